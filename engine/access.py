@@ -1,0 +1,124 @@
+"""Which cells a cell reads, and which cells read it: the access interpreter.
+
+An op gives every operand a subscript, written as one would index an array. In the cell at row
+i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` column j of w.
+
+    i, j   the output cell's own row, own column
+    :      the whole axis
+    0      the only index of an axis of length one
+    ≤i     the keys that query i sees: up to and including i under a causal mask
+    ?      one index that another operand's value chooses (a lookup): any of the axis
+
+Invariant: `reads` and `dirties` are inverse. Cell b is in what `reads` gives for cell a exactly
+when a is in what `dirties` gives for b. Everything else (precedents, dependents, incremental
+recompute, the ranges in the workbook's formulas) follows from these two functions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+Span = tuple[int, int]  # [start, stop)
+Subscript = tuple[str, str]  # one code per axis
+ALONG = (":", "≤i", "?")  # codes that read more than one place of an axis
+
+
+class Rect(NamedTuple):
+    """A rectangle of cells of one block: rows [top, bottom), columns [left, right)."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    @property
+    def size(self) -> int:
+        return max(0, self.bottom - self.top) * max(0, self.right - self.left)
+
+    @property
+    def index(self) -> tuple[slice, slice]:
+        """For numpy: `values[rect.index]`."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    def cells(self) -> Iterator[tuple[int, int]]:
+        for i in range(self.top, self.bottom):
+            for j in range(self.left, self.right):
+                yield i, j
+
+    def covers(self, other: "Rect") -> bool:
+        return (
+            self.top <= other.top
+            and self.bottom >= other.bottom
+            and self.left <= other.left
+            and self.right >= other.right
+        )
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which keys a query sees: those up to itself, all of them, or the last `window` of them."""
+
+    causal: bool = True
+    window: int | None = None
+
+    def keys(self, query: int, n_keys: int) -> Span:
+        if not self.causal:
+            return 0, n_keys
+        start = 0 if self.window is None else max(0, query + 1 - self.window)
+        return start, min(query + 1, n_keys)
+
+    def queries(self, keys: Span, n_queries: int) -> Span:
+        """The queries that see any of these keys."""
+        if not self.causal:
+            return 0, n_queries
+        stop = n_queries if self.window is None else keys[1] - 1 + self.window
+        return keys[0], min(stop, n_queries)
+
+    def seen(self, rect: Rect) -> np.ndarray:
+        """bool [queries, keys]: True where the query (row) sees the key (column)."""
+        i, j = np.ogrid[rect.top : rect.bottom, rect.left : rect.right]
+        if not self.causal:
+            return (i >= 0) & (j >= 0)
+        return (j <= i) if self.window is None else (j <= i) & (j > i - self.window)
+
+
+EVERYTHING = Mask(causal=False)
+
+
+def reads(subscript: Subscript, out: Rect, shape: Span, mask: Mask) -> Rect:
+    """The rectangle of an operand of this shape that the cells `out` of the output read."""
+
+    def axis(code: str, n: int) -> Span:
+        match code:
+            case "i":
+                return out.top, out.bottom
+            case "j":
+                return out.left, out.right
+            case "0":
+                return 0, 1
+            case "≤i":
+                return mask.keys(out.top, n)[0], mask.keys(out.bottom - 1, n)[1]
+            case _:  # ":" and "?"
+                return 0, n
+
+    return Rect(*axis(subscript[0], shape[0]), *axis(subscript[1], shape[1]))
+
+
+def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) -> Rect:
+    """The rectangle of the output that reads any of the operand's cells `changed`."""
+    rows, cols = (0, out_shape[0]), (0, out_shape[1])
+    for code, span in zip(subscript, (changed[:2], changed[2:]), strict=True):
+        match code:
+            case "i":
+                rows = _common(rows, span)
+            case "j":
+                cols = _common(cols, span)
+            case "≤i":
+                rows = _common(rows, mask.queries(span, out_shape[0]))
+    return Rect(*rows, *cols)
+
+
+def _common(a: Span, b: Span) -> Span:
+    return max(a[0], b[0]), min(a[1], b[1])

@@ -1,0 +1,18 @@
+"""The one exception that users meet: what they gave cannot be used, and what would be."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message is one line that names the fact and the remedy."""
+
+
+def nearest(wanted: str, known: Iterable[str]) -> str:
+    """A half-sentence with the known names nearest to `wanted`, for the end of a message."""
+    names = list(known)
+    folded = {name.casefold(): name for name in reversed(names)}
+    close = [folded[name] for name in get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.5)]
+    if close:
+        return "nearest: " + ", ".join(close)
+    return "known: " + ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

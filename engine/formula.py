@@ -1,0 +1,217 @@
+"""The formula interpreter: an op as text for one cell.
+
+The op runs on `Term`s, texts that know how tightly they bind, so that parentheses stand exactly
+where they are needed. A `Style` holds the words: `A1` for a workbook, `NAMED` for people (with
+indices, `q[2,:]·k[1,:] × scale`), and the same without indices for a block's equation,
+`scores = q·kᵀ × scale`. A block's cells share one text but for addresses, so the text is made
+once, with holes, and filled per cell.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from os.path import commonprefix
+from typing import TYPE_CHECKING, Any
+
+from engine.access import ALONG, Rect
+
+if TYPE_CHECKING:
+    from engine.graph import Address, Block
+
+SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
+
+
+@dataclass(frozen=True)
+class Term:
+    """A piece of formula text."""
+
+    text: str
+    level: int = ATOM
+    style: "Style | None" = None
+    single: bool = False  # a range of one cell
+    down: bool = True  # a range that runs down a column
+
+    def _with(self, sign: str, other: Any, level: int, flipped: bool = False) -> "Term":
+        style = self.style
+        assert style is not None
+        left, right = self, other if isinstance(other, Term) else Term(_literal(other), ATOM, style)
+        if flipped:
+            left, right = right, left
+        a = left.text if left.level >= level else f"({left.text})"
+        tight = right.level > level or (right.level == level and sign in "+*")
+        b = right.text if tight else f"({right.text})"
+        return Term(f"{a}{style.signs[sign]}{b}", level, style)
+
+    def __add__(self, other: Any) -> "Term":
+        return self._with("+", other, SUM)
+
+    def __sub__(self, other: Any) -> "Term":
+        return self._with("-", other, SUM)
+
+    def __mul__(self, other: Any) -> "Term":
+        return self._with("*", other, PRODUCT)
+
+    def __truediv__(self, other: Any) -> "Term":
+        return self._with("/", other, PRODUCT)
+
+    def __radd__(self, other: Any) -> "Term":
+        return self._with("+", other, SUM, flipped=True)
+
+    def __rmul__(self, other: Any) -> "Term":
+        return self._with("*", other, PRODUCT, flipped=True)
+
+    def __rtruediv__(self, other: Any) -> "Term":
+        return self._with("/", other, PRODUCT, flipped=True)
+
+
+def _literal(number: float) -> str:
+    """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    text = repr(number)
+    return f"{number:.20f}".rstrip("0") if "e" in text else text
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a formula is worded; it is the `m` that ops call."""
+
+    signs: dict[str, str]
+    words: dict[str, str]
+
+    def _call(self, word: str, *terms: Term) -> Term:
+        return Term(self.words[word].format(*(t.text for t in terms)), ATOM, self)
+
+    def dot(self, a: Term, b: Term) -> Term:
+        if a.single:
+            return a * b
+        text = self.words["dot"].format(a.text, b.text)
+        return Term(text, ATOM if text.endswith(")") else PRODUCT, self)
+
+    def lookup(self, table: Term, ids: Term) -> Term:
+        return self._call("lookup down" if table.down else "lookup across", table, ids)
+
+    def sum(self, x: Term) -> Term:
+        return self._call("sum", x)
+
+    def max(self, x: Term) -> Term:
+        return self._call("max", x)
+
+    def mean(self, x: Term) -> Term:
+        return self._call("mean", x)
+
+    def varp(self, x: Term) -> Term:
+        return self._call("varp", x)
+
+    def exp(self, x: Term) -> Term:
+        return self._call("exp", x)
+
+    def sqrt(self, x: Term) -> Term:
+        return self._call("sqrt", x)
+
+    def tanh(self, x: Term) -> Term:
+        return self._call("tanh", x)
+
+    def maximum(self, x: Term, y: float) -> Term:
+        return Term(self.words["maximum"].format(x.text, _literal(y)), ATOM, self)
+
+
+_FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh")
+
+A1 = Style(
+    {"+": "+", "-": "-", "*": "*", "/": "/"},
+    {name: name.upper() + "({})" for name in _FUNCTIONS}
+    | {
+        "dot": "SUMPRODUCT({},{})",
+        "mean": "AVERAGE({})",
+        "varp": "VARP({})",
+        "maximum": "MAX({},{})",
+        "lookup down": "INDEX({},{}+1,1)",
+        "lookup across": "INDEX({},1,{}+1)",
+    },
+)
+NAMED = Style(
+    {"+": " + ", "-": " − ", "*": " × ", "/": " / "},
+    {name: name + "({})" for name in _FUNCTIONS}
+    | {
+        "dot": "{}·{}",
+        "mean": "mean({})",
+        "varp": "variance({})",
+        "maximum": "max({}, {})",
+        "lookup down": "{}[{}]",
+        "lookup across": "{}[{}]",
+    },
+)
+
+
+class Formulas:
+    """The formulas of one block: call it with a row and a column.
+
+    `address` turns a rectangle of an operand into text; `runs_down` says whether an operand's
+    range stands in a column of the sheet (only lookups care).
+    """
+
+    def __init__(
+        self,
+        block: "Block",
+        style: Style,
+        address: "Address",
+        runs_down: Callable[["Block", int], bool] = lambda block, axis: True,
+    ):
+        self._block, self._style, self._address = block, style, address
+        self._runs_down = runs_down
+        self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
+
+    def __call__(self, i: int, j: int) -> str:
+        read = self._block.reads(Rect(i, i + 1, j, j + 1))
+        single = tuple(rect.size == 1 for _, rect in read)
+        if single not in self._templates:
+            self._templates[single] = self._template(single)
+        text, order = self._templates[single]
+        addresses = [self._address(block, rect) for block, rect in read]
+        return text % tuple(addresses[k] for k in order)
+
+    def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
+        """The formula's text with a %s for each address, and which operand each stands for."""
+        assert self._block.op is not None
+        pairs = []
+        for k, (parameter, subscript, operand) in enumerate(self._block.operands):
+            axis = 0 if subscript[0] in ALONG else 1
+            down = self._runs_down(operand, axis)
+            pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down)))
+        text = self._block.op.call(self._style, pairs).text.replace("%", "%%")
+        holes = re.compile("\0(\\d+)\0")
+        return holes.sub("%s", text), [int(k) for k in holes.findall(text)]
+
+
+def readable(block: "Block", i: int, j: int) -> str:
+    """One cell's formula with names and indices."""
+
+    def address(operand: "Block", rect: Rect) -> str:
+        spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
+        spans = [s for s, axis in zip(spans, operand.axes, strict=True) if axis]
+        index = f"[{','.join(spans)}]" if spans else ""
+        return short_name(operand.name, block.name) + index
+
+    return Formulas(block, NAMED, address)(i, j)
+
+
+def equation(block: "Block") -> str:
+    """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
+    turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
+
+    def address(operand: "Block", rect: Rect) -> str:
+        return short_name(operand.name, block.name) + ("ᵀ" if operand.name in turned else "")
+
+    return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)
+
+
+def short_name(name: str, beside: str) -> str:
+    """`name` without the path that it shares with `beside`: what a reader of that block needs."""
+    shared = commonprefix([name.split(".")[:-1], beside.split(".")[:-1]])
+    return ".".join(name.split(".")[len(shared) :])
+
+
+def _slice(span: tuple[int, int], n: int) -> str:
+    start, stop = span
+    if stop - start == 1:
+        return str(start)
+    return f"{start or ''}:{'' if stop == n else stop}"

@@ -1,0 +1,233 @@
+"""Blocks of cells, the graph they form, and single cells as views on it.
+
+A block is a named 2-D array of cells. Either its cells hold values (tokens, weights, settings) or
+all share one formula, an op over other blocks. A graph lists its blocks so that each stands after
+those it reads; nothing is ever changed after it is added.
+
+    name := [ "blocks." int "." ] [ part "." ] [ "h" int "." ] leaf
+    part := ln1 | attn | ln2 | mlp | ln_final | softmax
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from engine import formula, numpy_math
+from engine.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties, reads
+from engine.errors import InputError, nearest
+from engine.ops import Op
+from engine.spec import ModelSpec
+
+Kind = Literal["ids", "weight", "setting", "computed"]
+Axes = tuple[str, str]
+Address = Callable[["Block", Rect], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A named array of cells that hold values or share one op."""
+
+    name: str
+    shape: Span  # (rows, columns)
+    axes: Axes  # what the rows and the columns are: "token", "d_model", "d_head", "vocab", ...
+    kind: Kind
+    op: Op | None = None
+    operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
+    mask: Mask = EVERYTHING
+
+    @property
+    def leaf(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def whole(self) -> Rect:
+        return Rect(0, self.shape[0], 0, self.shape[1])
+
+    @property
+    def partial(self) -> bool:
+        """Whether some cells are blank: a query has no cell for a key that it does not see."""
+        return self.op is not None and self.op.out[1] == "≤i" and self.mask.causal
+
+    def has(self, i: int, j: int) -> bool:
+        """Whether there is a cell at row i and column j, and not a blank or nothing."""
+        if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
+            return False
+        return not self.partial or bool(self.mask.seen(Rect(i, i + 1, j, j + 1))[0, 0])
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are, blanks not counted."""
+        return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
+
+    def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
+        """What the cells `out` read: a rectangle of each operand."""
+        return [
+            (operand, reads(subscript, out, operand.shape, self.mask))
+            for _, subscript, operand in self.operands
+        ]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a block: a view, made when somebody asks for it."""
+
+    graph: "Graph"
+    block: Block
+    i: int
+    j: int
+    values: Mapping[str, np.ndarray] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.block.name}[{self.i},{self.j}]"
+
+    @property
+    def value(self) -> float:
+        return float(self.values[self.block.name][self.i, self.j])
+
+    @property
+    def formula(self) -> str | None:
+        """The formula with names, `q[2,:]·k[1,:] × scale`; None where the cell holds a value."""
+        return formula.readable(self.block, self.i, self.j) if self.block.op else None
+
+    def a1(self, address: Address) -> str | None:
+        """The formula as a spreadsheet has it, `address` saying where a rectangle stands."""
+        if self.block.op is None:
+            return None
+        return "=" + formula.Formulas(self.block, formula.A1, address)(self.i, self.j)
+
+    @property
+    def precedents(self) -> list["Cell"]:
+        """The cells that this cell's formula reads."""
+        found = self.block.reads(Rect(self.i, self.i + 1, self.j, self.j + 1))
+        return [c for block, rect in found for c in self._cells(block, rect)]
+
+    @property
+    def dependents(self) -> list["Cell"]:
+        """The cells whose formulas read this cell."""
+        here = Rect(self.i, self.i + 1, self.j, self.j + 1)
+        found = dict.fromkeys(
+            (reader, i, j)
+            for reader, subscript in self.graph.readers[self.block.name]
+            for i, j in dirties(subscript, here, reader.shape, reader.mask).cells()
+        )
+        return [Cell(self.graph, b, i, j, self.values) for b, i, j in found if b.has(i, j)]
+
+    def _cells(self, block: Block, rect: Rect) -> Iterator["Cell"]:
+        return (Cell(self.graph, block, i, j, self.values) for i, j in rect.cells())
+
+
+class Graph:
+    """Blocks in the order of computation, with the values that the input blocks hold.
+
+    `weight` takes values out of `weights` under the block's full name (without weights, zeros of
+    the shape that the spec asks for); `at` gives the same graph with a prefix for names, so that a
+    model function names only leaves.
+    """
+
+    def __init__(self, spec: ModelSpec, weights: Mapping[str, np.ndarray] | None):
+        self.spec = spec
+        self.blocks: dict[str, Block] = {}
+        self.inputs: dict[str, np.ndarray] = {}
+        self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
+        self.weights = weights
+        self._prefix = ""
+
+    def at(self, prefix: str) -> "Graph":
+        """This graph, with `prefix.` before every name that is added through it."""
+        scoped = object.__new__(Graph)
+        scoped.__dict__.update(self.__dict__)
+        scoped._prefix = f"{self._prefix}{prefix}."
+        return scoped
+
+    def input(self, name: str, values: Any, axes: Axes = ("", ""), kind: Kind = "setting") -> Block:
+        """Add a block that holds values: [rows, columns], or a single number."""
+        array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        rows, cols = array.shape
+        block = self._add(Block(self._prefix + name, (rows, cols), axes, kind))
+        self.inputs[block.name] = array
+        return block
+
+    def weight(self, name: str, *axes: str) -> Block:
+        """Add the weight of that name; a vector (one axis) is a block of one row."""
+        rows, cols = axes if len(axes) == 2 else ("", *axes)
+        if self.weights is None:
+            values = np.broadcast_to(0.0, (self.spec.size(rows), self.spec.size(cols)))
+        else:
+            values = self.weights[self._prefix + name]
+        return self.input(name, values, (rows, cols), "weight")
+
+    def block(self, name: str, op: Op, *args: Any, mask: Mask | None = None, **kw: Any) -> Block:
+        """Add a computed block. `mask` is the operands' unless given."""
+        operands = tuple((p, op.subscripts[p], b) for p, b in op.bind(args, kw))
+        sizes: dict[str, tuple[int, str]] = {}
+        for _, subscript, operand in operands:
+            for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
+                if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
+                    raise ValueError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
+        (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
+        if mask is None:
+            partial = [b.mask for _, _, b in operands if b.partial]
+            mask = partial[0] if partial else EVERYTHING
+        name = self._prefix + name
+        axes = (row_axis, col_axis)
+        return self._add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
+
+    def _add(self, block: Block) -> Block:
+        if block.name in self.blocks:
+            raise ValueError(f"block {block.name} exists already")
+        self.blocks[block.name] = block
+        self.readers[block.name] = []
+        for _, subscript, operand in block.operands:
+            self.readers[operand.name].append((block, subscript))
+        return block
+
+    def __getitem__(self, name: str) -> Block:
+        if name not in self.blocks:
+            raise InputError(f"no block is named {name!r}; {nearest(name, self.blocks)}")
+        return self.blocks[name]
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks.values())
+
+    @cached_property
+    def values(self) -> dict[str, np.ndarray]:
+        """Every block's values, computed once from the inputs: float64 [rows, columns]."""
+        values = dict(self.inputs)
+        for block in self:
+            if block.op:
+                values[block.name] = numpy_math.evaluate(block, block.whole, values)
+        return values
+
+    def cell(self, name: str, i: int, j: int) -> Cell:
+        """The cell at row i and column j of a block. Raises InputError where there is none."""
+        block = self[name]
+        self.check(block, i, j)
+        return Cell(self, block, i, j, self.values)
+
+    def check(self, block: Block, i: int, j: int) -> None:
+        """Raise InputError unless `block` has a cell at row i and column j."""
+        rows, cols = block.shape
+        if not (0 <= i < rows and 0 <= j < cols):
+            raise InputError(
+                f"{block.name} has no cell [{i},{j}]: rows run from 0 to {rows - 1}, "
+                f"columns from 0 to {cols - 1}"
+            )
+        if not block.has(i, j):
+            raise InputError(
+                f"{block.name}[{i},{j}] is blank: query {i} does not see key {j} (causal mask)"
+            )
+
+    def parse(self, text: str) -> tuple[Block, int, int]:
+        """The cell that `name[i,j]` names. Raises InputError where there is none."""
+        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
+        if match is None:
+            raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")
+        block = self[match[1]]
+        i, j = int(match[2]), int(match[3])
+        self.check(block, i, j)
+        return block, i, j

@@ -1,0 +1,67 @@
+"""A model: its spec, its weights, its vocabulary, and the function that builds its graph."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.errors import InputError
+from engine.graph import Graph
+from engine.models.decoder import decoder
+from engine.spec import ModelSpec
+from engine.tokenizer import WordList
+
+Architecture = Callable[[ModelSpec, Mapping[str, np.ndarray] | None, Sequence[int]], Graph]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that a forward pass needs but the prompt.
+
+    Raises InputError when a weight is missing, has a wrong shape, is not finite, or is not used.
+    """
+
+    spec: ModelSpec
+    weights: Mapping[str, np.ndarray]
+    vocabulary: WordList
+    outputs: WordList | None = None  # the words that get a logit; None: the vocabulary
+    architecture: Architecture = decoder
+
+    def __post_init__(self) -> None:
+        blank = self.architecture(self.spec, None, [0])
+        wanted = {b.name: b.shape for b in blank if b.kind == "weight"}
+        given = {name: np.atleast_2d(values).shape for name, values in self.weights.items()}
+        faults = [f"{name} is missing" for name in wanted if name not in given]
+        faults += [f"{name} is not a weight of this model" for name in given if name not in wanted]
+        faults += [
+            f"{name} has shape {_by(given[name])}, not {_by(shape)}"
+            for name, shape in wanted.items()
+            if name in given and given[name] != shape
+        ]
+        faults += [
+            f"{name} holds a value that is not finite"
+            for name, values in self.weights.items()
+            if not np.isfinite(values).all()
+        ]
+        if faults:
+            raise InputError("weights do not fit the spec: " + "; ".join(faults))
+
+    def graph(self, ids: Sequence[int]) -> Graph:
+        """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
+        if not len(ids):
+            raise InputError("the prompt is empty; give at least one token")
+        if len(ids) > self.spec.n_ctx:
+            raise InputError(
+                f"the prompt has {len(ids)} tokens, and the context holds {self.spec.n_ctx}; "
+                "shorten the prompt"
+            )
+        for i in ids:
+            if not 0 <= i < self.spec.d_vocab:
+                raise InputError(
+                    f"token id {i} is out of range; ids run from 0 to {self.spec.d_vocab - 1}"
+                )
+        return self.architecture(self.spec, self.weights, ids)
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

@@ -1,0 +1,97 @@
+"""The numpy interpreter: an op over a rectangle of its output at once, in float64.
+
+An operand that a cell reads at one place becomes an array oriented like the output (so that
+`+ - * /` broadcast); one that it reads along an axis becomes a `Line`: one vector per output row
+(or per output column), which the reducing primitives consume.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.access import ALONG, Mask, Rect, Subscript, reads
+
+if TYPE_CHECKING:
+    from engine.graph import Block
+
+exp, sqrt, tanh, maximum = np.exp, np.sqrt, np.tanh, np.maximum
+
+
+@dataclass
+class Line:
+    """What one output cell reads along an axis, for every output row or column at once."""
+
+    values: np.ndarray  # [n_lines, n_read]
+    along: str  # 'i': one line per output row; 'j': one per column
+    seen: np.ndarray | None  # bool [n_lines, n_read]: the entries that a row reads; None: all
+
+
+def dot(a: Line, b: Line) -> np.ndarray:
+    """Sum of products along both lines: [rows, columns]."""
+    if a.along == b.along:
+        return _oriented(np.einsum("lr,lr->l", a.values, b.values), a.along)
+    if a.along == "j":
+        a, b = b, a
+    if a.seen is not None and not np.isfinite(b.values).all():
+        # What a row does not see must not reach it, and 0 * nan is nan: only where it is seen.
+        return np.stack(
+            [row[s] @ b.values[:, s].T for row, s in zip(a.values, a.seen, strict=True)]
+        )
+    return a.values @ b.values.T
+
+
+def sum(line: Line) -> np.ndarray:  # noqa: A001  the primitive's name
+    return _oriented(line.values.sum(axis=1), line.along)
+
+
+def max(line: Line) -> np.ndarray:  # noqa: A001
+    return _oriented(line.values.max(axis=1), line.along)
+
+
+def mean(line: Line) -> np.ndarray:
+    return _oriented(line.values.mean(axis=1), line.along)
+
+
+def varp(line: Line) -> np.ndarray:
+    return _oriented(line.values.var(axis=1), line.along)
+
+
+def lookup(table: Line, ids: np.ndarray) -> np.ndarray:
+    """Entry `ids` of each line; an id that is no entry of the table gives nan."""
+    n = table.values.shape[1]
+    known = (ids >= 0) & (ids < n)
+    picked = table.values[:, np.where(known, ids, 0)[:, 0].astype(int)].T
+    return np.where(known, picked, np.nan)
+
+
+def _oriented(vector: np.ndarray, along: str) -> np.ndarray:
+    return vector[:, None] if along == "i" else vector[None, :]
+
+
+def evaluate(block: "Block", rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The values of `rect` of a computed block: float64 [rows of rect, columns of rect]."""
+    assert block.op is not None
+    pairs = []
+    for parameter, subscript, operand in block.operands:
+        read = reads(subscript, rect, operand.shape, block.mask)
+        array = values[operand.name][read.index]
+        pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
+    with np.errstate(all="ignore"):
+        result = block.op.call(sys.modules[__name__], pairs)
+    result = np.broadcast_to(result, (rect.bottom - rect.top, rect.right - rect.left))
+    if block.partial:
+        result = np.where(block.mask.seen(rect), result, block.op.blank)
+    return np.array(result, dtype=np.float64)
+
+
+def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: Mask) -> Any:
+    """What the op sees of an operand, of which `array` holds the rectangle `read`."""
+    if subscript[1] in ALONG:
+        keys = Rect(out.top, out.bottom, *read[2:])
+        partly = subscript[1] == "≤i" and mask.causal
+        return Line(array, subscript[0], mask.seen(keys) if partly else None)
+    if subscript[0] in ALONG:
+        return Line(array.T, subscript[1], None)
+    return array.T if subscript[0] == "j" or subscript[1] == "i" else array

@@ -1,0 +1,174 @@
+"""Every operation of the forward pass, written once.
+
+An op is a function over the primitives of `m` (dot, sum, max, mean, varp, exp, sqrt, tanh,
+lookup and arithmetic) and describes *one* cell, the one at row i and column j. Its decorator
+says which cells of each operand that cell reads (the codes are in `access.py`). The interpreters
+read the same function: `numpy_math` runs it over whole arrays, `formula` writes it as text, and
+`access` needs the subscripts alone; so a value and its formula cannot drift apart.
+
+`out="i,≤i"` says that only the cells whose key is seen by their query exist; the others are
+blank on the sheet and hold `blank` in arrays (-inf for a masked score, 0 after the exponential).
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from engine.access import Subscript
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation: one cell's function and the subscripts of its operands."""
+
+    name: str
+    function: Callable[..., Any]
+    subscripts: dict[str, Subscript]
+    out: Subscript
+    blank: float
+
+    def bind(self, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
+        """The operands given, as (parameter, operand); optional ones that are None are left out."""
+        bound = inspect.signature(self.function).bind(None, *args, **kwargs).arguments
+        pairs: list[tuple[str, Any]] = []
+        for parameter, given in list(bound.items())[1:]:
+            for operand in given if isinstance(given, tuple) else (given,):
+                if operand is not None:
+                    pairs.append((parameter, operand))
+        return pairs
+
+    def call(self, m: Any, pairs: list[tuple[str, Any]]) -> Any:
+        """Run the function under interpreter `m` on operands as `bind` listed them."""
+        parameters = inspect.signature(self.function).parameters
+        many = [x for p, x in pairs if parameters[p].kind is inspect.Parameter.VAR_POSITIONAL]
+        one = {p: x for p, x in pairs if parameters[p].kind is not inspect.Parameter.VAR_POSITIONAL}
+        return self.function(m, *many, **one)
+
+
+def op(*, out: str = "i,j", blank: float = 0.0, **subscripts: str) -> Callable[[Callable], Op]:
+    """Make a function over primitives an op; each operand's subscript is given by its name."""
+
+    def split(text: str) -> Subscript:
+        rows, cols = text.split(",")
+        return rows, cols
+
+    def decorate(function: Callable) -> Op:
+        codes = {name: split(text) for name, text in subscripts.items()}
+        return Op(function.__name__, function, codes, split(out), blank)
+
+    return decorate
+
+
+# --- embedding and residual stream --------------------------------------------------------
+
+
+@op(ids="i,0", table="?,j")
+def embed(m, ids, table):
+    return m.lookup(table, ids)
+
+
+@op(xs="i,j", b="0,j")
+def add(m, *xs, b=None):
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total if b is None else total + b
+
+
+@op(x="i,j", length="0,0")
+def stretch(m, x, length):
+    return x * length
+
+
+# --- linear maps --------------------------------------------------------------------------
+
+
+@op(x="i,:", w=":,j", b="0,j")
+def linear(m, x, w, b=None):
+    return m.dot(x, w) if b is None else m.dot(x, w) + b
+
+
+@op(x="i,:", w="j,:", b="0,j")
+def linear_tied(m, x, w, b=None):
+    """The unembedding with tied weights: each word's row of the embedding is its column."""
+    return m.dot(x, w) if b is None else m.dot(x, w) + b
+
+
+# --- LayerNorm (Ba et al. 2016) -----------------------------------------------------------
+
+
+@op(x="i,:")
+def mean(m, x):
+    return m.mean(x)
+
+
+@op(x="i,:", eps="0,0")
+def deviation(m, x, eps):
+    return m.sqrt(m.varp(x) + eps)
+
+
+@op(x="i,j", mean="i,0", scale="i,0")
+def normalize(m, x, mean, scale):
+    return (x - mean) / scale
+
+
+@op(x="i,j", w="0,j", b="0,j")
+def affine(m, x, w, b=None):
+    return x * w if b is None else x * w + b
+
+
+# --- attention (Vaswani et al. 2017, section 3.2.1) ---------------------------------------
+
+
+@op(x="i,j")
+def reciprocal(m, x):
+    return 1 / x
+
+
+@op(q="i,:", k="j,:", scale="0,0", out="i,≤i", blank=-inf)
+def scores(m, q, k, scale):
+    return m.dot(q, k) * scale
+
+
+@op(pattern="i,≤i", v="≤i,j")
+def mix(m, pattern, v):
+    return m.dot(pattern, v)
+
+
+# --- softmax: of scores over the keys seen, of logits over the vocabulary -------------------
+
+
+@op(x="i,≤i")
+def row_max(m, x):
+    return m.max(x)
+
+
+@op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
+def exp(m, x, top, temperature=None):
+    return m.exp(x - top) if temperature is None else m.exp((x - top) / temperature)
+
+
+@op(x="i,≤i")
+def row_sum(m, x):
+    return m.sum(x)
+
+
+@op(x="i,j", total="i,0", out="i,≤i")
+def share(m, x, total):
+    return x / total
+
+
+# --- activations --------------------------------------------------------------------------
+
+
+@op(x="i,j")
+def relu(m, x):
+    return m.maximum(x, 0)
+
+
+@op(x="i,j")
+def gelu_tanh(m, x):
+    """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
+    return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))

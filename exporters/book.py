@@ -1,0 +1,174 @@
+"""Book: a workbook before it is a file. Sheets, what stands in their cells, and where blocks are.
+
+A sheet holds single entries (texts, numbers, formulas with their computed value) and regions, a
+region being a whole block of the graph. Rows and columns count from 0, as everywhere in Python.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.access import Rect
+from engine.formula import A1, Formulas
+from engine.graph import Block, Graph
+
+MAX_SHEET_NAME = 31
+
+
+class Entry(NamedTuple):
+    """One cell: a value, or a formula with its computed value."""
+
+    value: str | float
+    style: str
+    formula: str | None = None  # without the leading "="
+    array: bool = False  # an array formula: it looks at a range entry by entry
+
+
+class Place(NamedTuple):
+    """Where a block stands. `turned`: its rows run across the sheet, its columns down."""
+
+    block: Block
+    sheet: str
+    top: int
+    left: int
+    turned: bool
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns on the sheet."""
+        rows, cols = self.block.shape
+        return (cols, rows) if self.turned else (rows, cols)
+
+    def rect(self, rect: Rect) -> Rect:
+        """A rectangle of the block, as one of the sheet."""
+        top, bottom, left, right = rect[2:] + rect[:2] if self.turned else rect
+        return Rect(top + self.top, bottom + self.top, left + self.left, right + self.left)
+
+    def cell(self, i: int, j: int) -> tuple[int, int]:
+        """The sheet row and column of one cell of the block."""
+        row, col = (j, i) if self.turned else (i, j)
+        return row + self.top, col + self.left
+
+
+@dataclass
+class Chart:
+    """A column chart: categories and series are (name, sheet, rect)."""
+
+    row: int
+    col: int
+    title: str
+    categories: tuple[str, Rect]
+    series: list[tuple[str, str, Rect]]
+
+
+@dataclass
+class Sheet:
+    """A sheet: entries and regions by place, and what dresses it."""
+
+    name: str
+    entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
+    regions: list[tuple[Place, str]] = field(default_factory=list)  # (place, style)
+    widths: dict[int, float] = field(default_factory=dict)
+    links: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> 'Sheet'!A1
+    lists: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> range of choices
+    scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)
+    charts: list[Chart] = field(default_factory=list)
+    frozen: tuple[int, int] = (0, 0)
+
+    def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
+        self.entries[row, col] = Entry(value, style)
+
+    def calc(
+        self, row: int, col: int, formula: str, value: str | float, style: str, array: bool = False
+    ) -> None:
+        """Put a formula and the value that it has now."""
+        self.entries[row, col] = Entry(value, style, formula, array)
+
+    def link(self, row: int, col: int, text: str, target: str) -> None:
+        self.put(row, col, text, "link")
+        self.links[row, col] = target
+
+
+@dataclass
+class Book:
+    """A workbook: its graph, the values that its cells carry, its sheets and places."""
+
+    title: str
+    graph: Graph
+    values: Mapping[str, np.ndarray]
+    labels: Mapping[str, Sequence[str]]  # axis name -> a text for each index of it
+    headings: Mapping[str, str]  # block -> the heading of the step that it begins
+    sheets: dict[str, Sheet] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def sheet(self, name: str) -> Sheet:
+        """The sheet of that name, made at the end if it is new."""
+        if len(name) > MAX_SHEET_NAME:
+            raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
+        return self.sheets.setdefault(name, Sheet(name))
+
+    @property
+    def n_formulas(self) -> int:
+        """How many cells hold a formula."""
+        entries = sum(e.formula is not None for s in self.sheets.values() for e in s.entries.values())
+        return entries + sum(block.n_cells for block in self.graph if block.op)
+
+    def area(self, name: str, sheet: str = "") -> str:
+        """The range of a whole block, with its sheet unless it stands on `sheet`."""
+        place = self.places[name]
+        return self._text(place.sheet, place.rect(place.block.whole), sheet)
+
+    def at(self, name: str, i: int, j: int, sheet: str = "") -> str:
+        """The address of one cell of a block."""
+        place = self.places[name]
+        return self._text(place.sheet, place.rect(Rect(i, i + 1, j, j + 1)), sheet)
+
+    def value(self, name: str, i: int, j: int) -> float:
+        return float(self.values[name][i, j])
+
+    def formulas(self, block: Block) -> Formulas:
+        """The A1 formulas of a computed block that has a place."""
+        here = self.places[block.name].sheet
+
+        def address(operand: Block, rect: Rect) -> str:
+            place = self.places[operand.name]
+            return self._text(place.sheet, place.rect(rect), here)
+
+        return Formulas(
+            block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
+        )
+
+    def formula(self, name: str, i: int, j: int) -> str:
+        """One cell's formula in A1, with its leading "="."""
+        return "=" + self.formulas(self.graph[name])(i, j)
+
+    def _text(self, sheet: str, rect: Rect, here: str) -> str:
+        return ("" if sheet == here else f"{quoted(sheet)}!") + a1(rect)
+
+
+def quoted(sheet: str) -> str:
+    """A sheet name as formulas have it."""
+    return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
+
+
+@lru_cache(maxsize=None)
+def column(index: int) -> str:
+    """A column's letters: 0 is A."""
+    index, letter = divmod(index, 26)
+    return (column(index - 1) if index else "") + chr(65 + letter)
+
+
+def a1(rect: Rect, absolute: bool = False) -> str:
+    """A rectangle of a sheet as text: `B2` or `B2:C9`; absolute: `$B$2:$C$9`."""
+    d = "$" if absolute else ""
+    first = f"{d}{column(rect.left)}{d}{rect.top + 1}"
+    last = f"{d}{column(rect.right - 1)}{d}{rect.bottom}"
+    return first if first == last else f"{first}:{last}"
+
+
+def one(row: int, col: int) -> Rect:
+    """The rectangle of one cell."""
+    return Rect(row, row + 1, col, col + 1)

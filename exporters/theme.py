@@ -1,0 +1,83 @@
+"""Every visual choice: colours, fonts, number formats, widths.
+
+Finance's convention for fonts: blue is typed (inputs and weights), black is a formula, green a
+formula that reads another sheet. Fills tell the kind of block.
+"""
+
+from engine.graph import Block
+
+BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
+FILLS = {
+    "weight": "#EAF1FB",
+    "activation": "#F5F5F5",
+    "attention": "#FFF4E5",
+    "readout": "#EAF6EC",
+    "input": "#FFFBD6",
+}
+ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
+READOUT = ("logits", "probs", "softmax")
+COLUMN_WIDTH = 8.5
+COLOUR_SCALE = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F4A259"}
+DATA_BAR = {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True}
+SERIES = ("#BFBFBF", "#2E75B6")
+
+_NUMBER = {"num_format": "0.000", "align": "right"}
+_LABEL = {"font_color": GREY, "align": "center"}
+STYLES: dict[str, dict] = {
+    "text": {},
+    "wrapped": {"text_wrap": True, "valign": "top"},
+    "title": {"bold": True, "font_size": 16},
+    "heading": {"bold": True, "font_size": 12, "font_color": "#1F3864"},
+    "block": {"bold": True},
+    "head": {"bold": True, "align": "right"},
+    "equation": {"italic": True, "font_color": "#404040"},
+    "note": {"font_color": GREY, "italic": True},
+    "link": {"font_color": "#0563C1", "underline": 1},
+    "label": _LABEL,
+    "label number": {**_LABEL, "num_format": "0"},
+    "row label": {"font_color": GREY, "align": "right"},
+    "word": {"bold": True, "align": "center"},
+    "token": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "align": "center",
+        "num_format": "@",
+    },
+    "id": {"num_format": "0", "align": "center", "font_color": BLACK},
+    "warning": {"font_color": ORANGE, "bold": True},
+    "constant": {**_NUMBER, "font_color": GREY},
+    "constant percent": {"num_format": "0.0%", "font_color": GREY},
+    "live": {**_NUMBER, "font_color": GREEN},
+    "live percent": {"num_format": "0.0%", "font_color": GREEN},
+    "change": {"num_format": "[>=0.0005]+0.000;[<=-0.0005]-0.000;0.000", "font_color": BLACK},
+    "change percent": {"num_format": "[>=0.0005]+0.0%;[<=-0.0005]-0.0%;0.0%", "font_color": BLACK},
+    "percent": {"num_format": "0.0%", "font_color": BLACK},
+    "tiny": {"num_format": "0.000000", "font_color": GREY},
+    "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "count": {"num_format": "0", "align": "right"},
+    "status": {"bold": True, "align": "center"},
+}
+for _kind, _fill in FILLS.items():
+    for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
+        STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
+    STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
+STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+
+
+def kind(block: Block) -> str:
+    """The kind of fill that a block gets."""
+    if block.kind != "computed":
+        return "weight" if block.kind == "weight" else "input"
+    if ".attn.h" in block.name and block.leaf in ATTENTION:
+        return "attention"
+    return "readout" if block.name.split(".")[0] in READOUT else "activation"
+
+
+def region_style(block: Block, reads_elsewhere: bool) -> str:
+    """The style of a block's cells."""
+    if block.kind == "ids":
+        return "input count"
+    font = "green" if reads_elsewhere else "black"
+    return f"{kind(block)} {font if block.op else 'blue'}"

@@ -1,0 +1,249 @@
+"""Have other spreadsheet programs recompute a workbook, and compare every formula cell.
+
+The truth is the values that the file carries. A program that trusts cached values would only echo
+them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
+
+`formulas` is licensed under the EUPL, and is imported here alone.
+"""
+
+import contextlib
+import importlib.util
+import io
+import logging
+import re
+import shutil
+import subprocess
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from openpyxl import load_workbook
+from openpyxl.utils import range_boundaries
+
+from engine.errors import InputError
+
+Where = tuple[str, str]  # (sheet, cell)
+Value = float | str | bool | None
+Values = dict[Where, Value]
+
+TOLERANCE = 1e-9
+MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
+WRONG = b"-987654321.5"
+TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one engine says of a workbook."""
+
+    engine: str
+    n_cells: int
+    largest: float  # largest difference; inf where one is no number and the other is
+    where: str  # the cell of the largest difference, and the block that it belongs to
+    skipped: str = ""  # why the engine was not asked
+
+    @property
+    def agrees(self) -> bool:
+        return not self.skipped and self.largest <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class Workbook:
+    """A workbook file as verification sees it: its formula cells with their values."""
+
+    path: Path
+    formulas: Values
+    names: dict[str, list[tuple[str, str]]]  # sheet -> (range, defined name)
+
+
+def read(path: str | Path) -> Workbook:
+    """Open a workbook. Raises InputError for what is no workbook or lacks computed values."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            written, computed = load_workbook(path), load_workbook(path, data_only=True)
+    except Exception as error:  # openpyxl lets through whatever zip and XML raise
+        raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
+    found: Values = {}
+    for sheet in written:
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.data_type == "f":
+                    found[sheet.title, cell.coordinate] = computed[sheet.title][cell.coordinate].value
+    if not found:
+        raise InputError(f"{path} holds no formulas: there is nothing to verify")
+    if all(value is None for value in found.values()):
+        raise InputError(f"{path} holds no computed values; open it in a spreadsheet and save it")
+    names: dict[str, list[tuple[str, str]]] = {}
+    for name, defined in written.defined_names.items():
+        for sheet_name, area in defined.destinations:
+            names.setdefault(sheet_name, []).append((area.replace("$", ""), name))
+    return Workbook(path, found, names)
+
+
+def verify(path: str | Path, engine: str) -> Report:
+    """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
+    book = read(path)
+    if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
+        reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
+        return Report(engine, 0, 0.0, "", reason)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "book.xlsx"
+        poison(book.path, copy)
+        recomputed = ENGINES[engine].recompute(copy, book)
+    return compare(engine, book, recomputed)
+
+
+def compare(engine: str, book: Workbook, recomputed: Values) -> Report:
+    """Hold an engine's values against the file's."""
+    largest, where = -1.0, ""
+    for cell, value in book.formulas.items():
+        gap = _gap(value, recomputed.get(cell))
+        if gap > largest:
+            largest, where = gap, _describe(book, cell)
+            if gap == float("inf"):
+                where += f": {value!r} in the file, {recomputed.get(cell)!r} recomputed"
+    return Report(engine, len(book.formulas), largest, where)
+
+
+def _gap(a: Value, b: Value) -> float:
+    """The difference of two values; inf for a text or error that is not the same or an error."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return abs(a - b)
+    if isinstance(a, str) and a.startswith("#"):
+        return float("inf")  # an error is never right, not even twice
+    return 0.0 if (a or "") == (b or "") else float("inf")
+
+
+def _describe(book: Workbook, cell: Where) -> str:
+    sheet, at = cell
+    left, top, _, _ = range_boundaries(at)
+    for area, name in book.names.get(sheet, ()):
+        c0, r0, c1, r1 = range_boundaries(area)
+        if c0 <= left <= c1 and r0 <= top <= r1:
+            return f"{sheet}!{at} ({name})"
+    return f"{sheet}!{at}"
+
+
+def poison(source: Path, target: Path) -> None:
+    """Copy a workbook with a wrong cached value in every formula cell."""
+    cell = re.compile(rb"(<c\b[^>]*>\s*<f\b(?:[^>]*/>|.*?</f>)\s*)<v>(.*?)</v>", re.DOTALL)
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            data = old.read(part)
+            if part.startswith("xl/worksheets/sheet"):
+                data = cell.sub(rb"\1<v>" + WRONG + rb"</v>", data)
+            new.writestr(part, data)
+
+
+# --- the engines --------------------------------------------------------------------------
+
+
+def _ironcalc(path: Path, book: Workbook) -> Values:
+    import ironcalc
+
+    model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+    model.evaluate()
+    sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
+    found: Values = {}
+    for sheet, at in book.formulas:
+        col, row, _, _ = range_boundaries(at)
+        found[sheet, at] = model.get_cell_value(sheets[sheet], row, col)
+    return found
+
+
+def _libreoffice(path: Path, book: Workbook) -> Values:
+    return read_values(recalculate_in_libreoffice([path], path.parent / "out")[0], book)
+
+
+def recalculate_in_libreoffice(paths: list[Path], folder: Path) -> list[Path]:
+    """Load each workbook, recompute every cell whatever the cache says, save it in `folder`."""
+    folder.mkdir(exist_ok=True)
+    profile = folder / "profile"
+    (profile / "user").mkdir(parents=True, exist_ok=True)
+    (profile / "user" / "registrymodifications.xcu").write_text(_ALWAYS_RECALCULATE)
+    command = [_soffice() or "soffice", f"-env:UserInstallation={profile.resolve().as_uri()}"]
+    command += ["--headless", "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir"]
+    _run([*command, str(folder), *map(str, paths)])
+    return [folder / path.name for path in paths]
+
+
+_ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
+<prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item>
+</oor:items>
+"""
+
+
+def _gnumeric(path: Path, book: Workbook) -> Values:
+    out = path.with_name("recalculated.xlsx")
+    _run(["ssconvert", "--recalc", str(path), str(out)])
+    return read_values(out, book)
+
+
+def _formulas(path: Path, book: Workbook) -> Values:
+    logging.getLogger("schedula").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        import formulas
+
+        solution = formulas.ExcelModel().loads(str(path)).finish().calculate()
+    found: Values = {}
+    for sheet, at in book.formulas:
+        key = f"'[{path.name}]{sheet.upper()}'!{at}"
+        if key in solution:
+            value = solution[key].value[0, 0]
+            found[sheet, at] = value.item() if hasattr(value, "item") else value
+            if not isinstance(found[sheet, at], int | float | str):
+                found[sheet, at] = str(value)
+    return found
+
+
+def read_values(path: Path, book: Workbook) -> Values:
+    """The values that a recalculated file holds where the book has formulas."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        computed = load_workbook(path, data_only=True)
+    return {(sheet, at): computed[sheet][at].value for sheet, at in book.formulas}
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    if done.returncode:
+        raise InputError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
+
+
+def _soffice() -> str | None:
+    return shutil.which("soffice") or shutil.which("libreoffice")
+
+
+def _module(name: str) -> Callable[[], bool]:
+    return lambda: importlib.util.find_spec(name) is not None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A spreadsheet program: how to tell that it is there, how to have it recompute a file."""
+
+    installed: Callable[[], bool]
+    recompute: Callable[[Path, Workbook], Values]
+    remedy: str
+
+
+ENGINES = {
+    "ironcalc": Engine(_module("ironcalc"), _ironcalc, "pip install 'cellformer[verify]'"),
+    "libreoffice": Engine(
+        lambda: _soffice() is not None, _libreoffice, "install LibreOffice Calc"
+    ),
+    "gnumeric": Engine(
+        lambda: shutil.which("ssconvert") is not None, _gnumeric, "install gnumeric"
+    ),
+    "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
+}

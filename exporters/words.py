@@ -1,0 +1,70 @@
+"""What each block means, in words: for headings and the index."""
+
+from engine.graph import Block
+
+MEANING = {
+    "tokens": "the prompt, as ids",
+    "positions": "the place of each token",
+    "W_E": "embedding: one vector per word",
+    "W_pos": "one vector per position",
+    "W_U": "unembedding: one column per word",
+    "queries": "the posited query, and each word's own vector",
+    "embed": "each token's vector, looked up",
+    "pos_embed": "each position's vector, looked up",
+    "resid_pre": "the residual stream as the block finds it",
+    "resid_mid": "the residual stream after attention",
+    "resid_post": "the residual stream as the block leaves it",
+    "resid_final": "the final residual: the query that is put to the vocabulary",
+    "sqrt_d_head": "what scores are divided by",
+    "scale": "what scores are multiplied by",
+    "W_Q": "weights: query",
+    "W_K": "weights: key",
+    "W_V": "weights: value",
+    "W_O": "weights: out, back into the stream",
+    "q": "query: what am I looking for?",
+    "k": "key: what do I offer to be matched against?",
+    "v": "value: what do I carry, if matched?",
+    "scores": "how well each query matches each key; the future is blank",
+    "row_max": "largest, taken off before the exponential",
+    "exp": "exponential",
+    "row_sum": "their sum",
+    "pattern": "who attends to whom; each column sums to 1",
+    "z": "values, mixed by the pattern",
+    "result": "what this head writes into the stream",
+    "attn_out": "what attention writes into the stream",
+    "W_in": "MLP weights: expand",
+    "W_out": "MLP weights: contract",
+    "pre": "hidden layer, before the bend",
+    "post": "hidden layer, bent",
+    "mlp_out": "what the MLP writes into the stream",
+    "mean": "mean over features",
+    "eps": "keeps the deviation above zero",
+    "normalized": "centred, divided by the deviation",
+    "w": "gain",
+    "b": "bias",
+    "out": "normalised, what is read next",
+    "logits": "one score per word of the vocabulary",
+    "query_length": "multiplies the query: certainty, not direction",
+    "temperature": "below 1 sharper, above 1 flatter",
+    "probs": "probabilities of the next word; each column sums to 1",
+}
+PARTS = {"ln1": "LayerNorm before attention", "ln2": "LayerNorm before the MLP"}
+AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}
+
+
+def meaning(block: Block) -> str:
+    """A block's meaning; a norm's `scale` is not attention's."""
+    if block.leaf == "scale" and ".attn." not in block.name:
+        return "standard deviation over features"
+    if block.leaf.startswith("b_"):
+        return "bias"
+    return MEANING.get(block.leaf, block.leaf.replace("_", " "))
+
+
+def shape(block: Block) -> str:
+    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`."""
+    sides = [
+        f"{n} {AXES.get(axis, axis)}" if axis else str(n)
+        for n, axis in zip(block.shape, block.axes, strict=True)
+    ]
+    return f"[{' × '.join(sides)}]"

@@ -1,0 +1,181 @@
+"""Book -> .xlsx: computed values beside every formula, a defined name for every block.
+
+XlsxWriter writes; `_ExactSheet` changes two things in its worksheet: numbers keep all their digits
+(it would round to 16), and a block's cells go in without the checks that it makes on each formula.
+The same book gives the same bytes: dates are fixed.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from xlsxwriter import Workbook
+from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
+
+from engine.errors import InputError
+from exporters import theme
+from exporters.book import Book, Chart, Entry, Place, Sheet, a1, quoted
+
+CREATED = datetime(2026, 1, 1)
+MAX_COLUMN = 16383
+
+
+class _ExactSheet(Worksheet):
+    """A worksheet whose numbers are read back bit for bit."""
+
+    def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
+        attr = "".join(f' {key}="{value}"' for key, value in attributes)
+        self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
+
+    def put_number(self, row: int, col: int, value: float, style: Any) -> None:
+        self._check_dimensions(row, col)
+        self.table[row][col] = CellNumberTuple(value, style)
+
+    def put_formula(self, row: int, col: int, formula: str, value: float, style: Any) -> None:
+        self._check_dimensions(row, col)
+        self.table[row][col] = CellFormulaTuple(formula, style, value)
+
+
+def write(book: Book, path: str | Path) -> Path:
+    """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written."""
+    path = Path(path)
+    if path.suffix.lower() != ".xlsx":
+        raise InputError(f"{path}: a workbook's name ends in .xlsx")
+    with _replacing(path) as temporary:
+        workbook = Workbook(temporary, {"in_memory": True})
+        workbook.worksheet_class = _ExactSheet
+        workbook.set_properties({"title": book.title, "created": CREATED})
+        workbook.set_calc_mode("auto")
+        formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        for sheet in book.sheets.values():
+            _write_sheet(book, sheet, workbook, formats)
+        for place in book.places.values():
+            area = a1(place.rect(place.block.whole), absolute=True)
+            workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
+        workbook.close()
+    return path
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[str]:
+    """A temporary file beside `path` that takes its place at the end, or goes without a trace."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    try:
+        handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {path.parent}: {error.strerror}; choose another folder with -o"
+        ) from None
+    os.close(handle)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) -> None:
+    ws = workbook.add_worksheet(sheet.name)
+    ws.hide_gridlines(2)
+    ws.set_landscape()
+    ws.fit_to_pages(1, 0)
+    ws.freeze_panes(*sheet.frozen)
+    ws.set_column(0, MAX_COLUMN, theme.COLUMN_WIDTH)
+    for col, width in sheet.widths.items():
+        ws.set_column(col, col, width)
+    for (row, col), entry in sheet.entries.items():
+        _write_entry(ws, row, col, entry, sheet, formats)
+    for place, style in sheet.regions:
+        _write_region(book, ws, place, formats[style])
+    for (row, col), choices in sheet.lists.items():
+        message = {"error_title": "Unknown word", "error_message": "Choose a word from the list."}
+        ws.data_validation(row, col, row, col, {"validate": "list", "source": "=" + choices, **message})
+    for area, dressing in sheet.scales:
+        _dress(ws, area, dressing, formats)
+    for chart in sheet.charts:
+        _write_chart(workbook, ws, chart)
+
+
+def _write_entry(
+    ws: _ExactSheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict
+) -> None:
+    style = formats[entry.style]
+    if (row, col) in sheet.links:
+        target = f"internal:{sheet.links[row, col]}"
+        ws.write_url(row, col, target, style, string=str(entry.value))
+    elif entry.array:
+        ws.write_array_formula(row, col, row, col, "=" + str(entry.formula), style, entry.value)
+    elif entry.formula is not None:
+        ws.put_formula(row, col, entry.formula, entry.value, style)
+    elif isinstance(entry.value, str):
+        ws.write_string(row, col, entry.value, style)
+    else:
+        ws.put_number(row, col, float(entry.value), style)
+
+
+def _write_region(book: Book, ws: _ExactSheet, place: Place, style: Any) -> None:
+    block = place.block
+    values = book.values[block.name].tolist()
+    formulas = book.formulas(block) if block.op else None
+    for i, j in block.whole.cells():
+        row, col = place.cell(i, j)
+        if formulas is None:
+            ws.put_number(row, col, values[i][j], style)
+        elif block.has(i, j):
+            ws.put_formula(row, col, formulas(i, j), values[i][j], style)
+
+
+def _dress(ws: _ExactSheet, area: Any, dressing: str, formats: dict) -> None:
+    text = a1(area)
+    name, _, limit = dressing.partition(" ")
+    rules: dict[str, list[dict]] = {
+        "scale": [theme.COLOUR_SCALE],
+        "bar": [theme.DATA_BAR],
+        "changed": [_beyond("0.0000001", formats)],
+        "beyond": [_beyond(limit, formats)],
+        "status": [
+            {"type": "cell", "criteria": "==", "value": '"look"', "format": formats["differs"]}
+        ],
+    }
+    for rule in rules[name]:
+        ws.conditional_format(text, rule)
+
+
+def _beyond(limit: str, formats: dict) -> dict:
+    return {
+        "type": "cell",
+        "criteria": "not between",
+        "minimum": f"=-{limit}",
+        "maximum": f"={limit}",
+        "format": formats["differs"],
+    }
+
+
+def _write_chart(workbook: Workbook, ws: _ExactSheet, chart: Chart) -> None:
+    drawn = workbook.add_chart({"type": "column"})
+    for (name, sheet, rect), colour in zip(chart.series, theme.SERIES, strict=True):
+        drawn.add_series(
+            {
+                "name": name,
+                "categories": f"={quoted(chart.categories[0])}!{a1(chart.categories[1], True)}",
+                "values": f"={quoted(sheet)}!{a1(rect, True)}",
+                "fill": {"color": colour},
+                "gap": 60,
+            }
+        )
+    drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
+    drawn.set_y_axis({"num_format": "0%", "major_gridlines": {"visible": True, "line": {"color": "#E5E5E5"}}})
+    drawn.set_legend({"position": "bottom"})
+    drawn.set_size({"width": 620, "height": 300})
+    ws.insert_chart(chart.row, chart.col, drawn)

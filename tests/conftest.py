@@ -1,0 +1,78 @@
+"""What tests share: random small models, the workbooks built once, programs that may be missing."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import workbooks
+from engine import Graph, Model, ModelSpec, WordList
+from engine.models.decoder import decoder
+from exporters.verify import ENGINES
+from exporters.xlsx import write
+
+settings.register_profile("cellformer", deadline=None, derandomize=True)
+settings.load_profile("cellformer")
+
+
+def needs(engine: str) -> None:
+    """Skip where a program is missing, with the reason; in CI nothing may be missing."""
+    if not ENGINES[engine].installed():
+        if os.environ.get("CI"):
+            pytest.fail(f"{engine} is not installed, and CI needs it")
+        pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
+
+
+def default_graph(name: str) -> Graph:
+    module = workbooks.find(name)
+    model = module.model()
+    return model.graph(model.vocabulary.encode(module.PROMPT))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every workbook, built with its own prompt."""
+    folder = tmp_path_factory.mktemp("built")
+    return {
+        name: write(workbooks.find(name).build(default_graph(name)), folder / f"{name}.xlsx")
+        for name in workbooks.names()
+    }
+
+
+def random_model(spec: ModelSpec, seed: int = 0) -> Model:
+    rng = np.random.default_rng(seed)
+    blank = decoder(spec, None, [0])
+    weights = {b.name: rng.normal(0, 0.7, b.shape) for b in blank if b.kind == "weight"}
+    return Model(spec, weights, WordList(tuple(f"w{i}" for i in range(spec.d_vocab))))
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> ModelSpec:
+    """Small decoders of every kind: attention only, MLP only, no block at all, tied or not."""
+    n_heads, d_mlp = draw(st.sampled_from([(0, 3), (1, 0), (2, 0), (1, 4), (2, 3)]))
+    return ModelSpec(
+        d_vocab=draw(st.integers(2, 6)),
+        d_model=draw(st.integers(1, 4)),
+        n_ctx=6,
+        n_layers=draw(st.integers(0, 2)),
+        n_heads=n_heads,
+        d_head=draw(st.integers(1, 3)),
+        d_mlp=d_mlp,
+        activation=draw(st.sampled_from(["relu", "gelu_tanh"])),
+        position=draw(st.sampled_from(["none", "learned"])),
+        norm=draw(st.sampled_from(["none", "layer"])),
+        final_norm=draw(st.booleans()),
+        tied=draw(st.booleans()),
+        bias=draw(st.booleans()),
+        sqrt_d_head=draw(st.sampled_from([None, 1.0])),
+    )
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    spec = draw(specs())
+    ids = draw(st.lists(st.integers(0, spec.d_vocab - 1), min_size=1, max_size=4))
+    return random_model(spec, draw(st.integers(0, 9))).graph(ids)

@@ -1,0 +1,89 @@
+"""final-step: the last step of a language model as a search, three words against one query.
+
+Look at the logits: dot products of one query with three words. Try the query's length: direction
+chooses the word, magnitude the certainty.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine import Graph, Model, ModelSpec, WordList, ops
+from engine.models.decoder import softmax
+from exporters.book import Book
+from exporters.pages import Printed, Story, Try, assemble
+
+PROMPT = "posited"
+WORDS = ("Tarso", "Cefa", "Paolo")
+QUERIES = ("posited", *WORDS)
+DICTIONARY = [[1.2, 0.4, -0.1], [0.3, 1.0, 0.2], [-0.5, 0.2, 0.9]]
+POSITED = [1.0, 0.5, -0.2]
+
+STORY = Story(
+    title="final-step: the search, by hand",
+    source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
+    about=[
+        "The last step of a language model: a query is held against every word, one dot product each,",
+        "and softmax turns the scores into shares. What built the query is left out: it is posited.",
+        "In the essay it stands for the prompt `Pietro chiama Paolo`. Choose a word's own name in its",
+        "place, and that word's vector is put as the query instead.",
+    ],
+    look=[
+        "Readout: query times length, three dot products, softmax with a temperature.",
+        "Play: the ranked words; baseline beside live.",
+    ],
+    tries=[
+        Try(
+            "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
+            ("query_length", 0, 0),
+        ),
+        Try("Type 3: the temperature divides all scores: `Tarso` falls to 0.43, and a length of 3 is undone.", ("temperature", 0, 0)),
+        Try("Choose `Paolo`: the query points another way, and another word is found.", 0),
+    ],
+)
+
+
+def search(
+    spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]
+) -> Graph:
+    """The graph: look a query up, stretch it, score every word of the dictionary, softmax."""
+    g = Graph(spec, weights)
+    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [1, 1]
+    queries = g.weight("queries", "vocab", "d_model")
+    query = g.block("embed", ops.embed, tokens, queries)  # [1, d_model]
+    length = g.input("query_length", 1.0)
+    x = g.block("resid_final", ops.stretch, query, length)  # [1, d_model]
+    W_U = g.weight("W_U", "d_model", "vocab_out")
+    logits = g.block("logits", ops.linear, x, W_U)  # [1, d_vocab]
+    temperature = g.input("temperature", 1.0)
+    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))
+    return g
+
+
+def model() -> Model:
+    """The posited query and, to choose instead, each word's vector; the dictionary, in columns."""
+    spec = ModelSpec(d_vocab=len(QUERIES), d_vocab_out=len(WORDS), d_model=3, n_ctx=1)
+    weights = {"queries": np.array([POSITED, *DICTIONARY]), "W_U": np.array(DICTIONARY).T}
+    return Model(spec, weights, WordList(QUERIES), WordList(WORDS), search)
+
+
+def build(graph: Graph) -> Book:
+    """The workbook of one query; the printed tables only for the posited one."""
+    labels = {"vocab": QUERIES, "vocab_out": WORDS}
+    printed = PRINTED if graph.inputs["tokens"][0, 0] == 0 else ()
+    return assemble("final-step", graph, labels, STORY, printed, HEADINGS)
+
+
+HEADINGS = {
+    "resid_final": "The query, and its length",
+    "logits": "Score each word: a dot product with the query. This is the search",
+    "softmax.exp": "Softmax: turn scores into a ranked probability list",
+}
+
+PRINTED = (
+    Printed("Scores", [[1.42, 0.76, -0.58]], "logits"),
+    Printed("Exponentials, here after the largest score is taken off: e^(x - 1.42)", [
+        [4.14 / 4.14, 2.14 / 4.14, 0.56 / 4.14]], "softmax.exp",
+        note="Printed 4.14, 2.14 and 0.56, sum 6.84: divided by 4.14 here. The shares are the same."),
+    Printed("Probabilities", [[0.61, 0.31, 0.08]], "probs"),
+)  # fmt: skip
