@@ -4,9 +4,10 @@ Read `models/decoder.py` first (the forward pass), then `ops.py` (every formula)
 (blocks and cells) and `evaluator.py` (set a cell, recompute what it changes).
 """
 
+from engine.block import Block
 from engine.errors import InputError
 from engine.evaluator import Evaluator
-from engine.graph import Block, Cell, Graph
+from engine.graph import Cell, Graph
 from engine.model import Model
 from engine.spec import ModelSpec
 from engine.tokenizer import WordList

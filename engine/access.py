@@ -38,8 +38,8 @@ class Rect(NamedTuple):
         return max(0, self.bottom - self.top) * max(0, self.right - self.left)
 
     @property
-    def index(self) -> tuple[slice, slice]:
-        """For numpy: `values[rect.index]`."""
+    def slices(self) -> tuple[slice, slice]:
+        """For numpy: `values[rect.slices]`."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 
     def cells(self) -> Iterator[tuple[int, int]]:

@@ -14,8 +14,9 @@ from math import isfinite
 import numpy as np
 
 from engine.access import Rect, dirties
+from engine.block import Block
 from engine.errors import InputError
-from engine.graph import Block, Cell, Graph
+from engine.graph import Cell, Graph
 from engine.numpy_math import evaluate
 
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
@@ -122,10 +123,10 @@ class Evaluator:
 
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
         """Compute `rect`; the part of it whose values changed, or None."""
-        before = self._live[block.name][rect.index].copy()
-        self._own(block.name)[rect.index] = evaluate(block, rect, self._live)
+        before = self._live[block.name][rect.slices].copy()
+        self._own(block.name)[rect.slices] = evaluate(block, rect, self._live)
         self._lay_over(block)
-        after = self._live[block.name][rect.index]
+        after = self._live[block.name][rect.slices]
         rows, cols = np.nonzero(~((before == after) | (np.isnan(before) & np.isnan(after))))
         if not rows.size:
             return None

@@ -10,13 +10,10 @@ once, with holes, and filled per cell.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from os.path import commonprefix
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.access import ALONG, Rect
-
-if TYPE_CHECKING:
-    from engine.graph import Address, Block
+from engine.block import Address, Block
 
 SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
 
@@ -151,10 +148,10 @@ class Formulas:
 
     def __init__(
         self,
-        block: "Block",
+        block: Block,
         style: Style,
-        address: "Address",
-        runs_down: Callable[["Block", int], bool] = lambda block, axis: True,
+        address: Address,
+        runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
     ):
         self._block, self._style, self._address = block, style, address
         self._runs_down = runs_down
@@ -182,10 +179,10 @@ class Formulas:
         return holes.sub("%s", text), [int(k) for k in holes.findall(text)]
 
 
-def readable(block: "Block", i: int, j: int) -> str:
+def readable(block: Block, i: int, j: int) -> str:
     """One cell's formula with names and indices."""
 
-    def address(operand: "Block", rect: Rect) -> str:
+    def address(operand: Block, rect: Rect) -> str:
         spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
         spans = [s for s, axis in zip(spans, operand.axes, strict=True) if axis]
         index = f"[{','.join(spans)}]" if spans else ""
@@ -194,11 +191,11 @@ def readable(block: "Block", i: int, j: int) -> str:
     return Formulas(block, NAMED, address)(i, j)
 
 
-def equation(block: "Block") -> str:
+def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
     turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
 
-    def address(operand: "Block", rect: Rect) -> str:
+    def address(operand: Block, rect: Rect) -> str:
         return short_name(operand.name, block.name) + ("ᵀ" if operand.name in turned else "")
 
     return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)
@@ -206,8 +203,10 @@ def equation(block: "Block") -> str:
 
 def short_name(name: str, beside: str) -> str:
     """`name` without the path that it shares with `beside`: what a reader of that block needs."""
-    shared = commonprefix([name.split(".")[:-1], beside.split(".")[:-1]])
-    return ".".join(name.split(".")[len(shared) :])
+    parts, others = name.split("."), beside.split(".")
+    while len(parts) > 1 and len(others) > 1 and parts[0] == others[0]:
+        parts, others = parts[1:], others[1:]
+    return ".".join(parts)
 
 
 def _slice(span: tuple[int, int], n: int) -> str:

@@ -1,74 +1,23 @@
-"""Blocks of cells, the graph they form, and single cells as views on it.
+"""Graphs of blocks, and single cells as views on them.
 
-A block is a named 2-D array of cells. Either its cells hold values (tokens, weights, settings) or
-all share one formula, an op over other blocks. A graph lists its blocks so that each stands after
-those it reads; nothing is ever changed after it is added.
-
-    name := [ "blocks." int "." ] [ part "." ] [ "h" int "." ] leaf
-    part := ln1 | attn | ln2 | mlp | ln_final | softmax
+A graph lists its blocks so that each stands after those it reads; nothing is ever changed after it
+is added. Values live in evaluators; the graph knows those that its inputs start with.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from engine import formula, numpy_math
-from engine.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties, reads
+from engine.access import EVERYTHING, Mask, Rect, Subscript, dirties
+from engine.block import Address, Axes, Block, Kind
 from engine.errors import InputError, nearest
 from engine.ops import Op
 from engine.spec import ModelSpec
-
-Kind = Literal["ids", "weight", "setting", "computed"]
-Axes = tuple[str, str]
-Address = Callable[["Block", Rect], str]
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """A named array of cells that hold values or share one op."""
-
-    name: str
-    shape: Span  # (rows, columns)
-    axes: Axes  # what the rows and the columns are: "token", "d_model", "d_head", "vocab", ...
-    kind: Kind
-    op: Op | None = None
-    operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
-    mask: Mask = EVERYTHING
-
-    @property
-    def leaf(self) -> str:
-        return self.name.rpartition(".")[2]
-
-    @property
-    def whole(self) -> Rect:
-        return Rect(0, self.shape[0], 0, self.shape[1])
-
-    @property
-    def partial(self) -> bool:
-        """Whether some cells are blank: a query has no cell for a key that it does not see."""
-        return self.op is not None and self.op.out[1] == "≤i" and self.mask.causal
-
-    def has(self, i: int, j: int) -> bool:
-        """Whether there is a cell at row i and column j, and not a blank or nothing."""
-        if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
-            return False
-        return not self.partial or bool(self.mask.seen(Rect(i, i + 1, j, j + 1))[0, 0])
-
-    @property
-    def n_cells(self) -> int:
-        """How many cells there are, blanks not counted."""
-        return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
-
-    def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
-        """What the cells `out` read: a rectangle of each operand."""
-        return [
-            (operand, reads(subscript, out, operand.shape, self.mask))
-            for _, subscript, operand in self.operands
-        ]
 
 
 @dataclass(frozen=True)

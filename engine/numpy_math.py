@@ -7,14 +7,12 @@ An operand that a cell reads at one place becomes an array oriented like the out
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from engine.access import ALONG, Mask, Rect, Subscript, reads
-
-if TYPE_CHECKING:
-    from engine.graph import Block
+from engine.block import Block
 
 exp, sqrt, tanh, maximum = np.exp, np.sqrt, np.tanh, np.maximum
 
@@ -42,19 +40,23 @@ def dot(a: Line, b: Line) -> np.ndarray:
     return a.values @ b.values.T
 
 
-def sum(line: Line) -> np.ndarray:  # noqa: A001  the primitive's name
+def sum(line: Line) -> np.ndarray:
+    """Sum along each line."""
     return _oriented(line.values.sum(axis=1), line.along)
 
 
-def max(line: Line) -> np.ndarray:  # noqa: A001
+def max(line: Line) -> np.ndarray:
+    """Largest along each line."""
     return _oriented(line.values.max(axis=1), line.along)
 
 
 def mean(line: Line) -> np.ndarray:
+    """Mean along each line."""
     return _oriented(line.values.mean(axis=1), line.along)
 
 
 def varp(line: Line) -> np.ndarray:
+    """Variance along each line, of a whole population (divided by n)."""
     return _oriented(line.values.var(axis=1), line.along)
 
 
@@ -70,13 +72,13 @@ def _oriented(vector: np.ndarray, along: str) -> np.ndarray:
     return vector[:, None] if along == "i" else vector[None, :]
 
 
-def evaluate(block: "Block", rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
+def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
     """The values of `rect` of a computed block: float64 [rows of rect, columns of rect]."""
     assert block.op is not None
     pairs = []
     for parameter, subscript, operand in block.operands:
         read = reads(subscript, rect, operand.shape, block.mask)
-        array = values[operand.name][read.index]
+        array = values[operand.name][read.slices]
         pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
     with np.errstate(all="ignore"):
         result = block.op.call(sys.modules[__name__], pairs)

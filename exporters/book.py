@@ -6,14 +6,15 @@ region being a whole block of the graph. Rows and columns count from 0, as every
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.access import Rect
+from engine.block import Block
 from engine.formula import A1, Formulas
-from engine.graph import Block, Graph
+from engine.graph import Graph
 
 MAX_SHEET_NAME = 31
 
@@ -113,8 +114,8 @@ class Book:
     @property
     def n_formulas(self) -> int:
         """How many cells hold a formula."""
-        entries = sum(e.formula is not None for s in self.sheets.values() for e in s.entries.values())
-        return entries + sum(block.n_cells for block in self.graph if block.op)
+        entries = [e for sheet in self.sheets.values() for e in sheet.entries.values() if e.formula]
+        return len(entries) + sum(block.n_cells for block in self.graph if block.op)
 
     def area(self, name: str, sheet: str = "") -> str:
         """The range of a whole block, with its sheet unless it stands on `sheet`."""
@@ -154,7 +155,7 @@ def quoted(sheet: str) -> str:
     return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
 
 
-@lru_cache(maxsize=None)
+@cache
 def column(index: int) -> str:
     """A column's letters: 0 is A."""
     index, letter = divmod(index, 26)

@@ -15,8 +15,9 @@ And three rules say where blocks stand, so that a page reads input, weight, prod
 from dataclasses import dataclass, field
 
 from engine.access import Rect
+from engine.block import Block
 from engine.formula import equation
-from engine.graph import Block, Graph
+from engine.graph import Graph
 from exporters import theme, words
 from exporters.book import Book, Place, Sheet, a1, one, quoted
 
@@ -47,7 +48,7 @@ def on_play(block: Block) -> bool:
 def turned(block: Block, graph: Graph) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
     axes = set()
-    for reader, subscript in graph.readers[block.name]:
+    for _, subscript in graph.readers[block.name]:
         for axis, code in enumerate(subscript):
             if code in (":", "≤i") and block.shape[axis] > 1:
                 axes.add(axis)
@@ -90,7 +91,7 @@ def bands(graph: Graph, name: str) -> list[Band]:
             for _, _, b in block.operands
             if b.op is None and b.name not in done and page(b, graph) == name and not on_play(b)
         ]
-        _, subscript, first = block.operands[0]
+        _, _, first = block.operands[0]
         band = found[-1] if found else Band()
         cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
         continues = len(band.across) == 1 and band.holds(first)
@@ -183,6 +184,7 @@ def label_rows(book: Book, sheet: Sheet, place: Place) -> None:
 
 
 def label(book: Book, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
+    """Put the text of index k of an axis: a token (live), a word, or the number itself."""
     if axis == "token" and "tokens" in book.graph.blocks:
         cell = f"{quoted(PLAY)}!{a1(one(PROMPT_ROW, PROMPT_COL + k))}"
         sheet.calc(row, col, cell, prompt_text(book, k), "word" if style == "label" else style)

@@ -1,7 +1,7 @@
 """The pages that every workbook has around its model: Start, Play, Printed, Index and Check."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -186,8 +186,7 @@ def _prompt(book: Book, sheet: Sheet) -> int:
     tokens = book.graph["tokens"]
     table = book.graph.readers["tokens"][0][0].operands[1][2]
     vocabulary = _label_range(book, table.name)
-    texts = book.labels[table.axes[0]]
-    for row, text in ((-1, "position"), (0, "word"), (1, "token id")):
+    for row, text in ((-1, "position"), (0, "word"), (1, "token id"), (2, "known?")):
         sheet.put(PROMPT_ROW + row, PROMPT_COL - 1, text, "row label")
     book.places["tokens"] = Place(tokens, PLAY, PROMPT_ROW + 1, PROMPT_COL, True)
     for k in range(tokens.shape[0]):
@@ -199,9 +198,11 @@ def _prompt(book: Book, sheet: Sheet) -> int:
         match = f"MATCH(TRUE(),EXACT({vocabulary},{word}),0)"
         value = book.value("tokens", k, 0)
         sheet.calc(PROMPT_ROW + 1, col, f"IFERROR({match}-1,0)", value, "id", array=True)
-        wrong = f'IF(ISNUMBER({match}),"","unknown: read as {texts[0]}")'
-        sheet.calc(PROMPT_ROW + 2, col, wrong, "", "warning", array=True)
+        known = f'IF(ISNUMBER({match}),"yes","unknown: read as "&{vocabulary.partition(":")[0]})'
+        sheet.calc(PROMPT_ROW + 2, col, known, "yes", "label", array=True)
         sheet.widths[col] = 11
+    known_row = Rect(PROMPT_ROW + 2, PROMPT_ROW + 3, PROMPT_COL, PROMPT_COL + tokens.shape[0])
+    sheet.scales.append((known_row, "unlike yes"))
     return PROMPT_ROW + 4
 
 
@@ -334,7 +335,8 @@ def index(book: Book) -> None:
         sheet.put(row, 5, words.meaning(block))
         sheet.calc(row, 6, f"COUNT({area})", float(block.n_cells), "count")
         if block.op is None and block.name != "tokens":
-            sheet.calc(row, 7, _edited(book, block.name), "", "warning")
+            sheet.scales.append((Rect(row, row + 1, 7, 8), "unlike no"))
+            sheet.calc(row, 7, _edited(book, block.name), "no", "label")
 
 
 def _edited(book: Book, name: str) -> str:
@@ -343,7 +345,7 @@ def _edited(book: Book, name: str) -> str:
     total, squares = f"{values.sum():.12f}", f"{(values**2).sum():.12f}"
     square = f"{area}*{area}" if values.size == 1 else f"SUMPRODUCT({area},{area})"
     distance = f"ABS(SUM({area})-({total}))+ABS({square}-{squares})"
-    return f'IF({distance}>{TOLERANCE},"edited","")'
+    return f'IF({distance}>{TOLERANCE},"edited","no")'
 
 
 def check(book: Book) -> None:
@@ -383,5 +385,5 @@ def _line(sheet: Sheet, row: int, text: str, formula: str, gap: float) -> int:
     sheet.calc(row, 1, formula, gap, "tiny")
     status = f'IF({a1(one(row, 1))}<{TOLERANCE},"ok","look")'
     sheet.calc(row, 2, status, "ok", "status")
-    sheet.scales.append((Rect(row, row + 1, 2, 3), "status"))
+    sheet.scales.append((Rect(row, row + 1, 2, 3), "unlike ok"))
     return row + 1

@@ -4,7 +4,7 @@ Finance's convention for fonts: blue is typed (inputs and weights), black is a f
 formula that reads another sheet. Fills tell the kind of block.
 """
 
-from engine.graph import Block
+from engine.block import Block
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
 FILLS = {
@@ -19,6 +19,7 @@ READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
 COLOUR_SCALE = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F4A259"}
 DATA_BAR = {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True}
+GRIDLINE = "#E5E5E5"
 SERIES = ("#BFBFBF", "#2E75B6")
 
 _NUMBER = {"num_format": "0.000", "align": "right"}
@@ -46,7 +47,6 @@ STYLES: dict[str, dict] = {
         "num_format": "@",
     },
     "id": {"num_format": "0", "align": "center", "font_color": BLACK},
-    "warning": {"font_color": ORANGE, "bold": True},
     "constant": {**_NUMBER, "font_color": GREY},
     "constant percent": {"num_format": "0.0%", "font_color": GREY},
     "live": {**_NUMBER, "font_color": GREEN},

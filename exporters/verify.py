@@ -70,12 +70,13 @@ def read(path: str | Path) -> Workbook:
             written, computed = load_workbook(path), load_workbook(path, data_only=True)
     except Exception as error:  # openpyxl lets through whatever zip and XML raise
         raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
-    found: Values = {}
-    for sheet in written:
-        for row in sheet.iter_rows():
-            for cell in row:
-                if cell.data_type == "f":
-                    found[sheet.title, cell.coordinate] = computed[sheet.title][cell.coordinate].value
+    found: Values = {
+        (sheet.title, cell.coordinate): computed[sheet.title][cell.coordinate].value
+        for sheet in written.worksheets
+        for row in sheet.iter_rows()
+        for cell in row
+        if cell.data_type == "f"
+    }
     if not found:
         raise InputError(f"{path} holds no formulas: there is nothing to verify")
     if all(value is None for value in found.values()):
@@ -239,9 +240,7 @@ class Engine:
 
 ENGINES = {
     "ironcalc": Engine(_module("ironcalc"), _ironcalc, "pip install 'cellformer[verify]'"),
-    "libreoffice": Engine(
-        lambda: _soffice() is not None, _libreoffice, "install LibreOffice Calc"
-    ),
+    "libreoffice": Engine(lambda: _soffice() is not None, _libreoffice, "install LibreOffice Calc"),
     "gnumeric": Engine(
         lambda: shutil.which("ssconvert") is not None, _gnumeric, "install gnumeric"
     ),

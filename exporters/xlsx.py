@@ -35,7 +35,7 @@ class _ExactSheet(Worksheet):
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(self, row: int, col: int, formula: str, value: float, style: Any) -> None:
+    def put_formula(self, row: int, col: int, formula: str, value: Any, style: Any) -> None:
         self._check_dimensions(row, col)
         self.table[row][col] = CellFormulaTuple(formula, style, value)
 
@@ -99,8 +99,9 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
-        message = {"error_title": "Unknown word", "error_message": "Choose a word from the list."}
-        ws.data_validation(row, col, row, col, {"validate": "list", "source": "=" + choices, **message})
+        rule = {"validate": "list", "source": "=" + choices, "error_title": "Unknown word"}
+        rule["error_message"] = "Choose a word from the list."
+        ws.data_validation(row, col, row, col, rule)
     for area, dressing in sheet.scales:
         _dress(ws, area, dressing, formats)
     for chart in sheet.charts:
@@ -144,8 +145,8 @@ def _dress(ws: _ExactSheet, area: Any, dressing: str, formats: dict) -> None:
         "bar": [theme.DATA_BAR],
         "changed": [_beyond("0.0000001", formats)],
         "beyond": [_beyond(limit, formats)],
-        "status": [
-            {"type": "cell", "criteria": "==", "value": '"look"', "format": formats["differs"]}
+        "unlike": [
+            {"type": "cell", "criteria": "!=", "value": f'"{limit}"', "format": formats["differs"]}
         ],
     }
     for rule in rules[name]:
@@ -175,7 +176,8 @@ def _write_chart(workbook: Workbook, ws: _ExactSheet, chart: Chart) -> None:
             }
         )
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
-    drawn.set_y_axis({"num_format": "0%", "major_gridlines": {"visible": True, "line": {"color": "#E5E5E5"}}})
+    lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
+    drawn.set_y_axis({"num_format": "0%", "major_gridlines": lines})
     drawn.set_legend({"position": "bottom"})
     drawn.set_size({"width": 620, "height": 300})
     ws.insert_chart(chart.row, chart.col, drawn)

@@ -45,7 +45,7 @@ def test_every_engine_notices_an_altered_formula(engine: str, built, tmp_path: P
         for part in old.namelist():
             data = old.read(part)
             if part == "xl/worksheets/sheet4.xml":
-                data, n = re.subn(rb"<f>SUMPRODUCT\(([^<]*)</f>", rb"<f>2*SUMPRODUCT(\1</f>", data, count=1)
+                data, n = re.subn(rb"<f>SUMPRODUCT", rb"<f>2*SUMPRODUCT", data, count=1)
                 assert n == 1
             new.writestr(part, data)
     report = verify(altered, engine)
@@ -106,7 +106,9 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built, tmp_p
         sheet_book.save(paths[-1])
         cell.value = before
         expected.append(live)
-    for path, live in zip(recalculate_in_libreoffice(paths, tmp_path / "out"), expected, strict=True):
+    for path, live in zip(
+        recalculate_in_libreoffice(paths, tmp_path / "out"), expected, strict=True
+    ):
         sheets = load_workbook(path, data_only=True)
         for name, place in book.places.items():
             block = graph[name]
@@ -114,7 +116,12 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built, tmp_p
                 if block.has(i, j):
                     row, col = place.cell(i, j)
                     found = sheets[place.sheet].cell(row + 1, col + 1).value
-                    assert found == pytest.approx(live[name][i, j], abs=1e-9), (path.name, name, i, j)
+                    assert found == pytest.approx(live[name][i, j], abs=1e-9), (
+                        path.name,
+                        name,
+                        i,
+                        j,
+                    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -266,5 +273,3 @@ def test_imports_run_one_way() -> None:
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     module = getattr(node, "module", None) or node.names[0].name
                     assert module.split(".")[0] not in others, file
-
-

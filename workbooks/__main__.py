@@ -53,7 +53,9 @@ def list_() -> None:
 @app.command()
 def build(
     name: Name,
-    output: Annotated[Path | None, typer.Option("-o", help="The file; NAME.xlsx unless given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="The file; NAME.xlsx unless given.")
+    ] = None,
     prompt: Prompt = None,
     ids: Ids = None,
 ) -> None:
@@ -136,7 +138,9 @@ def verify(
     disagree = False
     for one in wanted:
         if one in missing:
-            console.print(f"{one:<12} not installed; {ENGINES[one].remedy}", soft_wrap=True, markup=False)
+            console.print(
+                f"{one:<12} not installed; {ENGINES[one].remedy}", soft_wrap=True, markup=False
+            )
             continue
         report = recompute(file, one)
         if report.skipped:
@@ -210,7 +214,7 @@ def _print_ranking(model: Model, graph: Graph, live: Evaluator, changed: bool) -
     for head in heads:
         table.add_column(head, justify="right")
     for rank, v in enumerate(np.argsort(-probs, kind="stable")[:TOP], 1):
-        row = [str(rank), Text(words[v]), f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
+        row: list[str | Text] = [str(rank), Text(words[v]), f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
         if changed:
             row += [f"{before[v]:.4f}", f"{probs[v] - before[v]:+.4f}"]
         table.add_row(*row)

@@ -11,9 +11,28 @@ from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
 PROMPT = "the cat sat"
-WORDS = (
-    "the cat dog sat ran on mat floor big small red blue fast slow a and . is was .EOS"
-).split()
+WORDS = [
+    "the",
+    "cat",
+    "dog",
+    "sat",
+    "ran",
+    "on",
+    "mat",
+    "floor",
+    "big",
+    "small",
+    "red",
+    "blue",
+    "fast",
+    "slow",
+    "a",
+    "and",
+    ".",
+    "is",
+    "was",
+    ".EOS",
+]
 
 # The essay prints the rows of the, cat and sat; the others are chosen so that words of a kind
 # (cat and dog, sat and ran, mat and floor) point nearly the same way.

@@ -37,15 +37,16 @@ STORY = Story(
             "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
             ("query_length", 0, 0),
         ),
-        Try("Type 3: the temperature divides all scores: `Tarso` falls to 0.43, and a length of 3 is undone.", ("temperature", 0, 0)),
+        Try(
+            "Type 3: the temperature divides all scores: `Tarso` falls to 0.43, and a length of 3 is undone.",
+            ("temperature", 0, 0),
+        ),
         Try("Choose `Paolo`: the query points another way, and another word is found.", 0),
     ],
 )
 
 
-def search(
-    spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]
-) -> Graph:
+def search(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
     """The graph: look a query up, stretch it, score every word of the dictionary, softmax."""
     g = Graph(spec, weights)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [1, 1]

@@ -11,7 +11,8 @@ import numpy as np
 
 from engine import ops
 from engine.access import Mask
-from engine.graph import Block, Graph
+from engine.block import Block
+from engine.graph import Graph
 from engine.spec import ModelSpec
 
 
@@ -107,9 +108,7 @@ def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> Block:
     return g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
 
 
-def softmax(
-    g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None
-) -> Block:
+def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
     """Shares that sum to 1 along each row of x, in steps that can be looked at."""
     top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
     e = g.block("exp", ops.exp, x, top, temperature)  # as x
