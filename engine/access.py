@@ -16,6 +16,7 @@ recompute, the ranges in the workbook's formulas) follows from these two functio
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -76,12 +77,15 @@ class Mask:
         stop = n_queries if self.window is None else keys[1] - 1 + self.window
         return keys[0], min(stop, n_queries)
 
+    @lru_cache(maxsize=256)  # noqa: B019  a mask lives as long as the program
     def seen(self, rect: Rect) -> np.ndarray:
-        """bool [queries, keys]: True where the query (row) sees the key (column)."""
+        """bool [queries, keys], not to be written to: True where the query (row) sees the key."""
         i, j = np.ogrid[rect.top : rect.bottom, rect.left : rect.right]
-        if not self.causal:
-            return (i >= 0) & (j >= 0)
-        return (j <= i) if self.window is None else (j <= i) & (j > i - self.window)
+        found = (j <= i) | (not self.causal)
+        if self.causal and self.window is not None:
+            found &= j > i - self.window
+        found.flags.writeable = False
+        return found
 
 
 EVERYTHING = Mask(causal=False)

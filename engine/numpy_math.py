@@ -82,10 +82,9 @@ def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndar
         pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
     with np.errstate(all="ignore"):
         result = block.op.call(sys.modules[__name__], pairs)
-    result = np.broadcast_to(result, (rect.bottom - rect.top, rect.right - rect.left))
     if block.partial:
-        result = np.where(block.mask.seen(rect), result, block.op.blank)
-    return np.array(result, dtype=np.float64)
+        return np.where(block.mask.seen(rect), result, block.op.blank)
+    return np.array(result)  # a copy: an op of one operand may hand that operand on
 
 
 def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: Mask) -> Any:

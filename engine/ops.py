@@ -28,6 +28,7 @@ class Op:
     subscripts: dict[str, Subscript]
     out: Subscript
     blank: float
+    many: str  # the parameter that takes any number of operands, if there is one
 
     def bind(self, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
@@ -41,10 +42,8 @@ class Op:
 
     def call(self, m: Any, pairs: list[tuple[str, Any]]) -> Any:
         """Run the function under interpreter `m` on operands as `bind` listed them."""
-        parameters = inspect.signature(self.function).parameters
-        many = [x for p, x in pairs if parameters[p].kind is inspect.Parameter.VAR_POSITIONAL]
-        one = {p: x for p, x in pairs if parameters[p].kind is not inspect.Parameter.VAR_POSITIONAL}
-        return self.function(m, *many, **one)
+        many = [x for p, x in pairs if p == self.many]
+        return self.function(m, *many, **{p: x for p, x in pairs if p != self.many})
 
 
 def op(*, out: str = "i,j", blank: float = 0.0, **subscripts: str) -> Callable[[Callable], Op]:
@@ -56,7 +55,9 @@ def op(*, out: str = "i,j", blank: float = 0.0, **subscripts: str) -> Callable[[
 
     def decorate(function: Callable) -> Op:
         codes = {name: split(text) for name, text in subscripts.items()}
-        return Op(function.__name__, function, codes, split(out), blank)
+        parameters = inspect.signature(function).parameters.values()
+        many = "".join(p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
+        return Op(function.__name__, function, codes, split(out), blank, many)
 
     return decorate
 

@@ -1,0 +1,65 @@
+"""Time edits in LibreOffice: argv is a workbook, a count, and two cells (sheet row column each).
+
+Runs under the Python that has LibreOffice's `uno` module (Debian: python3-uno). Prints the median
+seconds from setting the first cell to reading the second.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import uno
+
+
+def connect(pipe: str) -> object:
+    """The desktop of the LibreOffice that listens on a pipe."""
+    local = uno.getComponentContext()
+    resolver = local.ServiceManager.createInstanceWithContext(
+        "com.sun.star.bridge.UnoUrlResolver", local
+    )
+    for _ in range(200):
+        try:
+            url = f"uno:pipe,name={pipe};urp;StarOffice.ComponentContext"
+            context = resolver.resolve(url)
+            desktop = "com.sun.star.frame.Desktop"
+            return context.ServiceManager.createInstanceWithContext(desktop, context)
+        except Exception:
+            time.sleep(0.1)
+    raise SystemExit("LibreOffice did not answer")
+
+
+def main() -> None:
+    """Open, edit n times, print the median."""
+    path, n = sys.argv[1], int(sys.argv[2])
+    sheet, row, col, to_sheet, to_row, to_col = sys.argv[3:9]
+    with tempfile.TemporaryDirectory() as profile:
+        pipe = f"cellformer{time.time_ns()}"
+        office = subprocess.Popen(
+            [
+                "soffice",
+                f"-env:UserInstallation=file://{profile}",
+                "--headless",
+                "--norestore",
+                f"--accept=pipe,name={pipe};urp;",
+            ]
+        )
+        desktop = connect(pipe)
+        book = desktop.loadComponentFromURL(Path(path).resolve().as_uri(), "_blank", 0, ())
+        source = book.Sheets.getByName(sheet).getCellByPosition(int(col), int(row))
+        target = book.Sheets.getByName(to_sheet).getCellByPosition(int(to_col), int(to_row))
+        times = []
+        for k in range(n):
+            start = time.perf_counter()
+            source.Value = k % 7 + 0.5
+            _ = target.Value
+            times.append(time.perf_counter() - start)
+        book.close(True)
+        desktop.terminate()
+        office.wait(30)
+    print(median(times))
+
+
+main()
