@@ -17,7 +17,13 @@ FILLS = {
 ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
-COLOUR_SCALE = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F4A259"}
+COLOUR_SCALE = {
+    "type": "2_color_scale",
+    "min_type": "num",
+    "min_value": 0,
+    "min_color": "#FFFFFF",
+    "max_color": "#F4A259",
+}
 DATA_BAR = {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True}
 GRIDLINE = "#E5E5E5"
 SERIES = ("#BFBFBF", "#2E75B6")
