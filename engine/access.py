@@ -8,6 +8,7 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     0      the only index of an axis of length one
     ≤i     the keys that query i sees: up to and including i under a causal mask
     ?      one index that another operand's value chooses (a lookup): any of the axis
+    ~h     the partner of column j in rotary positions: h further on, or h back in the second half
 
 Invariant: `reads` and `dirties` are inverse. Cell b is in what `reads` gives for cell a exactly
 when a is in what `dirties` gives for b. Everything else (precedents, dependents, incremental
@@ -102,6 +103,9 @@ def reads(subscript: Subscript, out: Rect, shape: Span, mask: Mask) -> Rect:
                 return out.left, out.right
             case "0":
                 return 0, 1
+            case _ if code[0] == "~":
+                found = partners(code, out.left, out.right)
+                return int(found.min()), int(found.max()) + 1
             case "≤i":
                 return mask.keys(out.top, n)[0], mask.keys(out.bottom - 1, n)[1]
             case _:  # ":" and "?"
@@ -121,7 +125,16 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
                 cols = _common(cols, span)
             case "≤i":
                 rows = _common(rows, mask.queries(span, out_shape[0]))
+            case _ if code[0] == "~":  # pairing is its own inverse
+                found = partners(code, *span)
+                cols = _common(cols, (int(found.min()), int(found.max()) + 1))
     return Rect(*rows, *cols)
+
+
+def partners(code: str, start: int, stop: int) -> np.ndarray:
+    """The partners of columns [start, stop) under the code `~h`; beyond 2h each is its own."""
+    half, cols = int(code[1:]), np.arange(start, stop)
+    return np.where(cols < half, cols + half, np.where(cols < 2 * half, cols - half, cols))
 
 
 def _common(a: Span, b: Span) -> Span:

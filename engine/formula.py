@@ -27,6 +27,7 @@ class Term:
     style: "Style | None" = None
     single: bool = False  # a range of one cell
     down: bool = True  # a range that runs down a column
+    n: int = 1  # cells in the range
 
     def _with(self, sign: str, other: Any, level: int, flipped: bool = False) -> "Term":
         style = self.style
@@ -86,6 +87,9 @@ class Style:
     def lookup(self, table: Term, ids: Term) -> Term:
         return self._call("lookup down" if table.down else "lookup across", table, ids)
 
+    def count(self, x: Term) -> int:
+        return x.n
+
     def sum(self, x: Term) -> Term:
         return self._call("sum", x)
 
@@ -107,11 +111,20 @@ class Style:
     def tanh(self, x: Term) -> Term:
         return self._call("tanh", x)
 
+    def erf(self, x: Term) -> Term:
+        return self._call("erf", x)
+
+    def sin(self, x: Term) -> Term:
+        return self._call("sin", x)
+
+    def cos(self, x: Term) -> Term:
+        return self._call("cos", x)
+
     def maximum(self, x: Term, y: float) -> Term:
         return Term(self.words["maximum"].format(x.text, _literal(y)), ATOM, self)
 
 
-_FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh")
+_FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh", "erf", "sin", "cos")
 
 A1 = Style(
     {"+": "+", "-": "-", "*": "*", "/": "/"},
@@ -173,7 +186,8 @@ class Formulas:
         for k, (parameter, subscript, operand) in enumerate(self._block.operands):
             axis = 0 if subscript[0] in ALONG else 1
             down = self._runs_down(operand, axis)
-            pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down)))
+            n = operand.shape[axis]
+            pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down, n)))
         text = self._block.op.call(self._style, pairs).text.replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
         return holes.sub("%s", text), [int(k) for k in holes.findall(text)]

@@ -110,9 +110,15 @@ class Graph:
             values = self.weights[self._prefix + name]
         return self.input(name, values, (rows, cols), "weight")
 
-    def block(self, name: str, op: Op, *args: Any, mask: Mask | None = None, **kw: Any) -> Block:
-        """Add a computed block. `mask` is the operands' unless given."""
-        operands = tuple((p, op.subscripts[p], b) for p, b in op.bind(args, kw))
+    def block(
+        self, name: str, op: Op, *args: Any, mask: Mask | None = None, half: int = 0, **kw: Any
+    ) -> Block:
+        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`."""
+        operands = tuple(
+            (p, (rows, f"~{half}" if cols == "~" else cols), b)
+            for p, b in op.bind(args, kw)
+            for rows, cols in [op.subscripts[p]]
+        )
         sizes: dict[str, tuple[int, str]] = {}
         for _, subscript, operand in operands:
             for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):

@@ -1,7 +1,8 @@
 """A model: its spec, its weights, its vocabulary, and the function that builds its graph."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Model:
     vocabulary: WordList
     outputs: WordList | None = None  # the words that get a logit; None: the vocabulary
     architecture: Architecture = decoder
+    config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
 
     def __post_init__(self) -> None:
         blank = self.architecture(self.spec, None, [0])

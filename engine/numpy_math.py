@@ -5,16 +5,18 @@ An operand that a cell reads at one place becomes an array oriented like the out
 (or per output column), which the reducing primitives consume.
 """
 
+import math
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from engine.access import ALONG, Mask, Rect, Subscript, reads
+from engine.access import ALONG, Mask, Rect, Subscript, partners, reads
 from engine.block import Block
 
-exp, sqrt, tanh, maximum = np.exp, np.sqrt, np.tanh, np.maximum
+exp, sqrt, tanh, maximum, sin, cos = np.exp, np.sqrt, np.tanh, np.maximum, np.sin, np.cos
+erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
 
 @dataclass
@@ -60,6 +62,11 @@ def varp(line: Line) -> np.ndarray:
     return _oriented(line.values.var(axis=1), line.along)
 
 
+def count(line: Line) -> int:
+    """How many entries each line has."""
+    return line.values.shape[1]
+
+
 def lookup(table: Line, ids: np.ndarray) -> np.ndarray:
     """Entry `ids` of each line; an id that is no entry of the table gives nan."""
     n = table.values.shape[1]
@@ -95,4 +102,6 @@ def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: 
         return Line(array, subscript[0], mask.seen(keys) if partly else None)
     if subscript[0] in ALONG:
         return Line(array.T, subscript[1], None)
+    if subscript[1][0] == "~":
+        return array[:, partners(subscript[1], out.left, out.right) - read.left]
     return array.T if subscript[0] == "j" or subscript[1] == "i" else array

@@ -120,6 +120,37 @@ def affine(m, x, w, b=None):
     return x * w if b is None else x * w + b
 
 
+# --- RMSNorm (Zhang & Sennrich 2019) --------------------------------------------------------
+
+
+@op(x="i,:", eps="0,0")
+def root_mean_square(m, x, eps):
+    return m.sqrt(m.dot(x, x) / m.count(x) + eps)
+
+
+@op(x="i,j", by="i,0")
+def divide_rows(m, x, by):
+    return x / by
+
+
+# --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
+
+
+@op(position="i,0", frequency="0,j")
+def cosine(m, position, frequency):
+    return m.cos(position * frequency)
+
+
+@op(position="i,0", frequency="0,j", sign="0,j")
+def signed_sine(m, position, frequency, sign):
+    return m.sin(position * frequency) * sign
+
+
+@op(x="i,j", partner="i,~", cos="i,j", sin="i,j")
+def rotate(m, x, partner, cos, sin):
+    return x * cos + partner * sin
+
+
 # --- attention (Vaswani et al. 2017, section 3.2.1) ---------------------------------------
 
 
@@ -170,6 +201,24 @@ def relu(m, x):
 
 
 @op(x="i,j")
+def gelu(m, x):
+    """GELU (Hendrycks & Gimpel 2016, section 2); 0.70710... is 1 / sqrt(2)."""
+    return 0.5 * x * (1 + m.erf(x * 0.7071067811865476))
+
+
+@op(x="i,j")
+def silu(m, x):
+    """x times the logistic function of x, through tanh, which never overflows."""
+    return x * (0.5 + 0.5 * m.tanh(0.5 * x))
+
+
+@op(x="i,j")
 def gelu_tanh(m, x):
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
     return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+
+
+@op(gate="i,j", x="i,j")
+def gated(m, gate, x):
+    """Shazeer 2020, section 2: the gate opens or closes each hidden cell."""
+    return gate * x

@@ -5,14 +5,17 @@ from typing import Literal
 
 from engine.errors import InputError
 
+Position = Literal["none", "learned", "sinusoidal", "rotary"]
+Norm = Literal["none", "layer", "rms"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+
 
 @dataclass(frozen=True)
 class ModelSpec:
     """Sizes and choices of a decoder, in TransformerLens's vocabulary.
 
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
-    model. `sqrt_d_head` is what attention scores are divided by; None means the square root of
-    d_head (Vaswani et al. 2017, section 3.2.1).
+    model. Fields that an architecture does not have are left at their defaults.
     """
 
     d_vocab: int
@@ -21,16 +24,27 @@ class ModelSpec:
     d_vocab_out: int | None = None  # how many words get a logit; None: d_vocab
     n_layers: int = 0
     n_heads: int = 0
+    n_kv_heads: int | None = None  # heads of keys and values, shared by groups; None: n_heads
     d_head: int = 0
     d_mlp: int = 0
-    activation: Literal["relu", "gelu_tanh"] = "relu"
-    position: Literal["none", "learned"] = "none"
-    norm: Literal["none", "layer"] = "none"  # before each sublayer
-    final_norm: bool = False  # a LayerNorm before the unembedding
+    activation: Activation = "relu"
+    position: Position = "none"
+    norm: Norm = "none"
+    norm_after: bool = False  # after each sublayer's residual add, as in 2017; else before it
+    final_norm: bool = False  # before the unembedding
+    norm_eps: float = 1e-5
     tied: bool = False  # the unembedding is the embedding, transposed
     bias: bool = False  # biases in attention and MLP
-    sqrt_d_head: float | None = None
-    norm_eps: float = 1e-5
+    qkv_bias: bool = False  # llama family: of queries, keys and values
+    out_bias: bool = False  # llama family: of attention's output
+    mlp_bias: bool = False  # llama family
+    qk_norm: bool = False  # llama family: RMSNorm of every query and key
+    causal: bool = True
+    windows: tuple[int | None, ...] = ()  # per layer: how many keys a query sees; (): all
+    sqrt_d_head: float | None = None  # what scores are divided by; None: the root of d_head
+    d_rotary: int | None = None  # how many of a head's features rotate; None: d_head
+    rope_theta: float = 10000.0
+    parallel: bool = False  # attention and MLP read the same residual
 
     def __post_init__(self) -> None:
         for size in ("d_vocab", "d_model", "n_ctx"):
@@ -43,6 +57,25 @@ class ModelSpec:
             raise InputError("a block needs heads or an MLP: set n_heads or d_mlp, or n_layers=0")
         if self.n_heads and not self.d_head:
             raise InputError(f"{self.n_heads} heads need a d_head of at least 1")
+        if self.n_heads and (self.kv_heads < 1 or self.n_heads % self.kv_heads):
+            raise InputError(
+                f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; "
+                "n_kv_heads must divide n_heads"
+            )
+        if self.position == "rotary" and self.rotary % 2:
+            raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
+
+    @property
+    def kv_heads(self) -> int:
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def rotary(self) -> int:
+        return self.d_head if self.d_rotary is None else self.d_rotary
+
+    def window(self, layer: int) -> int | None:
+        """How many keys a query of this layer sees; None: all up to itself."""
+        return self.windows[layer] if self.windows else None
 
     def size(self, axis: str) -> int:
         """The length of an axis by its name: "d_model", "vocab", ...; 1 for the nameless one."""

@@ -34,7 +34,7 @@ def page(block: Block, graph: Graph) -> str:
         head, _, rest = block.name.partition(".")
         if head == "blocks":
             return f"Block {rest.partition('.')[0]}"
-        return "Embedding" if block.leaf in ("embed", "pos_embed") else "Readout"
+        return "Embedding" if head in ("embed", "pos_embed", "rotary") else "Readout"
     if on_play(block):
         return PLAY
     return page(graph.readers[block.name][0][0], graph)

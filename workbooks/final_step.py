@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine import Graph, Model, ModelSpec, WordList, ops
-from engine.models.decoder import softmax
+from engine.parts import softmax
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 

@@ -1,15 +1,15 @@
 """The decoder of the essays, as a graph of cells: the whole forward pass, top to bottom.
 
 A residual stream runs through the model; every sublayer reads it, and adds what it writes.
-(Vaswani et al. 2017, "Attention Is All You Need", section 3; pre-norm as in GPT-2.)
+(Vaswani et al. 2017, "Attention Is All You Need", section 3; norms before the sublayers as in
+GPT-2, or after them as in 2017.)
 """
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
 
 import numpy as np
 
-from engine import ops
+from engine import ops, parts
 from engine.access import Mask
 from engine.block import Block
 from engine.graph import Graph
@@ -19,68 +19,55 @@ from engine.spec import ModelSpec
 def decoder(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
     """The graph of one forward pass over the token ids."""
     g = Graph(spec, weights)
-    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
-    W_E = g.weight("W_E", "vocab", "d_model")
-    stream = [g.block("embed", ops.embed, tokens, W_E)]  # each [n_tokens, d_model]
-    if spec.position == "learned":
-        places = np.arange(len(ids)).reshape(-1, 1)
-        positions = g.input("positions", places, ("token", ""), "ids")  # [n_tokens, 1]
-        W_pos = g.weight("W_pos", "n_ctx", "d_model")
-        stream.append(g.block("pos_embed", ops.embed, positions, W_pos))
+    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
+    if spec.position in ("learned", "sinusoidal"):
+        stream.append(position(g, spec, len(ids)))
+    turn = parts.rotation(g, spec, len(ids)) if spec.position == "rotary" else None
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
         if spec.n_heads:
-            written = attention(b, spec, norm(b.at("ln1"), spec, x))
-            x = b.block("resid_mid", ops.add, x, written)  # [n_tokens, d_model]
+            read = x if spec.norm_after else norm(b.at("ln1"), spec, x)
+            x = b.block("resid_mid", ops.add, x, attention(b, spec, read, turn))
+            x = norm(b.at("ln1"), spec, x) if spec.norm_after else x
         if spec.d_mlp:
-            written = mlp(b, spec, norm(b.at("ln2"), spec, x))
-            x = b.block("resid_post", ops.add, x, written)  # [n_tokens, d_model]
+            read = x if spec.norm_after else norm(b.at("ln2"), spec, x)
+            x = b.block("resid_post", ops.add, x, mlp(b, spec, read))  # [n_tokens, d_model]
+            x = norm(b.at("ln2"), spec, x) if spec.norm_after else x
         stream = [x]
 
     x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
     if spec.final_norm:
-        x = layer_norm(g.at("ln_final"), spec, x)
-    logits = unembed(g, spec, x, W_E)  # [n_tokens, d_vocab]
-    temperature = g.input("temperature", 1.0)
-    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))
+        final = parts.rms_norm if spec.norm == "rms" else parts.layer_norm
+        x = final(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, spec, x, W_E)
     return g
 
 
-def attention(b: Graph, spec: ModelSpec, x: Block) -> Block:
-    """Multi-head causal attention: every head writes its own share, `result`, into the stream."""
+def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | None) -> Block:
+    """Multi-head attention: every head writes its own share, `result`, into the stream."""
     attn = b.at("attn")
-    divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
-    scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
+    scale = parts.score_scale(attn, spec)
+    head_axes = ("d_model", "d_head")
     results = []
     for head in range(spec.n_heads):
         h = attn.at(f"h{head}")
-        q = project(h, spec, "q", x, "Q")  # [n_tokens, d_head]
-        k = project(h, spec, "k", x, "K")  # [n_tokens, d_head]
-        v = project(h, spec, "v", x, "V")  # [n_tokens, d_head]
-        scores = h.block("scores", ops.scores, q, k, scale, mask=Mask())  # [queries, keys]
-        pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
-        z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
-        W_O = h.weight("W_O", "d_head", "d_model")
-        results.append(h.block("result", ops.linear, z, W_O))  # [n_tokens, d_model]
+        q = parts.linear(h, "q", x, "Q", head_axes, spec.bias)  # [n_tokens, d_head]
+        k = parts.linear(h, "k", x, "K", head_axes, spec.bias)  # [n_tokens, d_head]
+        v = parts.linear(h, "v", x, "V", head_axes, spec.bias)  # [n_tokens, d_head]
+        if turn:
+            q = parts.rotate(h, "rot_q", q, turn, spec)
+            k = parts.rotate(h, "rot_k", k, turn, spec)
+        results.append(parts.attend(h, q, k, v, scale, Mask(spec.causal)))
     b_O = attn.weight("b_O", "d_model") if spec.bias else None
     return b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
-
-
-def project(h: Graph, spec: ModelSpec, name: str, x: Block, which: str) -> Block:
-    """One head's queries, keys or values."""
-    W = h.weight(f"W_{which}", "d_model", "d_head")
-    b = h.weight(f"b_{which}", "d_head") if spec.bias else None
-    return h.block(name, ops.linear, x, W, b)
 
 
 def mlp(b: Graph, spec: ModelSpec, x: Block) -> Block:
     """Expand, bend, contract; each token by itself."""
     m = b.at("mlp")
-    W_in = m.weight("W_in", "d_model", "d_mlp")
-    b_in = m.weight("b_in", "d_mlp") if spec.bias else None
-    pre = m.block("pre", ops.linear, x, W_in, b_in)  # [n_tokens, d_mlp]
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.bias)  # [n_tokens, d_mlp]
     post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
     W_out = m.weight("W_out", "d_mlp", "d_model")
     b_out = m.weight("b_out", "d_model") if spec.bias else None
@@ -89,29 +76,23 @@ def mlp(b: Graph, spec: ModelSpec, x: Block) -> Block:
 
 def norm(ln: Graph, spec: ModelSpec, x: Block) -> Block:
     """What a sublayer reads of the stream."""
-    return layer_norm(ln, spec, x) if spec.norm == "layer" else x
+    if spec.norm == "none":
+        return x
+    return (parts.layer_norm if spec.norm == "layer" else parts.rms_norm)(ln, x, spec.norm_eps)
 
 
-def layer_norm(ln: Graph, spec: ModelSpec, x: Block) -> Block:
-    """LayerNorm (Ba et al. 2016): centre, divide by the deviation, then gain and bias."""
-    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
-    scale = ln.block("scale", ops.deviation, x, ln.input("eps", spec.norm_eps))  # [n_tokens, 1]
-    normalized = ln.block("normalized", ops.normalize, x, mean, scale)  # [n_tokens, d_model]
-    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
-    return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+def position(g: Graph, spec: ModelSpec, n_tokens: int) -> Block:
+    """A vector for each place: learned, or of sines and cosines (2017, section 3.5)."""
+    places = parts.positions(g, n_tokens)  # [n_tokens, 1]
+    if spec.position == "learned":
+        table = g.weight("W_pos", "n_ctx", "d_model")
+    else:
+        table = g.input("clock", clock(spec.n_ctx, spec.d_model), ("n_ctx", "d_model"))
+    return g.block("pos_embed", ops.embed, places, table)  # [n_tokens, d_model]
 
 
-def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> Block:
-    """One score for each word of the vocabulary: how far x points its way."""
-    if spec.tied:
-        return g.block("logits", ops.linear_tied, x, W_E)
-    return g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
-
-
-def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
-    """Shares that sum to 1 along each row of x, in steps that can be looked at."""
-    top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
-    e = g.block("exp", ops.exp, x, top, temperature)  # as x
-    total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
-    where, name = out
-    return where.block(name, ops.share, e, total)  # as x
+def clock(n_ctx: int, d_model: int) -> np.ndarray:
+    """Sinusoidal positions: sine and cosine of pos / 10000^(2i / d_model) in turn."""
+    i = np.arange(d_model)
+    angle = np.arange(n_ctx)[:, None] / 10000 ** ((i - i % 2) / d_model)  # [n_ctx, d_model]
+    return np.where(i % 2, np.cos(angle), np.sin(angle))

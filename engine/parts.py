@@ -1,0 +1,106 @@
+"""What architectures are built from, a few ops each: norms, rotation, one head, the readout."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from engine import ops
+from engine.access import Mask
+from engine.block import Block
+from engine.graph import Graph
+from engine.spec import ModelSpec
+
+
+def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
+    """Shares that sum to 1 along each row of x, in steps that can be looked at."""
+    top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
+    e = g.block("exp", ops.exp, x, top, temperature)  # as x
+    total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    where, name = out
+    return where.block(name, ops.share, e, total)  # as x
+
+
+def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
+    """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
+    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
+    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.normalize, x, mean, scale)  # [n_tokens, d_model]
+    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
+    return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+
+
+def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
+    """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain."""
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
+    w = ln.weight("w", "d_model") if w is None else w
+    return ln.block("out", ops.affine, normalized, w)  # as x
+
+
+def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
+    """x times the weight `W_which` of axes `out`, plus `b_which` where there are biases."""
+    W = g.weight(f"W_{which}", *out)
+    b = g.weight(f"b_{which}", out[1]) if bias else None
+    return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
+
+
+def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
+    """The embedding, and the token vectors that the residual stream starts with."""
+    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
+    W_E = g.weight("W_E", "vocab", "d_model")
+    return W_E, [g.block("embed", ops.embed, tokens, W_E)]  # [n_tokens, d_model]
+
+
+def positions(g: Graph, n_tokens: int) -> Block:
+    """0, 1, 2, ... for the tokens: [n_tokens, 1]."""
+    return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
+
+
+def rotation(g: Graph, spec: ModelSpec, n_tokens: int) -> tuple[Block, Block]:
+    """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
+
+    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary);
+    the features beyond d_rotary stand still.
+    """
+    g = g.at("rotary")
+    half = spec.rotary // 2
+    still = np.zeros(spec.d_head - spec.rotary)
+    speed = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
+    sign = np.concatenate([-np.ones(half), np.ones(half), still])
+    position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
+    axes = ("", "d_head")
+    frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
+    cos = g.block("cos", ops.cosine, position, frequency)  # [n_tokens, d_head]
+    signs = g.input("sign", sign, axes)  # [1, d_head]
+    return cos, g.block("sin", ops.signed_sine, position, frequency, signs)  # [n_tokens, d_head]
+
+
+def rotate(h: Graph, name: str, x: Block, turn: tuple[Block, Block], spec: ModelSpec) -> Block:
+    """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
+    return h.block(name, ops.rotate, x, x, *turn, half=spec.rotary // 2)
+
+
+def score_scale(attn: Graph, spec: ModelSpec) -> Block:
+    """What scores are multiplied by: 1 / sqrt(d_head) unless the spec says otherwise."""
+    divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
+    return attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
+
+
+def attend(h: Graph, q: Block, k: Block, v: Block, scale: Block, mask: Mask) -> Block:
+    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
+    scores = h.block("scores", ops.scores, q, k, scale, mask=mask)  # [queries, keys]
+    pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
+    z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
+    W_O = h.weight("W_O", "d_head", "d_model")
+    return h.block("result", ops.linear, z, W_O)  # [n_tokens, d_model]
+
+
+def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> None:
+    """One score for each word: how far x points its way; then softmax, with a temperature."""
+    if spec.tied:
+        logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
+    else:
+        logits = g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    temperature = g.input("temperature", 1.0)
+    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))

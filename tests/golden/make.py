@@ -1,0 +1,79 @@
+"""Make the golden files: tiny random models of every architecture, as transformers computes them.
+
+    python tests/golden/make.py        # needs torch and transformers; versions go into each file
+
+For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
+golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers + 1, n_tokens,
+d_model] (the last one normed) and attention patterns [n_layers, n_heads, n_tokens, n_tokens].
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers as t
+
+HERE = Path(__file__).parent
+SMALL = {"vocab_size": 17, "bos_token_id": None, "eos_token_id": None}
+GPT2 = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 12, **SMALL}
+LLAMA = {
+    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 12, **SMALL,
+}  # fmt: skip
+NEOX = {
+    "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 12, **SMALL,
+}  # fmt: skip
+NEO = {
+    "hidden_size": 12, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 12,
+    "attention_types": [[["global", "local"], 1]], "window_size": 3, **SMALL,
+}  # fmt: skip
+
+MODELS = {
+    "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
+    "gpt2-untied": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False)),
+    "llama": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA)),
+    "mistral": lambda: t.MistralForCausalLM(t.MistralConfig(**LLAMA, sliding_window=3)),
+    "qwen2": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA, tie_word_embeddings=True)),
+    "qwen3": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=6)),
+    "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
+    "gpt_neo": lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO)),
+}
+
+
+def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
+    """Weights large enough that every part matters; norms near 1, biases not zero."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.normal_(0, scale)
+            if "norm" in name or ".ln_" in name:
+                weight.add_(1.0 if name.endswith("weight") else 0.0)
+
+
+def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
+    """What the reference makes of the ids."""
+    model.eval()
+    model.set_attn_implementation("eager")
+    with torch.no_grad():
+        asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": False}
+        out = model(torch.tensor([ids]), **asked)
+    return {
+        "ids": np.array(ids),
+        "logits": out.logits[0].numpy(),
+        "hidden": np.stack([h[0].numpy() for h in out.hidden_states]),
+        "patterns": np.stack([a[0].numpy() for a in out.attentions]),
+    }
+
+
+if __name__ == "__main__":
+    versions = f"transformers {t.__version__}, torch {torch.__version__}, numpy {np.__version__}"
+    for seed, (name, make) in enumerate(MODELS.items()):
+        torch.manual_seed(seed)
+        model = make()
+        randomize(model)
+        model.save_pretrained(HERE / name)
+        (HERE / name / "generation_config.json").unlink(missing_ok=True)
+        ids = torch.randint(0, 17, (7,)).tolist()
+        np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
+        print(name, ids, file=sys.stderr)
