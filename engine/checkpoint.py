@@ -27,7 +27,7 @@ from engine.models.gpt_neo import gpt_neo
 from engine.models.gpt_neox import gpt_neox
 from engine.models.llama import llama
 from engine.spec import ModelSpec
-from engine.tokenizer import WordList
+from engine.tokenizer import load_tokenizer
 
 ARCHITECTURES = {
     "gpt2": gpt2,
@@ -425,8 +425,8 @@ def load(folder: str | Path) -> Model:
     files = Tensors(folder)
     files.check(foreign_shapes(places, wanted), tied=spec.tied)
     weights = {ours: files.read(piece) for ours, piece in places.items()}
-    words = WordList(tuple(map(str, range(spec.d_vocab))))
-    return Model(spec, weights, words, architecture=ARCHITECTURES[kind], config=config.values)
+    tokenizer = load_tokenizer(folder, spec.d_vocab)
+    return Model(spec, weights, tokenizer, architecture=ARCHITECTURES[kind], config=config.values)
 
 
 def save(model: Model, folder: str | Path) -> None:

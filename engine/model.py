@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from engine.errors import InputError
 from engine.graph import Graph
 from engine.models.decoder import decoder
 from engine.spec import ModelSpec
-from engine.tokenizer import WordList
+from engine.tokenizer import Tokenizer
 
 Architecture = Callable[[ModelSpec, Mapping[str, np.ndarray] | None, Sequence[int]], Graph]
 
@@ -24,8 +25,8 @@ class Model:
 
     spec: ModelSpec
     weights: Mapping[str, np.ndarray]
-    vocabulary: WordList
-    outputs: WordList | None = None  # the words that get a logit; None: the vocabulary
+    vocabulary: Tokenizer
+    outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
     architecture: Architecture = decoder
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
 
@@ -50,6 +51,11 @@ class Model:
 
     def graph(self, ids: Sequence[int]) -> Graph:
         """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
+        self.check_ids(ids)
+        return self.architecture(self.spec, self.weights, ids)
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        """Raise InputError for no ids, too many, or one that is out of range."""
         if not len(ids):
             raise InputError("the prompt is empty; give at least one token")
         if len(ids) > self.spec.n_ctx:
@@ -62,7 +68,12 @@ class Model:
                 raise InputError(
                     f"token id {i} is out of range; ids run from 0 to {self.spec.d_vocab - 1}"
                 )
-        return self.architecture(self.spec, self.weights, ids)
+
+    def save(self, folder: str | Path) -> None:
+        """Write config.json and model.safetensors, in the layout that the model came from."""
+        from engine import checkpoint  # it makes models, so it imports this module
+
+        checkpoint.save(self, folder)
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -6,9 +6,9 @@ What a user gives and cannot be used ends in one line on standard error and exit
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -19,6 +19,10 @@ from rich.tree import Tree
 
 import workbooks
 from engine import Cell, Evaluator, Graph, InputError, Model
+from engine.tokenizer import shown
+
+if TYPE_CHECKING:
+    from exporters.book import Book
 
 TOP = 10  # next words shown
 MAX_BRANCHES = 12  # precedents shown per cell of a trace
@@ -32,13 +36,23 @@ app = typer.Typer(
 WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
 console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
-Name = Annotated[str, typer.Argument(help="A workbook, as `cellformer list` names it.")]
+Name = Annotated[
+    str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Words of the vocabulary.")]
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),
 ]
+
+
+class Loaded(NamedTuple):
+    """A model, the graph of a prompt, and what builds a workbook from it."""
+
+    model: Model
+    graph: Graph
+    build: "Callable[[Graph], Book]"
 
 
 @app.command("list")
@@ -62,9 +76,9 @@ def build(
     """Write a workbook whose formulas recompute the forward pass."""
     from exporters.xlsx import write
 
-    module, _, graph = _load(name, prompt, ids)
-    book = module.build(graph)
-    path = write(book, output or Path(f"{name}.xlsx"))
+    loaded = _load(name, prompt, ids)
+    book = loaded.build(loaded.graph)
+    path = write(book, output or Path(f"{Path(name).resolve().name}.xlsx"))
     size = path.stat().st_size / 1024
     text = f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB"
     console.print(text, soft_wrap=True, markup=False)
@@ -80,7 +94,8 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
 ) -> None:
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed."""
-    _, model, graph = _load(name, prompt, ids)
+    loaded = _load(name, prompt, ids)
+    model, graph = loaded.model, loaded.graph
     live = Evaluator(graph)
     for text in sets or ():
         _set(live, text)
@@ -104,7 +119,7 @@ def trace(
     sets: Sets = None,
 ) -> None:
     """Show a cell's formula, the cells that it reads and their values, as a tree."""
-    _, _, graph = _load(name, prompt, ids)
+    graph = _load(name, prompt, ids).graph
     live = Evaluator(graph)
     for text in sets or ():
         _set(live, text)
@@ -113,6 +128,63 @@ def trace(
     tree = Tree(_cell_line(root))
     _grow(tree, root, depth)
     console.print(tree)
+
+
+@app.command()
+def info(
+    name: Name,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Prompt length to forecast.")] = 8,
+) -> None:
+    """Show a model's sizes, parameters, KV cache and the forecast of its workbook."""
+    from engine.info import forecast, kv_numbers, parameters
+
+    model, _, _ = _find(name)
+    spec = model.spec
+    table = Table(box=None, show_header=False)
+    table.add_row("architecture", str(model.config.get("model_type", model.architecture.__name__)))
+    for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
+        table.add_row(label, f"{getattr(spec, label):,}")
+    console.print(table)
+    console.print()
+    counts = parameters(model)
+    table = Table("part", "parameters", "share", box=None)
+    for part, count in counts.items():
+        table.add_row(part, f"{count:,}", f"{count / sum(counts.values()):.1%}")
+    table.add_row("all", f"{sum(counts.values()):,}", "")
+    console.print(table)
+    console.print()
+    cache = kv_numbers(model)
+    console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
+    n_tokens = min(tokens, spec.n_ctx)
+    book = forecast(model, n_tokens)
+    text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
+    console.print(text + f"about {book.megabytes:.1f} MB")
+
+
+@app.command()
+def generate(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    n: Annotated[int, typer.Option("-n", help="Tokens to generate.")] = 4,
+    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy.")] = 0.0,
+    top_k: Annotated[int, typer.Option("--top-k", help="0 keeps all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="1 keeps all.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+) -> None:
+    """Continue a prompt, computing one new row of every block per token."""
+    from engine.generate import Sampling
+    from engine.generate import generate as steps
+
+    loaded = _load(name, prompt, ids)
+    tokens = loaded.graph.inputs["tokens"][:, 0].astype(int).tolist()
+    texts = shown(loaded.model.vocabulary.texts)
+    table = Table("", "token", "id", "cells computed", "of a full pass", box=None)
+    sampling = Sampling(temperature, top_k, top_p)
+    for k, step in enumerate(steps(loaded.model, tokens, n, sampling, seed), 1):
+        cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
+        table.add_row(str(k), Text(texts[step.token], style="bold"), str(step.token), *cells)
+    console.print(table)
 
 
 @app.command()
@@ -157,18 +229,38 @@ def verify(
         raise typer.Exit(3)
 
 
-def _load(name: str, prompt: str | None, ids: str | None) -> tuple[ModuleType, Model, Graph]:
-    """A workbook's module, its model and the graph of the prompt."""
+def _load(name: str, prompt: str | None, ids: str | None) -> Loaded:
+    """What a name, or a checkpoint folder, and a prompt stand for."""
+    model, builder, default = _find(name)
+    given = _ids(model, prompt, ids)
+    if given is None:
+        if default is None:
+            raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+        given = model.vocabulary.encode(default)
+    return Loaded(model, model.graph(given), builder)
+
+
+def _find(name: str) -> tuple[Model, "Callable[[Graph], Book]", str | None]:
+    """A model, what builds its workbook from a graph, and the prompt it comes with."""
+    if Path(name).is_dir():
+        from engine import checkpoint
+        from workbooks import _checkpoint
+
+        model = checkpoint.load(name)
+        title = Path(name).resolve().name
+        return model, lambda graph: _checkpoint.build(title, model, graph), None
+    module = workbooks.find(name)
+    return module.model(), module.build, module.PROMPT
+
+
+def _ids(model: Model, prompt: str | None, ids: str | None) -> list[int] | None:
     if prompt is not None and ids is not None:
         raise InputError("--prompt and --ids exclude each other; give one")
-    module = workbooks.find(name)
-    model: Model = module.model()
     if ids is not None:
         if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
             raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
-        return module, model, model.graph([int(i) for i in ids.split(",")])
-    text = module.PROMPT if prompt is None else prompt
-    return module, model, model.graph(model.vocabulary.encode(text))
+        return [int(i) for i in ids.split(",")]
+    return None if prompt is None else model.vocabulary.encode(prompt)
 
 
 def _set(live: Evaluator, text: str) -> None:
@@ -204,7 +296,7 @@ def _print_block(graph: Graph, live: Evaluator, name: str) -> None:
 
 
 def _print_ranking(model: Model, graph: Graph, live: Evaluator, changed: bool) -> None:
-    words = (model.outputs or model.vocabulary).words
+    words = shown((model.outputs or model.vocabulary).texts)
     logits, probs = live["logits"][-1], live["probs"][-1]
     before = graph.values["probs"][-1]
     table = Table(box=None)
