@@ -53,6 +53,7 @@ BUFFERS = tuple(  # stored in some checkpoints, and no weights
     for part in ("attn", "attention")
     for name in ("bias", "masked_bias", "rotary_emb.inv_freq")
 )
+HEADS = ("lm_head.weight", "embed_out.weight")
 MAX_FAULTS = 12  # listed in one message
 
 
@@ -422,7 +423,8 @@ def load(folder: str | Path) -> Model:
     spec = SPECS[kind](config)
     wanted = shapes(kind, spec)
     places = {ours: piece for ours, piece in PIECES[kind](spec) if ours in wanted}
-    files = Tensors(folder)
+    prefix = "" if kind == "cellformer" else next(iter(places.values())).name.split(".")[0] + "."
+    files = Tensors(folder, prefix)
     files.check(foreign_shapes(places, wanted), tied=spec.tied)
     weights = {ours: files.read(piece) for ours, piece in places.items()}
     tokenizer = load_tokenizer(folder, spec.d_vocab)
@@ -481,7 +483,8 @@ def foreign_shapes(
 class Tensors:
     """The tensors of a checkpoint folder, whichever of its files each is in."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, prefix: str):
+        """`prefix` is the base model's; some checkpoints leave it out of its names."""
         single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
         if single.is_file():
             names = [single.name]
@@ -490,7 +493,7 @@ class Tensors:
         else:
             raise InputError(f"{folder} holds no model.safetensors and no index of shards")
         self.folder = folder
-        self.files: dict[str, Any] = {}
+        found: dict[str, tuple[Any, str]] = {}
         for name in names:
             path = folder / str(name)
             if not path.is_file():
@@ -499,54 +502,41 @@ class Tensors:
                 opened = safe_open(path, framework="numpy")
             except (SafetensorError, OSError) as error:
                 raise InputError(f"{path} is no safetensors file: {error}") from None
-            self.files |= dict.fromkeys(opened.keys(), opened)
-        self.read_already: dict[str, np.ndarray] = {}
+            found |= {stored: (opened, stored) for stored in opened.keys()}  # noqa: SIM118
+        if prefix and not any(stored.startswith(prefix) for stored in found):
+            found = {n if n in HEADS else prefix + n: held for n, held in found.items()}
+        self.held: dict[str, tuple[Any, str]] = found  # name -> (file, its name in that file)
+        self.values: dict[str, np.ndarray] = {}
 
     def check(self, wanted: Mapping[str, tuple[int, ...]], tied: bool) -> None:
         """Raise InputError that lists everything missing, extra, or of a wrong shape or type."""
-        prefix = next(iter(wanted)).partition(".")[0] + "."
-        if not any(name.startswith(prefix) for name in self.files):
-            bare = {prefix + name: opened for name, opened in self.files.items()}
-            heads = ("lm_head.weight", "embed_out.weight")
-            self.files |= {n: f for n, f in bare.items() if n.removeprefix(prefix) not in heads}
-            self.bare = prefix
-        else:
-            self.bare = ""
-        given = {}
-        for name in self.files:
-            part = self.files[name].get_slice(self._stored(name))
-            given[name] = tuple(part.get_shape()), part.get_dtype()
-        faults = [f"{name} is missing" for name in wanted if name not in given]
-        ignored = (*BUFFERS, *(("lm_head.weight", "embed_out.weight") if tied else ()))
-        for name, (shape, dtype) in given.items():
-            if name in wanted:
-                if shape != wanted[name]:
-                    faults.append(f"{name} has shape {by(shape)}, not {by(wanted[name])}")
-                if dtype not in ("F64", "F32", "F16", "BF16"):
-                    faults.append(f"{name} holds {dtype}, not floating-point numbers")
-            elif not name.endswith(ignored) and not self._is_stored_twice(name):
-                faults.append(f"{name} is not a weight of this model")
+        faults = [f"{name} is missing" for name in wanted if name not in self.held]
+        for name, (opened, stored) in self.held.items():
+            part = opened.get_slice(stored)
+            shape, dtype = tuple(part.get_shape()), part.get_dtype()
+            if name not in wanted:
+                if not (name.endswith(BUFFERS) or (tied and name in HEADS)):
+                    faults.append(f"{name} is not a weight of this model")
+                continue
+            if shape != wanted[name]:
+                faults.append(f"{name} has shape {by(shape)}, not {by(wanted[name])}")
+            if dtype not in ("F64", "F32", "F16", "BF16"):
+                faults.append(f"{name} holds {dtype}, not floating-point numbers")
         if faults:
-            shown = "; ".join(faults[:MAX_FAULTS])
+            listed = "; ".join(faults[:MAX_FAULTS])
             more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
-            raise InputError(f"weights in {self.folder} do not fit config.json: {shown}{more}")
+            raise InputError(f"weights in {self.folder} do not fit config.json: {listed}{more}")
 
     def read(self, piece: Piece) -> np.ndarray:
         """A piece as float64, in our orientation. Raises InputError where it is not finite."""
-        if piece.name not in self.read_already:
-            values = self.files[piece.name].get_tensor(self._stored(piece.name))
-            if not np.isfinite(values.astype(np.float32)).all():
+        if piece.name not in self.values:
+            opened, stored = self.held[piece.name]
+            values = opened.get_tensor(stored).astype(np.float64)
+            if not np.isfinite(values).all():
                 raise InputError(f"{piece.name} in {self.folder} holds a value that is not finite")
-            self.read_already[piece.name] = values
-        values = self.read_already[piece.name][piece.slices].astype(np.float64)
+            self.values[piece.name] = values
+        values = self.values[piece.name][piece.slices]
         return values.T if piece.transposed else values
-
-    def _stored(self, name: str) -> str:
-        """The name in the file: some checkpoints leave the base model's prefix out."""
-        return name.removeprefix(self.bare) if self.bare else name
-
-    def _is_stored_twice(self, name: str) -> bool:
-        return bool(self.bare) and not name.startswith(self.bare)
 
 
 def by(shape: tuple[int, ...]) -> str:

@@ -42,7 +42,8 @@ def page(block: Block, graph: Graph) -> str:
 
 def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
-    return "." not in block.name and (block.name == "tokens" or block.kind == "setting")
+    dial = block.kind == "setting" and block.shape == (1, 1)
+    return "." not in block.name and (block.name == "tokens" or dial)
 
 
 def turned(block: Block, graph: Graph) -> bool:

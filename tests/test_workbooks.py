@@ -257,6 +257,19 @@ def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:
     assert book.formula("blocks.0.attn.h0.z", 0, 0).count("SUMPRODUCT") == 0
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, {"position": "sinusoidal", "tied": True}])
+def test_nothing_stands_on_anything_else(shape: dict) -> None:
+    book = any_book(ModelSpec(**({"d_vocab": 3, "d_model": 3, "n_ctx": 4} | shape)), [0, 1, 2, 0])
+    taken: dict[tuple[str, int, int], str] = {}
+    for sheet in book.sheets.values():
+        taken |= {(sheet.name, *cell): "an entry" for cell in sheet.entries}
+    for name, place in book.places.items():
+        for i, j in place.block.whole.cells() if name != "tokens" else ():
+            cell = (place.sheet, *place.cell(i, j))
+            assert cell not in taken, f"{name}[{i},{j}] on {taken[cell]}"
+            taken[cell] = name
+
+
 def any_book(spec: ModelSpec, ids: list[int]) -> Book:
     graph = random_model(spec, 3).graph(ids)
     words = [f"w{i}" for i in range(spec.d_vocab)]

@@ -1,0 +1,110 @@
+"""Tokenizers, and how a token is shown."""
+
+import json
+
+import pytest
+from conftest import random_model
+from openpyxl import load_workbook
+
+from engine import InputError, ModelSpec, WordList, checkpoint
+from engine.tokenizer import Characters, load_tokenizer, show, shown
+from exporters.verify import ENGINES, recalculate_in_libreoffice
+from workbooks import _checkpoint
+
+SHOWN = {
+    "the": "the",
+    " the": "␣the",
+    "a\nb": "a\\nb",
+    "\t": "\\t",
+    "\x00": "\\x00",
+    "\x7f": "\\x7f",
+    "\\n": "\\\\n",
+    "␣": "\\␣",
+    "=1+1": "=1+1",
+    "😀": "😀",
+    "\ud800": "\\ud800",
+    "\u200b": "\\u200b",
+    "": "\\empty",
+    "x" * 99: "x" * 39 + "…",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SHOWN.items())
+def test_a_token_is_shown_readably(text: str, expected: str) -> None:
+    assert show(text) == expected
+
+
+def test_no_two_tokens_are_shown_alike() -> None:
+    texts = ("x" * 99, "x" * 98, " a", "␣a", "a", "\\x00", "\x00")
+    assert len(set(shown(texts))) == len(texts)
+
+
+def test_words_and_characters() -> None:
+    assert WordList(("the", "cat")).encode(" the  cat the") == [0, 1, 0]
+    assert Characters(("a", " ", "b")).encode("a b") == [0, 1, 2]
+    with pytest.raises(InputError, match="nearest: cat"):
+        WordList(("the", "cat")).encode("catt")
+    with pytest.raises(InputError, match="twice"):
+        WordList(("a", "a"))
+
+
+def bytes_to_unicode() -> dict[int, str]:
+    """GPT-2's byte-level alphabet."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    return {b: chr(b) for b in printable} | {b: chr(256 + k) for k, b in enumerate(others)}
+
+
+EXTRA = ("=1+1", "+1", "-x", "@cmd", '"&<', " the", "😀")
+
+
+@pytest.fixture
+def byte_level(tmp_path):
+    """A folder with GPT-2's alphabet and some awkward tokens, and a model of that size."""
+    alphabet = bytes_to_unicode()
+    tokens = list(alphabet.values())
+    tokens += ["".join(alphabet[b] for b in text.encode()) for text in EXTRA]
+    folder = tmp_path / "model"
+    spec = ModelSpec(d_vocab=len(tokens), d_model=2, n_ctx=9, n_layers=1, n_heads=1, d_head=2)
+    random_model(spec).save(folder)
+    (folder / "vocab.json").write_text(json.dumps({t: i for i, t in enumerate(tokens)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return folder
+
+
+def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(byte_level, tmp_path) -> None:
+    model = checkpoint.load(byte_level)
+    texts = model.vocabulary.texts
+    assert texts[256:] == EXTRA and "\t" in texts and "\x00" in texts
+    ids = [texts.index(t) for t in ("=", "+", "-", "@", "\t", "\x00", '"', "😀", "=1+1")]
+    from exporters.xlsx import write
+
+    path = write(_checkpoint.build("bytes", model, model.graph(ids)), tmp_path / "bytes.xlsx")
+    paths = [path]
+    if ENGINES["libreoffice"].installed():
+        paths += recalculate_in_libreoffice([path], tmp_path / "out")
+    for found in paths:
+        play = load_workbook(found)["Play"]
+        prompt = [play.cell(6, 3 + k) for k in range(len(ids))]
+        assert [c.value for c in prompt] == [show(texts[i]) for i in ids]
+        assert {c.data_type for c in prompt} == {"s"}
+        words = [c for (c,) in play["B16:B400"] if c.value is not None]
+        assert [c.value for c in words] == list(shown(texts))
+        assert {c.data_type for c in words} == {"s"}
+
+
+def test_a_library_s_tokenizer(byte_level, tmp_path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path, 5)
+    assert tokenizer.encode("b a z") == [1, 0, 2]
+    assert tokenizer.texts == ("a", "b", "?", "<3>", "<4>")
+    with pytest.raises(InputError, match="3 tokens, the embedding 2"):
+        load_tokenizer(tmp_path, 2)
+    with pytest.raises(InputError, match="Unicode"):
+        tokenizer.encode("\udcff")
+    with pytest.raises(InputError, match="--ids"):
+        load_tokenizer(byte_level.parent / "nothing", 2).encode("a")
