@@ -8,6 +8,7 @@ Either its cells hold values (tokens, weights, settings) or all share one op ove
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from engine.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
@@ -33,11 +34,11 @@ class Block:
     def leaf(self) -> str:
         return self.name.rpartition(".")[2]
 
-    @property
+    @cached_property
     def whole(self) -> Rect:
         return Rect(0, self.shape[0], 0, self.shape[1])
 
-    @property
+    @cached_property
     def partial(self) -> bool:
         """Whether some cells are blank: a query has no cell for a key that it does not see."""
         return self.op is not None and self.op.out[1] == "≤i" and self.mask.causal

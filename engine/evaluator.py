@@ -84,6 +84,7 @@ class Evaluator:
         self._overlay.clear()
         self._changed.clear()
 
+    @np.errstate(all="ignore")
     def run(self) -> None:
         """Compute every block in full, changes included."""
         self._changed.clear()
@@ -92,6 +93,7 @@ class Evaluator:
                 self._live[block.name] = evaluate(block, block.whole, self._live)
                 self._lay_over(block)
 
+    @np.errstate(all="ignore")
     def recompute(self) -> int:
         """Compute what the changes reach, stopping where a value comes out as before.
 

@@ -69,6 +69,7 @@ class Rows:
             if block.op:
                 self.values[block.name] = np.full(block.shape, block.op.blank)
 
+    @np.errstate(all="ignore")
     def compute(self, start: int, stop: int) -> int:
         """Compute rows [start, stop) of every block; the number of cells computed."""
         n_cells = 0

@@ -153,9 +153,10 @@ class Graph:
     def values(self) -> dict[str, np.ndarray]:
         """Every block's values, computed once from the inputs: float64 [rows, columns]."""
         values = dict(self.inputs)
-        for block in self:
-            if block.op:
-                values[block.name] = numpy_math.evaluate(block, block.whole, values)
+        with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
+            for block in self:
+                if block.op:
+                    values[block.name] = numpy_math.evaluate(block, block.whole, values)
         return values
 
     def cell(self, name: str, i: int, j: int) -> Cell:

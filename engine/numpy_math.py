@@ -19,7 +19,10 @@ exp, sqrt, tanh, maximum, sin, cos = np.exp, np.sqrt, np.tanh, np.maximum, np.si
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
 
-@dataclass
+_PRIMITIVES = sys.modules[__name__]  # the `m` that ops call: this module
+
+
+@dataclass(slots=True)
 class Line:
     """What one output cell reads along an axis, for every output row or column at once."""
 
@@ -44,22 +47,24 @@ def dot(a: Line, b: Line) -> np.ndarray:
 
 def sum(line: Line) -> np.ndarray:
     """Sum along each line."""
-    return _oriented(line.values.sum(axis=1), line.along)
+    return _oriented(np.add.reduce(line.values, axis=1), line.along)
 
 
 def max(line: Line) -> np.ndarray:
     """Largest along each line."""
-    return _oriented(line.values.max(axis=1), line.along)
+    return _oriented(np.maximum.reduce(line.values, axis=1), line.along)
 
 
 def mean(line: Line) -> np.ndarray:
     """Mean along each line."""
-    return _oriented(line.values.mean(axis=1), line.along)
+    return _oriented(np.add.reduce(line.values, axis=1) / line.values.shape[1], line.along)
 
 
 def varp(line: Line) -> np.ndarray:
     """Variance along each line, of a whole population (divided by n)."""
-    return _oriented(line.values.var(axis=1), line.along)
+    n = line.values.shape[1]
+    centred = line.values - np.add.reduce(line.values, axis=1, keepdims=True) / n
+    return _oriented(np.einsum("lr,lr->l", centred, centred) / n, line.along)
 
 
 def count(line: Line) -> int:
@@ -83,15 +88,16 @@ def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndar
     """The values of `rect` of a computed block: float64 [rows of rect, columns of rect]."""
     assert block.op is not None
     pairs = []
+    whole = rect == block.whole  # then every operand is read whole
     for parameter, subscript, operand in block.operands:
-        read = reads(subscript, rect, operand.shape, block.mask)
-        array = values[operand.name][read.slices]
+        read = operand.whole if whole else reads(subscript, rect, operand.shape, block.mask)
+        array = values[operand.name] if whole else values[operand.name][read.slices]
         pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
-    with np.errstate(all="ignore"):
-        result = block.op.call(sys.modules[__name__], pairs)
+    result = block.op.call(_PRIMITIVES, pairs)
     if block.partial:
         return np.where(block.mask.seen(rect), result, block.op.blank)
-    return np.array(result)  # a copy: an op of one operand may hand that operand on
+    handed_on = result.base is not None or any(result is x for _, x in pairs)
+    return result.copy() if handed_on else result
 
 
 def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: Mask) -> Any:

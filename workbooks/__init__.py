@@ -8,8 +8,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
-from engine.errors import InputError, nearest
-
 
 def names() -> list[str]:
     """The names of all workbooks, as the command line has them."""
@@ -18,6 +16,8 @@ def names() -> list[str]:
 
 def find(name: str) -> ModuleType:
     """The module of a workbook. Raises InputError, with the nearest names, for an unknown one."""
+    from engine.errors import InputError, nearest  # here: the command sets numpy up first
+
     if name not in names():
         raise InputError(f"no workbook is named {name!r}; {nearest(name, names())}")
     return import_module(f"workbooks.{name.replace('-', '_')}")

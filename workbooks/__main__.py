@@ -4,11 +4,15 @@ What a user gives and cannot be used ends in one line on standard error and exit
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+# Blocks are small: threads for matrix products cost more at start-up than they ever give back.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import typer
