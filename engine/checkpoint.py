@@ -9,8 +9,9 @@ loading and saving.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from engine.models.gpt_neo import gpt_neo
 from engine.models.gpt_neox import gpt_neox
 from engine.models.llama import llama
 from engine.spec import ModelSpec
-from engine.tokenizer import load_tokenizer
+from engine.tokenizer import load_tokenizer, save_tokenizer
 
 ARCHITECTURES = {
     "gpt2": gpt2,
@@ -54,6 +55,7 @@ BUFFERS = tuple(  # stored in some checkpoints, and no weights
     for name in ("bias", "masked_bias", "rotary_emb.inv_freq")
 )
 HEADS = ("lm_head.weight", "embed_out.weight")
+FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_FAULTS = 12  # listed in one message
 
 
@@ -456,6 +458,7 @@ def save(model: Model, folder: str | Path) -> None:
         save_file(tensors, part, metadata={"format": "pt"})
         part.replace(path / "model.safetensors")
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
 
@@ -480,48 +483,88 @@ def foreign_shapes(
     return found
 
 
+@dataclass(frozen=True)
+class Held:
+    """A tensor in a file, read when it is fetched."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    fetch: Callable[[], np.ndarray]
+
+
+def in_safetensors(path: Path) -> Iterator[tuple[str, Held]]:
+    """The tensors of a safetensors file."""
+    try:
+        opened = safe_open(path, framework="numpy")
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} is no safetensors file: {error}") from None
+    for name in opened.keys():  # noqa: SIM118  it is no dict
+        part = opened.get_slice(name)
+        fetch = partial(opened.get_tensor, name)
+        yield name, Held(tuple(part.get_shape()), part.get_dtype(), fetch)
+
+
+def in_torch(path: Path) -> Iterator[tuple[str, Held]]:
+    """The tensors of a pytorch_model.bin, through torch's loader for weights alone: no pickle."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError(
+            f"{path} needs torch to be read; install it, or save the model as safetensors"
+        ) from None
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        items = [(str(name), tensor.to(torch.float64).numpy()) for name, tensor in tensors.items()]
+    except Exception as error:  # torch raises nothing narrower
+        raise InputError(f"{path} holds no weights: {str(error).splitlines()[0]}") from None
+    for name, values in items:
+        yield name, Held(values.shape, "F64", partial(np.asarray, values))
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold a checkpoint's weights: one, or the shards that its index names."""
+    for single, index in (
+        ("model.safetensors", "model.safetensors.index.json"),
+        ("pytorch_model.bin", "pytorch_model.bin.index.json"),
+    ):
+        if (folder / single).is_file():
+            return [folder / single]
+        if (folder / index).is_file():
+            names = Config(folder / index).get("weight_map", dict).values()
+            paths = [folder / name for name in sorted(set(map(str, names)))]
+            for path in paths:
+                if not path.is_file():
+                    raise InputError(f"{folder} lacks the shard {path.name}, which its index names")
+            return paths
+    raise InputError(f"{folder} holds no model.safetensors and no index of shards")
+
+
 class Tensors:
     """The tensors of a checkpoint folder, whichever of its files each is in."""
 
     def __init__(self, folder: Path, prefix: str):
         """`prefix` is the base model's; some checkpoints leave it out of its names."""
-        single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-        if single.is_file():
-            names = [single.name]
-        elif index.is_file():
-            names = sorted(set(Config(index).get("weight_map", dict).values()))
-        else:
-            raise InputError(f"{folder} holds no model.safetensors and no index of shards")
         self.folder = folder
-        found: dict[str, tuple[Any, str]] = {}
-        for name in names:
-            path = folder / str(name)
-            if not path.is_file():
-                raise InputError(f"{folder} lacks the shard {name}, which its index names")
-            try:
-                opened = safe_open(path, framework="numpy")
-            except (SafetensorError, OSError) as error:
-                raise InputError(f"{path} is no safetensors file: {error}") from None
-            found |= {stored: (opened, stored) for stored in opened.keys()}  # noqa: SIM118
-        if prefix and not any(stored.startswith(prefix) for stored in found):
-            found = {n if n in HEADS else prefix + n: held for n, held in found.items()}
-        self.held: dict[str, tuple[Any, str]] = found  # name -> (file, its name in that file)
+        self.held: dict[str, Held] = {}
+        for path in weight_files(folder):
+            reader = in_safetensors if path.suffix == ".safetensors" else in_torch
+            self.held |= dict(reader(path))
+        if prefix and not any(name.startswith(prefix) for name in self.held):
+            self.held = {n if n in HEADS else prefix + n: t for n, t in self.held.items()}
         self.values: dict[str, np.ndarray] = {}
 
     def check(self, wanted: Mapping[str, tuple[int, ...]], tied: bool) -> None:
         """Raise InputError that lists everything missing, extra, or of a wrong shape or type."""
         faults = [f"{name} is missing" for name in wanted if name not in self.held]
-        for name, (opened, stored) in self.held.items():
-            part = opened.get_slice(stored)
-            shape, dtype = tuple(part.get_shape()), part.get_dtype()
+        for name, held in self.held.items():
             if name not in wanted:
                 if not (name.endswith(BUFFERS) or (tied and name in HEADS)):
                     faults.append(f"{name} is not a weight of this model")
                 continue
-            if shape != wanted[name]:
-                faults.append(f"{name} has shape {by(shape)}, not {by(wanted[name])}")
-            if dtype not in ("F64", "F32", "F16", "BF16"):
-                faults.append(f"{name} holds {dtype}, not floating-point numbers")
+            if held.shape != wanted[name]:
+                faults.append(f"{name} has shape {by(held.shape)}, not {by(wanted[name])}")
+            if held.dtype not in FLOATS:
+                faults.append(f"{name} holds {held.dtype}, not floating-point numbers")
         if faults:
             listed = "; ".join(faults[:MAX_FAULTS])
             more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
@@ -530,8 +573,7 @@ class Tensors:
     def read(self, piece: Piece) -> np.ndarray:
         """A piece as float64, in our orientation. Raises InputError where it is not finite."""
         if piece.name not in self.values:
-            opened, stored = self.held[piece.name]
-            values = opened.get_tensor(stored).astype(np.float64)
+            values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():
                 raise InputError(f"{piece.name} in {self.folder} holds a value that is not finite")
             self.values[piece.name] = values

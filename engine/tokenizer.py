@@ -119,6 +119,15 @@ def load_tokenizer(folder: Path, n: int) -> Tokenizer:
     return IdsOnly(n)
 
 
+def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write a tokenizer's file where `load_tokenizer` finds it."""
+    if isinstance(tokenizer, Library):
+        tokenizer.inner.save(str(folder / "tokenizer.json"))
+    elif isinstance(tokenizer, WordList):
+        name = "characters.json" if isinstance(tokenizer, Characters) else "words.json"
+        (folder / name).write_text(json.dumps(tokenizer.words), encoding="utf-8")
+
+
 def _word_list(path: Path) -> list[str]:
     try:
         words = json.loads(path.read_text(encoding="utf-8"))

@@ -96,6 +96,8 @@ def test_the_essays_machine_from_a_readable_config(name, monkeypatch, tmp_path) 
     model.save(tmp_path / "model")
     (tmp_path / "model" / "words.json").write_text('["the", "cat", "sat", "."]')
     again = checkpoint.load(tmp_path / "model")
+    again.save(tmp_path / "model")
+    assert checkpoint.load(tmp_path / "model").vocabulary == again.vocabulary
     np.testing.assert_array_equal(
         again.graph([0, 1]).values["logits"], model.graph([0, 1]).values["logits"]
     )

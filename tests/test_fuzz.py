@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_references import TOLERANCE, largest_gap
 
-from engine import checkpoint
+from engine import InputError, checkpoint
 
 try:
     import torch
@@ -174,3 +174,18 @@ def test_half_precision_and_shards(dtype, tmp_path: Path) -> None:
     ids = [1, 0, 1]
     reference = compute(model.to(torch.float32), ids)
     assert largest_gap(checkpoint.load(tmp_path).graph(ids), reference) < TOLERANCE
+
+
+def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
+    model = gpt2(np.random.default_rng(1))
+    randomize(model)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.transformer.state_dict(), tmp_path / "pytorch_model.bin")
+    ids = [1, 0, 1]
+    if not model.config.tie_word_embeddings:
+        torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    assert largest_gap(checkpoint.load(tmp_path).graph(ids), compute(model, ids)) < TOLERANCE
+    torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match="holds no weights"):
+        checkpoint.load(tmp_path)

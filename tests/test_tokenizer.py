@@ -7,7 +7,7 @@ from conftest import random_model
 from openpyxl import load_workbook
 
 from engine import InputError, ModelSpec, WordList, checkpoint
-from engine.tokenizer import Characters, load_tokenizer, show, shown
+from engine.tokenizer import Characters, load_tokenizer, save_tokenizer, show, shown
 from exporters.verify import ENGINES, recalculate_in_libreoffice
 from workbooks import _checkpoint
 
@@ -101,6 +101,9 @@ def test_a_library_s_tokenizer(byte_level, tmp_path) -> None:
     words.save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_tokenizer(tmp_path, 5)
     assert tokenizer.encode("b a z") == [1, 0, 2]
+    (tmp_path / "again").mkdir()
+    save_tokenizer(tokenizer, tmp_path / "again")
+    assert load_tokenizer(tmp_path / "again", 5).texts == tokenizer.texts
     assert tokenizer.texts == ("a", "b", "?", "<3>", "<4>")
     with pytest.raises(InputError, match="3 tokens, the embedding 2"):
         load_tokenizer(tmp_path, 2)
