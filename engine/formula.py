@@ -208,9 +208,12 @@ def readable(block: Block, i: int, j: int) -> str:
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
     turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
+    paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
 
     def address(operand: Block, rect: Rect) -> str:
-        return short_name(operand.name, block.name) + ("ᵀ" if operand.name in turned else "")
+        mark = "ᵀ" if operand.name in turned else ""
+        mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
+        return short_name(operand.name, block.name) + mark
 
     return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)
 

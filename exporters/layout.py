@@ -155,9 +155,10 @@ def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
 
 
 def _caption(block: Block) -> str:
-    parts = block.name.split(".")
-    short = ".".join(parts[-2:]) if len(parts) > 1 and parts[-2][0] in "hl" else parts[-1]
-    return short
+    """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
+    *path, leaf = block.name.split(".")
+    part = path[-1] if path else ""
+    return f"{part}.{leaf}" if part[-1:].isdigit() and len(path) > 2 or part[:2] == "ln" else leaf
 
 
 def _settle(book: Book, sheet: Sheet, place: Place) -> None:

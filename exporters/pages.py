@@ -223,7 +223,7 @@ def _settings(book: Book, sheet: Sheet, row: int) -> int:
             sheet.put(row, 0, block.name.replace("_", " "), "block")
             place = Place(block, PLAY, row, PROMPT_COL, False)
             book.places[block.name] = place
-            sheet.regions.append((place, "input blue"))
+            sheet.regions.append((place, "input setting"))
             sheet.put(row, PROMPT_COL + 1, words.meaning(block), "note")
             row += 1
     return row + 1

@@ -68,6 +68,7 @@ STYLES: dict[str, dict] = {
 for _kind, _fill in FILLS.items():
     for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
         STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
+    STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
     STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
 
@@ -85,5 +86,7 @@ def region_style(block: Block, reads_elsewhere: bool) -> str:
     """The style of a block's cells."""
     if block.kind == "ids":
         return "input count"
+    if block.kind == "setting" and block.shape == (1, 1):
+        return "input setting"
     font = "green" if reads_elsewhere else "black"
     return f"{kind(block)} {font if block.op else 'blue'}"

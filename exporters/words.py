@@ -14,8 +14,8 @@ MEANING = {
     "sign": "one of a pair turns forward, one back",
     "cos": "cosine of position times frequency",
     "sin": "sine of position times frequency, signed",
-    "rot_q": "query, turned by its position",
-    "rot_k": "key, turned by its position",
+    "rot_q": "query, turned by its position; ~ is the partner feature",
+    "rot_k": "key, turned by its position; ~ is the partner feature",
     "W_gate": "MLP weights: gate",
     "gate": "how far each hidden cell opens",
     "act": "the gate, bent",
@@ -51,7 +51,7 @@ MEANING = {
     "mlp_out": "what the MLP writes into the stream",
     "mean": "mean over features",
     "eps": "keeps the deviation above zero",
-    "normalized": "centred, divided by the deviation",
+    "normalized": "of one length for every token, before the gain",
     "w": "gain",
     "b": "bias",
     "out": "normalised, what is read next",
@@ -67,7 +67,7 @@ AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "pos
 def meaning(block: Block) -> str:
     """A block's meaning; a norm's `scale` is not attention's."""
     if block.leaf == "scale" and ".attn." not in block.name:
-        return "standard deviation over features"
+        return "what each token is divided by"
     if block.leaf.startswith("b_"):
         return "bias"
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))

@@ -24,9 +24,9 @@ def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
         x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
-        scale = parts.score_scale(attn, spec)
         mask = Mask(window=spec.window(layer))
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        scale = parts.score_scale(attn, spec)
         results = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")

@@ -24,8 +24,8 @@ def gpt_neox(
         x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
-        scale = parts.score_scale(attn, spec)
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        scale = parts.score_scale(attn, spec)
         results = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")

@@ -23,9 +23,9 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
         x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
-        scale = parts.score_scale(attn, spec)
         mask = Mask(window=spec.window(layer))
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        scale = parts.score_scale(attn, spec)
         q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
         k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
         keys, values = [], []
