@@ -158,7 +158,7 @@ def _caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
     *path, leaf = block.name.split(".")
     part = path[-1] if path else ""
-    return f"{part}.{leaf}" if part[-1:].isdigit() and len(path) > 2 or part[:2] == "ln" else leaf
+    return f"{part}.{leaf}" if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln" else leaf
 
 
 def _settle(book: Book, sheet: Sheet, place: Place) -> None:
