@@ -8,16 +8,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from engine import formula, numpy_math
 from engine.access import EVERYTHING, Mask, Rect, Subscript, dirties
-from engine.block import Address, Axes, Block, Kind
+from engine.block import Axes, Block, Kind
 from engine.errors import InputError, nearest
 from engine.ops import Op
 from engine.spec import ModelSpec
+
+
+class LaidOut(Protocol):
+    """A workbook, as far as a cell needs it: it knows where blocks stand."""
+
+    def formulas(self, block: Block) -> formula.Formulas:
+        """The A1 formulas of a computed block."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +50,9 @@ class Cell:
         """The formula with names, `q[2,:]·k[1,:] × scale`; None where the cell holds a value."""
         return formula.readable(self.block, self.i, self.j) if self.block.op else None
 
-    def a1(self, address: Address) -> str | None:
-        """The formula as a spreadsheet has it, `address` saying where a rectangle stands."""
-        if self.block.op is None:
-            return None
-        return "=" + formula.Formulas(self.block, formula.A1, address)(self.i, self.j)
+    def a1(self, book: LaidOut) -> str | None:
+        """The formula as the workbook has it; None where the cell holds a value."""
+        return "=" + book.formulas(self.block)(self.i, self.j) if self.block.op else None
 
     @property
     def precedents(self) -> list["Cell"]:

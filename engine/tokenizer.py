@@ -5,6 +5,7 @@ tokenizer.json and GPT-2's vocab.json with merges.txt go through the `tokenizers
 """
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -175,7 +176,8 @@ def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
 def show(text: str) -> str:
     """One token as a sheet shows it: a space as ␣, what cannot be seen escaped, the long cut.
 
-    A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous.
+    A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
+    and so is `_x0041_`, which is how a spreadsheet file spells A.
     """
     out = []
     for character in text:
@@ -187,5 +189,5 @@ def show(text: str) -> str:
             out.append(character)
         else:
             out.append(character.encode("unicode_escape").decode("ascii"))
-    whole = "".join(out) or "\\empty"
+    whole = re.sub(r"_(?=x[0-9a-fA-F]{4}_)", r"_\\", "".join(out)) or "\\empty"
     return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"

@@ -142,10 +142,6 @@ class Book:
             block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
         )
 
-    def formula(self, name: str, i: int, j: int) -> str:
-        """One cell's formula in A1, with its leading "="."""
-        return "=" + self.formulas(self.graph[name])(i, j)
-
     def _text(self, sheet: str, rect: Rect, here: str) -> str:
         return ("" if sheet == here else f"{quoted(sheet)}!") + a1(rect)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.access import Rect
 from engine.graph import Graph
+from engine.tokenizer import shown
 from exporters import layout, words
 from exporters.book import Book, Chart, Place, Sheet, a1, one, quoted
 from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW, prompt_text
@@ -62,7 +63,8 @@ def assemble(
     `labels` gives the texts of an axis (the words of "vocab"), `headings` the title of the step
     that a block begins.
     """
-    book = Book(title, graph, graph.values, labels, headings or {})
+    texts = {axis: shown(tuple(words)) for axis, words in labels.items()}
+    book = Book(title, graph, graph.values, texts, headings or {})
     for name in ("Start", PLAY):
         book.sheet(name)
     layout.lay_out(book)

@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from openpyxl import load_workbook
 from openpyxl.utils import range_boundaries
@@ -33,6 +34,10 @@ TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 WRONG = b"-987654321.5"
 TIMEOUT = 600
+
+
+class CellError(str):
+    """An error value, #N/A and the like, as opposed to a text that reads the same."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def read(path: str | Path) -> Workbook:
     except Exception as error:  # openpyxl lets through whatever zip and XML raise
         raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
     found: Values = {
-        (sheet.title, cell.coordinate): computed[sheet.title][cell.coordinate].value
+        (sheet.title, cell.coordinate): _value(computed[sheet.title][cell.coordinate])
         for sheet in written.worksheets
         for row in sheet.iter_rows()
         for cell in row
@@ -117,7 +122,7 @@ def _gap(a: Value, b: Value) -> float:
     """The difference of two values; inf for a text or error that is not the same or an error."""
     if isinstance(a, int | float) and isinstance(b, int | float):
         return abs(a - b)
-    if isinstance(a, str) and a.startswith("#"):
+    if isinstance(a, CellError):
         return float("inf")  # an error is never right, not even twice
     return 0.0 if (a or "") == (b or "") else float("inf")
 
@@ -212,7 +217,11 @@ def read_values(path: Path, book: Workbook) -> Values:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         computed = load_workbook(path, data_only=True)
-    return {(sheet, at): computed[sheet][at].value for sheet, at in book.formulas}
+    return {(sheet, at): _value(computed[sheet][at]) for sheet, at in book.formulas}
+
+
+def _value(cell: Any) -> Value:
+    return CellError(cell.value) if cell.data_type == "e" else cell.value
 
 
 def _run(command: list[str]) -> None:

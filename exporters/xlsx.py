@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from xlsxwriter import Workbook
+from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.errors import InputError
@@ -21,7 +22,7 @@ from exporters import theme
 from exporters.book import Book, Chart, Entry, Place, Sheet, a1, quoted
 
 CREATED = datetime(2026, 1, 1)
-MAX_COLUMN = 16383
+MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
 class _ExactSheet(Worksheet):
@@ -30,6 +31,15 @@ class _ExactSheet(Worksheet):
     def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
         attr = "".join(f' {key}="{value}"' for key, value in attributes)
         self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
+
+    def _write_cell(self, row: int, col: int, cell: Any) -> None:
+        if isinstance(cell, CellFormulaTuple) and isinstance(cell.value, str):
+            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
+            at = xl_rowcol_to_cell(row, col)
+            attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
+            self._xml_formula_element(cell.formula, cell.value, attributes)
+        else:
+            super()._write_cell(row, col, cell)
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
@@ -45,6 +55,8 @@ def write(book: Book, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".xlsx":
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
+    for place in book.places.values():
+        _check_fits(place)
     with _replacing(path) as temporary:
         workbook = Workbook(temporary, {"in_memory": True})
         workbook.worksheet_class = _ExactSheet
@@ -58,6 +70,16 @@ def write(book: Book, path: str | Path) -> Path:
             workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
         workbook.close()
     return path
+
+
+def _check_fits(place: Place) -> None:
+    """Raise InputError for a block that passes the edge of its sheet."""
+    end = place.rect(place.block.whole)
+    if end.bottom > MAX_ROW + 1 or end.right > MAX_COLUMN + 1:
+        raise InputError(
+            f"{place.block.name} would reach row {end.bottom:,} and column {end.right:,} of its "
+            f"sheet, which ends at {MAX_ROW + 1:,} and {MAX_COLUMN + 1:,}; take a smaller model"
+        )
 
 
 @contextmanager

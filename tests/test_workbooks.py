@@ -11,7 +11,7 @@ from conftest import default_graph, needs, random_model
 from openpyxl import load_workbook
 
 import workbooks
-from engine import Evaluator, ModelSpec
+from engine import Evaluator, InputError, ModelSpec
 from exporters.book import Book
 from exporters.pages import Story, Try, assemble
 from exporters.verify import (
@@ -200,7 +200,26 @@ def test_an_unknown_word_is_named_and_leaves_no_error(built, tmp_path: Path) -> 
     assert not errors
 
 
-AWKWARD = ("=1+1", "+1", "-x", "@cmd", '"', "&amp;", "<b>", "'", "a\tb", "😀", "TRUE", "*", "?")
+AWKWARD = (
+    "\x00",
+    "_x0041_",
+    "\x0b",
+    "#N/A",
+    "1",
+    "=1+1",
+    "+1",
+    "-x",
+    "@cmd",
+    '"',
+    "&amp;",
+    "<b>",
+    "'",
+    "a\tb",
+    "😀",
+    "TRUE",
+    "*",
+    "?",
+)
 
 
 def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
@@ -210,12 +229,12 @@ def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
         activation="gelu_tanh", position="learned", norm="layer", final_norm=True, tied=True,
         bias=True,
     )  # fmt: skip
-    graph = random_model(spec).graph([0, 3, 11, 12, 9])
+    graph = random_model(spec).graph([5, 8, 16, 17, 14, 3, 1])
     story = Story("t: t", "s", ["a"], ["l"], [Try("x", 0)])
     path = write(assemble("awkward", graph, {"vocab": AWKWARD}, story), tmp_path / "awkward.xlsx")
     play = load_workbook(path)["Play"]
-    found = [play.cell(6, 3 + k) for k in range(5)]
-    assert [c.value for c in found] == ["=1+1", "@cmd", "*", "?", "😀"]
+    found = [play.cell(6, 3 + k) for k in range(7)]
+    assert [c.value for c in found] == ["=1+1", "@cmd", "*", "?", "😀", "#N/A", "_\\x0041_"]
     for engine in ENGINES:
         if ENGINES[engine].installed():
             assert verify(path, engine).agrees, verify(path, engine)
@@ -253,8 +272,9 @@ def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:
         place = book.places[name]
         row, col = place.cell(block.shape[0] - 1, 0)
         cell = written[place.sheet].cell(row + 1, col + 1)
-        assert cell.value == book.formula(name, block.shape[0] - 1, 0)
-    assert book.formula("blocks.0.attn.h0.z", 0, 0).count("SUMPRODUCT") == 0
+        assert cell.value == graph.cell(name, block.shape[0] - 1, 0).a1(book)
+    assert "SUMPRODUCT" not in graph.cell("blocks.0.attn.h0.z", 0, 0).a1(book)
+    assert graph.cell("W_U", 0, 0).a1(book) is None
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, {"position": "sinusoidal", "tied": True}])
@@ -274,6 +294,13 @@ def any_book(spec: ModelSpec, ids: list[int]) -> Book:
     graph = random_model(spec, 3).graph(ids)
     words = [f"w{i}" for i in range(spec.d_vocab)]
     return assemble("any", graph, {"vocab": words}, Story("a: b", "", [""], [""], [Try("x", 0)]))
+
+
+def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
+    book = any_book(ModelSpec(d_vocab=16_400, d_model=2, n_ctx=1, tied=True), [0])
+    with pytest.raises(InputError, match="W_E would reach"):
+        write(book, tmp_path / "wide.xlsx")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_imports_run_one_way() -> None:

@@ -28,7 +28,7 @@ def build(title: str, model: Model, graph: Graph) -> Book:
         ],
         tries=tries(graph, texts),
     )
-    return assemble(title, graph, {"vocab": texts}, story)
+    return assemble(title, graph, {"vocab": model.vocabulary.texts}, story)
 
 
 def tries(graph: Graph, texts: tuple[str, ...]) -> list[Try]:
