@@ -10,6 +10,9 @@ Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
+MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """Sizes and choices of a decoder, in TransformerLens's vocabulary.
@@ -53,6 +56,11 @@ class ModelSpec:
         for size in ("n_layers", "n_heads", "d_head", "d_mlp"):
             if getattr(self, size) < 0:
                 raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
+        if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:
+            raise InputError(
+                f"n_layers = {self.n_layers} and n_heads = {self.n_heads}: "
+                f"no model has more than {MAX_HEADS:,} heads"
+            )
         if self.n_layers and not (self.n_heads or self.d_mlp):
             raise InputError("a block needs heads or an MLP: set n_heads or d_mlp, or n_layers=0")
         if self.n_heads and not self.d_head:

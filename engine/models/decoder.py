@@ -87,12 +87,12 @@ def position(g: Graph, spec: ModelSpec, n_tokens: int) -> Block:
     if spec.position == "learned":
         table = g.weight("W_pos", "n_ctx", "d_model")
     else:
-        table = g.input("clock", clock(spec.n_ctx, spec.d_model), ("n_ctx", "d_model"))
+        table = g.input("clock", clock(n_tokens, spec.d_model), ("n_ctx", "d_model"))
     return g.block("pos_embed", ops.embed, places, table)  # [n_tokens, d_model]
 
 
-def clock(n_ctx: int, d_model: int) -> np.ndarray:
+def clock(n_tokens: int, d_model: int) -> np.ndarray:
     """Sinusoidal positions: sine and cosine of pos / 10000^(2i / d_model) in turn."""
     i = np.arange(d_model)
-    angle = np.arange(n_ctx)[:, None] / 10000 ** ((i - i % 2) / d_model)  # [n_ctx, d_model]
+    angle = np.arange(n_tokens)[:, None] / 10000 ** ((i - i % 2) / d_model)  # [n_tokens, d_model]
     return np.where(i % 2, np.cos(angle), np.sin(angle))
