@@ -4,7 +4,7 @@
 
 A full pass is held against the same forward pass in straight numpy; an edit against a full pass,
 LibreOffice's own incremental recalculation of the exported workbook, and IronCalc's. Each figure
-is the median of repeated runs in this one process or session.
+is the median of repeated runs in this one run.
 """
 
 import subprocess
