@@ -2,8 +2,8 @@
 
 Either its cells hold values (tokens, weights, settings) or all share one op over other blocks.
 
-    name := [ "blocks." int "." ] [ part "." ] [ "h" int "." ] leaf
-    part := ln1 | attn | ln2 | mlp | ln_final | softmax
+    name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv") int "." ] leaf
+    part := ln1 | attn | ln2 | mlp | ln_final | softmax | rotary
 """
 
 from collections.abc import Callable

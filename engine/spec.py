@@ -1,7 +1,7 @@
 """ModelSpec: what a decoder is, in numbers and choices."""
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 
 from engine.errors import InputError
 
@@ -50,6 +50,7 @@ class ModelSpec:
     parallel: bool = False  # attention and MLP read the same residual
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         for size in ("d_vocab", "d_model", "n_ctx"):
             if getattr(self, size) < 1:
                 raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
@@ -70,8 +71,22 @@ class ModelSpec:
                 f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; "
                 "n_kv_heads must divide n_heads"
             )
+        if self.position == "rotary" and not 0 <= self.rotary <= self.d_head:
+            raise InputError(f"d_rotary is {self.rotary}, not from 0 to d_head = {self.d_head}")
         if self.position == "rotary" and self.rotary % 2:
             raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
+
+    def _check_kinds(self) -> None:
+        """Sizes are whole numbers, choices are among those there are."""
+        for name, choices in (("activation", Activation), ("position", Position), ("norm", Norm)):
+            if getattr(self, name) not in get_args(choices):
+                known = ", ".join(get_args(choices))
+                raise InputError(f"{name} is {getattr(self, name)!r}; it can be {known}")
+        for name in ("d_vocab", "d_model", "n_ctx", "n_layers", "n_heads", "d_head", "d_mlp"):
+            if type(getattr(self, name)) is not int:
+                raise InputError(f"{name} is {getattr(self, name)!r}, not a whole number")
+        if any(window is not None and window < 1 for window in self.windows):
+            raise InputError("a window of fewer than 1 key sees nothing; look at the window size")
 
     @property
     def kv_heads(self) -> int:

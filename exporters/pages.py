@@ -14,7 +14,6 @@ from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW, prompt_text
 
 TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
 TOP = 5  # ranked words shown
-TABLE_COL = 0  # the vocabulary table on Play: its columns from here
 TABLE = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
 
@@ -28,7 +27,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Story:
-    """What a workbook says of itself. The first sentence of `about` stands in lists."""
+    """What a workbook says of itself. The title is `name: what it is`; lists show the latter."""
 
     title: str
     source: str
@@ -155,9 +154,9 @@ def play(book: Book) -> None:
         row + 1, 0, "baseline: the untouched workbook, constants; live: follows your edits", "note"
     )
     for col, head in ((2, "logit"), (5, "probability")):
-        sheet.put(row + 2, TABLE_COL + col, head, "block")
+        sheet.put(row + 2, col, head, "block")
     for col, head in enumerate(TABLE):
-        sheet.put(row + 3, TABLE_COL + col, head, "label")
+        sheet.put(row + 3, col, head, "label")
     for v in range(n_words):
         sheet.put(top + v, 0, v, "label number")
         sheet.put(top + v, 1, book.labels[axis][v], "word")

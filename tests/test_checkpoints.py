@@ -281,6 +281,8 @@ ROPE = {"rope_type": "linear", "factor": 2.0}
         ("llama", config(head_dim=3), "even"),
         ("gpt_neo", config(attention_types=[[["global"], 1]]), "attention_types"),
         ("gpt_neox", config(num_attention_heads=3), "divide"),
+        ("llama", config(rope_parameters={"partial_rotary_factor": 2.0}), "d_rotary"),
+        ("mistral", config(sliding_window=0), "window"),
     ],
 )
 def test_other_architectures_refuse_what_they_do_not_do(
@@ -314,4 +316,12 @@ def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
     random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
     config(n_layer=1)(tmp_path)
     with pytest.raises(InputError, match="n_layers"):
+        checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [{"activation": "mish"}, {"norm": "l2"}, {"d_model": 2.5}])
+def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
+    random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
+    config(**wrong)(tmp_path)
+    with pytest.raises(InputError, match=next(iter(wrong))):
         checkpoint.load(tmp_path)
