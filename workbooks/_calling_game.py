@@ -1,0 +1,133 @@
+"""The calling game: who calls whom, by which epithet. Its grammar, exactly, and how to score a model.
+
+A game is `<BOS>`, then turns `CALLER chiama CALLEE [EPITHET] <SEP>`; the callee calls next. Nobody
+calls himself or calls back whoever has just called him; a leader calls the other leader with half
+the weight of any number. Only leaders get an epithet, by who calls. With probability 0.06 a caller
+blurts an absurd word instead, and loses: `CALLER ABSURD <SEP> CALLER perde <EOS>`.
+
+So the distribution of every next word is known: the loss has a floor, and each rule an accuracy.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
+LEADERS = ("Pietro", "Paolo")
+NUMBERS = tuple("12345678")
+PLAYERS = LEADERS + NUMBERS
+EPITHETS = ("Tarso", "Cefa", "capo", "vice")
+VERBS = ("chiama", "perde")
+ABSURD = (
+    "ombrello", "zucchero", "nuvola", "pantofola", "carciofo", "trombone", "lampione", "banana",
+)  # fmt: skip
+WORDS = MARKS + PLAYERS + EPITHETS + VERBS + ABSURD
+ID = {word: i for i, word in enumerate(WORDS)}
+LOSES = 0.06  # probability that a caller blurts an absurd word
+LENGTH = 33  # words of a training sequence; a longer game is cut, a shorter one padded
+
+Odds = dict[str, float]
+
+
+class State(NamedTuple):
+    """Where a game stands: what comes next, and who is calling whom."""
+
+    next: str  # start, verb, callee, epithet, separator, caller, loser, perde, end, pad
+    caller: str = ""
+    before: str = ""  # who called the caller
+    callee: str = ""
+
+
+@cache
+def odds(state: State) -> Odds:
+    """The probability of every word that can come next."""
+    match state.next:
+        case "start":
+            return dict.fromkeys(LEADERS, 0.2) | dict.fromkeys(NUMBERS, 0.075)
+        case "verb":
+            return {"chiama": 1 - LOSES} | dict.fromkeys(ABSURD, LOSES / len(ABSURD))
+        case "callee":
+            weights = {p: 1.0 for p in PLAYERS if p not in (state.caller, state.before)}
+            if state.caller in LEADERS:
+                weights |= {p: 0.5 for p in LEADERS if p in weights}
+            total = sum(weights.values())
+            return {p: weight / total for p, weight in weights.items()}
+        case "epithet":
+            return {epithet(state.caller, state.callee): 1.0}
+        case "separator" | "blurted":
+            return {SEP: 1.0}
+        case "caller" | "loser":
+            return {state.callee if state.next == "caller" else state.caller: 1.0}
+        case "perde":
+            return {"perde": 1.0}
+        case "end":
+            return {EOS: 1.0}
+        case _:
+            return {PAD: 1.0}
+
+
+def epithet(caller: str, callee: str) -> str:
+    """What a leader is called: a peer's name for a peer, a rank for the numbers."""
+    peer, rank = {"Paolo": ("Tarso", "vice"), "Pietro": ("Cefa", "capo")}[callee]
+    return peer if caller in LEADERS else rank
+
+
+def advance(state: State, word: str) -> State:
+    """The state after a word."""
+    match state.next:
+        case "start":
+            return State("verb", word)
+        case "verb" if word == "chiama":
+            return state._replace(next="callee")
+        case "verb":
+            return state._replace(next="blurted")
+        case "callee":
+            return state._replace(next="epithet" if word in LEADERS else "separator", callee=word)
+        case "epithet":
+            return state._replace(next="separator")
+        case "caller":
+            return State("verb", state.callee, state.caller)
+    following = {"separator": "caller", "blurted": "loser", "loser": "perde", "perde": "end"}
+    return state._replace(next=following.get(state.next, "pad"))
+
+
+def states(words: Sequence[str]) -> list[State]:
+    """The state before each word of a game that begins with `<BOS>`, and after the last."""
+    found = [State("start")]
+    for word in words[1:]:
+        found.append(advance(found[-1], word))
+    return found
+
+
+def games(rng: np.random.Generator, n: int, length: int = LENGTH) -> np.ndarray:
+    """Ids of n fresh games, cut or padded: int64 [n, length]."""
+    draws = rng.random((n, length))
+    ids = np.empty((n, length), dtype=np.int64)
+    for game in range(n):
+        state = State("start")
+        ids[game, 0] = ID[BOS]
+        for k in range(1, length):
+            words, edges = _wheel(state)
+            word = words[int(np.searchsorted(edges, draws[game, k], side="right"))]
+            ids[game, k] = ID[word]
+            state = advance(state, word)
+    return ids
+
+
+@cache
+def _wheel(state: State) -> tuple[tuple[str, ...], np.ndarray]:
+    """Words, and the cumulative probabilities between them."""
+    chances = odds(state)
+    return tuple(chances), np.cumsum(list(chances.values()))[:-1]
+
+
+def floor(ids: np.ndarray) -> float:
+    """Mean of -log p of every word after `<BOS>` under the grammar, in nats: no model does better."""
+    total = 0.0
+    for row in ids:
+        words = [WORDS[i] for i in row]
+        for state, word in zip(states(words), words[1:], strict=False):
+            total -= float(np.log(odds(state)[word]))
+    return total / ids[:, 1:].size
