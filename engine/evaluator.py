@@ -9,13 +9,10 @@ values changed and whose readers have not been told. A set cell keeps its value 
 formula says, until `reset`.
 """
 
-from math import isfinite
-
 import numpy as np
 
 from engine.access import Rect, dirties
 from engine.block import Block
-from engine.errors import InputError
 from engine.graph import Cell, Graph
 from engine.numpy_math import evaluate
 
@@ -52,31 +49,13 @@ class Evaluator:
         no row of its table.
         """
         block = self.graph[name]
-        self.graph.check(block, i, j)
-        if not isfinite(value):
-            raise InputError(f"{name}[{i},{j}]: {value} is not a finite number")
-        if block.kind == "ids":
-            self._check_id(block, i, j, value)
+        self.graph.check_value(block, i, j, value)
         self._put(block, i, j, value)
 
     def _put(self, block: Block, i: int, j: int, value: float) -> None:
         self._overlay.setdefault(block.name, {})[i, j] = value
         self._own(block.name)[i, j] = value
         self._changed.setdefault(block.name, []).append(Rect(i, i + 1, j, j + 1))
-
-    def _check_id(self, block: Block, i: int, j: int, value: float) -> None:
-        table = next(
-            b
-            for reader, _ in self.graph.readers[block.name]
-            for _, subscript, b in reader.operands
-            if "?" in subscript
-        )
-        n = table.shape[0]
-        if not (0 <= value < n and value == int(value)):
-            raise InputError(
-                f"{block.name}[{i},{j}]: {value:g} is no id of {table.name}; "
-                f"ids are whole numbers from 0 to {n - 1}"
-            )
 
     def reset(self) -> None:
         """Forget every change."""

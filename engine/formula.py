@@ -55,6 +55,9 @@ class Term:
     def __radd__(self, other: Any) -> "Term":
         return self._with("+", other, SUM, flipped=True)
 
+    def __rsub__(self, other: Any) -> "Term":
+        return self._with("-", other, SUM, flipped=True)
+
     def __rmul__(self, other: Any) -> "Term":
         return self._with("*", other, PRODUCT, flipped=True)
 

@@ -96,7 +96,8 @@ def generate(
 ) -> Iterator[Step]:
     """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
 
-    Raises InputError where prompt and continuation together pass the context, or the mask is not
+    The token at position k is chosen with the k-th random number of the seed, so a prompt that ends
+    later continues alike. Raises InputError where prompt and continuation together pass the context, or the mask is not
     causal.
     """
     if n_tokens < 1:
@@ -109,11 +110,12 @@ def generate(
             "ask for fewer"
         )
     model.check_ids(ids)
-    return _steps(model, list(ids), n_tokens, sampling, np.random.default_rng(seed))
+    numbers = np.random.default_rng(seed).random(len(ids) + n_tokens)
+    return _steps(model, list(ids), n_tokens, sampling, numbers)
 
 
 def _steps(
-    model: Model, ids: list[int], n_tokens: int, sampling: Sampling, rng: np.random.Generator
+    model: Model, ids: list[int], n_tokens: int, sampling: Sampling, numbers: np.ndarray
 ) -> Iterator[Step]:
     last = len(ids) + n_tokens - 1  # the last token is chosen, and nothing is computed for it
     rows = Rows(model.graph([*ids, *([ids[0]] * (n_tokens - 1))]))
@@ -121,7 +123,7 @@ def _steps(
     for stop in range(len(ids), last + 1):
         n_cells = rows.compute(start, stop)
         n_full += n_cells
-        token = sampling.choose(rows.values["logits"][stop - 1], float(rng.random()))
+        token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]))
         yield Step(token, n_cells, n_full)
         if stop < last:
             rows.values["tokens"][stop, 0] = token

@@ -6,8 +6,8 @@ is added. Values live in evaluators; the graph knows those that its inputs start
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +89,7 @@ class Graph:
         self.inputs: dict[str, np.ndarray] = {}
         self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
         self.weights = weights
+        self._values: dict[str, np.ndarray] = {}
         self._prefix = ""
 
     def at(self, prefix: str) -> "Graph":
@@ -137,6 +138,18 @@ class Graph:
         axes = (row_axis, col_axis)
         return self._add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 
+    def again(self, source: Block, x: Block) -> None:
+        """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
+        place, under this graph's prefix."""
+        copies = {source.name: x}
+        for block in list(self.blocks.values()):
+            if block.op and any(b.name in copies for _, _, b in block.operands):
+                operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
+                name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
+                axes = (x.axes[0], block.axes[1])
+                copy = replace(block, name=name, shape=shape, axes=axes, operands=operands)
+                copies[block.name] = self._add(copy)
+
     def _add(self, block: Block) -> Block:
         if block.name in self.blocks:
             raise ValueError(f"block {block.name} exists already")
@@ -154,14 +167,17 @@ class Graph:
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks.values())
 
-    @cached_property
+    @property
     def values(self) -> dict[str, np.ndarray]:
         """Every block's values, computed once from the inputs: float64 [rows, columns]."""
-        values = dict(self.inputs)
-        with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
-            for block in self:
-                if block.op:
-                    values[block.name] = numpy_math.evaluate(block, block.whole, values)
+        values = self._values
+        if len(values) < len(self.blocks):
+            with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
+                for block in self:
+                    if block.op is None:
+                        values.setdefault(block.name, self.inputs[block.name])
+                    elif block.name not in values:
+                        values[block.name] = numpy_math.evaluate(block, block.whole, values)
         return values
 
     def cell(self, name: str, i: int, j: int) -> Cell:
@@ -182,6 +198,28 @@ class Graph:
             raise InputError(
                 f"{block.name}[{i},{j}] is blank: query {i} does not see key {j} (causal mask)"
             )
+
+    def check_value(self, block: Block, i: int, j: int, value: float) -> None:
+        """Raise InputError unless a cell can be set to a value: finite, and an id of its table."""
+        self.check(block, i, j)
+        if not isfinite(value):
+            raise InputError(f"{block.name}[{i},{j}]: {value} is not a finite number")
+        if block.kind == "ids":
+            table, n = self.table(block)
+            if not (0 <= value < n and value == int(value)):
+                raise InputError(
+                    f"{block.name}[{i},{j}]: {value:g} is no id of {table.name}; "
+                    f"ids are whole numbers from 0 to {n - 1}"
+                )
+
+    def table(self, ids: Block) -> tuple[Block, int]:
+        """The block that ids look up, and how many entries it has."""
+        return next(
+            (table, table.shape[subscript.index("?")])
+            for reader, _ in self.readers[ids.name]
+            for _, subscript, table in reader.operands
+            if "?" in subscript
+        )
 
     def parse(self, text: str) -> tuple[Block, int, int]:
         """The cell that `name[i,j]` names. Raises InputError where there is none."""

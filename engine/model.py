@@ -29,6 +29,7 @@ class Model:
     outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
     architecture: Architecture = decoder
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
+    averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
 
     def __post_init__(self) -> None:
         blank = self.architecture(self.spec, None, [0])
@@ -52,7 +53,9 @@ class Model:
     def graph(self, ids: Sequence[int]) -> Graph:
         """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
         self.check_ids(ids)
-        return self.architecture(self.spec, self.weights, ids)
+        graph = self.architecture(self.spec, self.weights, ids)
+        graph.inputs.update(self.averages)
+        return graph
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """Raise InputError for no ids, too many, or one that is out of range."""

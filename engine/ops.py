@@ -83,6 +83,25 @@ def stretch(m, x, length):
     return x * length
 
 
+# --- switches: what a head or an MLP writes, or something else in its place --------------------
+
+
+@op(own="i,j", shared="i,j")
+def both(m, own, shared):
+    return own * shared
+
+
+@op(average="i,j", on="0,0", mean_ablation="0,0")
+def instead(m, average, on, mean_ablation):
+    return average * ((1 - on) * mean_ablation)
+
+
+@op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
+def write(m, x, w, on, off, b=None):
+    """A share of the residual stream: none of its own while `on` is 0."""
+    return (m.dot(x, w) if b is None else m.dot(x, w) + b) * on + off
+
+
 # --- linear maps --------------------------------------------------------------------------
 
 
@@ -190,6 +209,29 @@ def row_sum(m, x):
 @op(x="i,j", total="i,0", out="i,≤i")
 def share(m, x, total):
     return x / total
+
+
+# --- reading the residual stream: what of it points a word's way ----------------------------------
+
+
+@op(ids="i,0", table="j,?")
+def column(m, ids, table):
+    return m.lookup(table, ids)
+
+
+@op(x="i,j", mean="i,0")
+def centre(m, x, mean):
+    return x - mean
+
+
+@op(x="i,:", direction="j,:", by="i,0")
+def credit(m, x, direction, by=None):
+    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+
+
+@op(x="0,:", direction="j,:", by="i,0")
+def credit_of_bias(m, x, direction, by):
+    return m.dot(x, direction) / by
 
 
 # --- activations --------------------------------------------------------------------------

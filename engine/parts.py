@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,7 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
 
 def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
     """The embedding, and the token vectors that the residual stream starts with."""
+    g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
     W_E = g.weight("W_E", "vocab", "d_model")
     return W_E, [g.block("embed", ops.embed, tokens, W_E)]  # [n_tokens, d_model]
@@ -81,19 +83,46 @@ def rotate(h: Graph, name: str, x: Block, turn: tuple[Block, Block], spec: Model
     return h.block(name, ops.rotate, x, x, *turn, half=spec.rotary // 2)
 
 
-def score_scale(attn: Graph, spec: ModelSpec) -> Block:
-    """What scores are multiplied by: 1 / sqrt(d_head) unless the spec says otherwise."""
+class Shared(NamedTuple):
+    """What all heads of a layer share, each [1, 1]."""
+
+    scale: Block  # what scores are multiplied by
+    switch: Block  # 1; 0 silences every head
+
+
+def shared(attn: Graph, spec: ModelSpec) -> Shared:
+    """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
     divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
-    return attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
+    scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
+    return Shared(scale, attn.input("switch", 1.0))
 
 
-def attend(h: Graph, q: Block, k: Block, v: Block, scale: Block, mask: Mask) -> Block:
+def instead(g: Graph, on: Block) -> Block:
+    """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
+
+    The average is a constant that `ablation.averages` measures; until then it is zero.
+    """
+    average = g.input("average", np.zeros((1, g.spec.d_model)), ("", "d_model"))
+    return g.block("off", ops.instead, average, on, g["mean_ablation"])
+
+
+def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Block:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
-    scores = h.block("scores", ops.scores, q, k, scale, mask=mask)  # [queries, keys]
+    scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
     z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
     W_O = h.weight("W_O", "d_head", "d_model")
-    return h.block("result", ops.linear, z, W_O)  # [n_tokens, d_model]
+    on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
+    return h.block("result", ops.write, z, W_O, on, instead(h, on))  # [n_tokens, d_model]
+
+
+def contract(b: Graph, post: Block, bias: bool) -> Block:
+    """What the MLP writes: its hidden layer `post`, contracted."""
+    mlp = b.at("mlp")
+    W_out = mlp.weight("W_out", "d_mlp", "d_model")
+    b_out = mlp.weight("b_out", "d_model") if bias else None
+    on = mlp.input("switch", 1.0)
+    return b.block("mlp_out", ops.write, post, W_out, on, instead(mlp, on), b_out)
 
 
 def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> None:

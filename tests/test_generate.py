@@ -17,10 +17,10 @@ N_CASES = 200
 
 def repeated(model, ids: list[int], n: int, sampling: Sampling, seed: int) -> list[int]:
     """A full pass for every token."""
-    rng, ids = np.random.default_rng(seed), list(ids)
+    numbers, ids = np.random.default_rng(seed).random(len(ids) + n), list(ids)
     for _ in range(n):
         logits = model.graph(ids).values["logits"][-1]
-        ids.append(sampling.choose(logits, float(rng.random())))
+        ids.append(sampling.choose(logits, float(numbers[len(ids)])))
     return ids[-n:]
 
 

@@ -3,7 +3,7 @@
 A game is `<BOS>`, then turns `CALLER chiama CALLEE [EPITHET] <SEP>`; the callee calls next. Nobody
 calls himself or calls back whoever has just called him; a leader calls the other leader with half
 the weight of any number. Only leaders get an epithet, by who calls. With probability 0.06 a caller
-blurts an absurd word instead, and loses: `CALLER ABSURD <SEP> CALLER perde <EOS>`.
+blurts an absurd word instead of a name, and loses: `CALLER chiama ABSURD <SEP> CALLER perde <EOS>`.
 
 So the distribution of every next word is known: the loss has a floor, and each rule an accuracy.
 """
@@ -13,6 +13,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+
+from engine import Model
+from engine.batch import Change, variants
 
 PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
 LEADERS = ("Pietro", "Paolo")
@@ -47,13 +50,14 @@ def odds(state: State) -> Odds:
         case "start":
             return dict.fromkeys(LEADERS, 0.2) | dict.fromkeys(NUMBERS, 0.075)
         case "verb":
-            return {"chiama": 1 - LOSES} | dict.fromkeys(ABSURD, LOSES / len(ABSURD))
+            return {"chiama": 1.0}
         case "callee":
             weights = {p: 1.0 for p in PLAYERS if p not in (state.caller, state.before)}
             if state.caller in LEADERS:
                 weights |= {p: 0.5 for p in LEADERS if p in weights}
-            total = sum(weights.values())
-            return {p: weight / total for p, weight in weights.items()}
+            total = sum(weights.values()) / (1 - LOSES)
+            called = {p: weight / total for p, weight in weights.items()}
+            return called | dict.fromkeys(ABSURD, LOSES / len(ABSURD))
         case "epithet":
             return {epithet(state.caller, state.callee): 1.0}
         case "separator" | "blurted":
@@ -79,9 +83,7 @@ def advance(state: State, word: str) -> State:
     match state.next:
         case "start":
             return State("verb", word)
-        case "verb" if word == "chiama":
-            return state._replace(next="callee")
-        case "verb":
+        case "callee" if word in ABSURD:
             return state._replace(next="blurted")
         case "callee":
             return state._replace(next="epithet" if word in LEADERS else "separator", callee=word)
@@ -89,7 +91,13 @@ def advance(state: State, word: str) -> State:
             return state._replace(next="separator")
         case "caller":
             return State("verb", state.callee, state.caller)
-    following = {"separator": "caller", "blurted": "loser", "loser": "perde", "perde": "end"}
+    following = {
+        "verb": "callee",
+        "separator": "caller",
+        "blurted": "loser",
+        "loser": "perde",
+        "perde": "end",
+    }
     return state._replace(next=following.get(state.next, "pad"))
 
 
@@ -130,4 +138,72 @@ def floor(ids: np.ndarray) -> float:
         words = [WORDS[i] for i in row]
         for state, word in zip(states(words), words[1:], strict=False):
             total -= float(np.log(odds(state)[word]))
+    return total / ids[:, 1:].size
+
+
+# --- how well a model plays -------------------------------------------------------------------
+
+RULES = {
+    "peer epithet": "a leader calls the other by his name among peers: Tarso, Cefa",
+    "rank epithet": "a number calls a leader by his rank: capo, vice",
+    "verb": "chiama follows the caller",
+    "separator": "<SEP> ends a turn",
+    "callee calls": "who was called calls next",
+    "loser named": "after an absurd word, its speaker is named",
+    "perde": "... and loses",
+    "end": "... and the game ends",
+    "no self-call": "nobody calls himself",
+    "no call back": "nobody calls back whoever has just called him",
+}
+ONE_WORD = {"blurted": "separator", "caller": "callee calls", "loser": "loser named"}
+
+
+def rules(state: State) -> dict[str, set[str]]:
+    """The rules that bind the next word, each with the words that break it."""
+    if state.next == "callee":
+        broken = {"no self-call": {state.caller}}
+        return broken | ({"no call back": {state.before}} if state.before else {})
+    if state.next in ("start", "pad"):
+        return {}
+    name = ONE_WORD.get(state.next, state.next)
+    if name == "epithet":
+        name = "peer epithet" if state.caller in LEADERS else "rank epithet"
+    return {name: set(WORDS) - set(odds(state))}
+
+
+def scores(ids: np.ndarray, probs: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
+    """For one game, ids [length] and probs [..., length - 1 or more, d_vocab]: for each rule the
+    probability left to the words that keep it, summed over its cases, and their number."""
+    found: dict[str, tuple[np.ndarray, int]] = {}
+    words = [WORDS[i] for i in ids]
+    for k, state in enumerate(states(words)[: len(words) - 1]):
+        for rule, broken in rules(state).items():
+            kept = 1 - probs[..., k, [ID[w] for w in broken]].sum(axis=-1)
+            total, n = found.get(rule, (np.zeros(probs.shape[:-2]), 0))
+            found[rule] = total + kept, n + 1
+    return found
+
+
+def accuracies(model: Model, ids: np.ndarray, off: Sequence[Change] = ({},)) -> np.ndarray:
+    """How well each rule is kept over the games `ids` [n, length], under each change:
+    [n_changes, n_rules], the mean probability of keeping it, in the order of RULES."""
+    total = np.zeros((len(off), len(RULES)))
+    count = np.zeros(len(RULES))
+    for row in ids:
+        values = variants(model.graph(row[:-1].tolist()), off)
+        probs = np.broadcast_to(values["probs"], (len(off), *values["probs"].shape[-2:]))
+        found = scores(row, probs)
+        for r, rule in enumerate(RULES):
+            kept, n = found.get(rule, (0.0, 0))
+            total[:, r] += kept
+            count[r] += n
+    return total / count
+
+
+def loss(model: Model, ids: np.ndarray) -> float:
+    """Mean of -log p of every word after the first, in nats; see `floor`."""
+    total = 0.0
+    for row in ids:
+        probs = model.graph(row[:-1].tolist()).values["probs"]  # [length - 1, d_vocab]
+        total -= float(np.log(probs[np.arange(len(row) - 1), row[1:]]).sum())
     return total / ids[:, 1:].size

@@ -48,7 +48,7 @@ def decoder(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
 def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | None) -> Block:
     """Multi-head attention: every head writes its own share, `result`, into the stream."""
     attn = b.at("attn")
-    scale = parts.score_scale(attn, spec)
+    shared = parts.shared(attn, spec)
     head_axes = ("d_model", "d_head")
     results = []
     for head in range(spec.n_heads):
@@ -59,7 +59,7 @@ def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | N
         if turn:
             q = parts.rotate(h, "rot_q", q, turn, spec)
             k = parts.rotate(h, "rot_k", k, turn, spec)
-        results.append(parts.attend(h, q, k, v, scale, Mask(spec.causal)))
+        results.append(parts.attend(h, q, k, v, shared, Mask(spec.causal)))
     b_O = attn.weight("b_O", "d_model") if spec.bias else None
     return b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
 
@@ -69,9 +69,7 @@ def mlp(b: Graph, spec: ModelSpec, x: Block) -> Block:
     m = b.at("mlp")
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.bias)  # [n_tokens, d_mlp]
     post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-    W_out = m.weight("W_out", "d_mlp", "d_model")
-    b_out = m.weight("b_out", "d_model") if spec.bias else None
-    return b.block("mlp_out", ops.linear, post, W_out, b_out)  # [n_tokens, d_model]
+    return parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
 
 
 def norm(ln: Graph, spec: ModelSpec, x: Block) -> Block:

@@ -26,14 +26,14 @@ def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        scale = parts.score_scale(attn, spec)
+        shared = parts.shared(attn, spec)
         results = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=False)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=False)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=False)
-            results.append(parts.attend(h, q, k, v, scale, mask))  # [n_tokens, d_model]
+            results.append(parts.attend(h, q, k, v, shared, mask))  # [n_tokens, d_model]
         b_O = attn.weight("b_O", "d_model")
         attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
@@ -42,8 +42,7 @@ def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
         y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
         post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        W_out, b_out = mlp.weight("W_out", "d_mlp", "d_model"), mlp.weight("b_out", "d_model")
-        mlp_out = b.block("mlp_out", ops.linear, post, W_out, b_out)  # [n_tokens, d_model]
+        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
         stream = [b.block("resid_post", ops.add, x, mlp_out)]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]

@@ -25,7 +25,7 @@ def gpt_neox(
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        scale = parts.score_scale(attn, spec)
+        shared = parts.shared(attn, spec)
         results = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
@@ -34,7 +34,7 @@ def gpt_neox(
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
             q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
             k = parts.rotate(h, "rot_k", k, turn, spec)  # [n_tokens, d_head]
-            results.append(parts.attend(h, q, k, v, scale, Mask()))  # [n_tokens, d_model]
+            results.append(parts.attend(h, q, k, v, shared, Mask()))  # [n_tokens, d_model]
         b_O = attn.weight("b_O", "d_model") if spec.bias else None
         attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
         resid_mid = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
@@ -43,8 +43,7 @@ def gpt_neox(
         y = parts.layer_norm(b.at("ln2"), x if spec.parallel else resid_mid, spec.norm_eps)
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
         post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
-        W_out, b_out = mlp.weight("W_out", "d_mlp", "d_model"), mlp.weight("b_out", "d_model")
-        mlp_out = b.block("mlp_out", ops.linear, post, W_out, b_out)  # [n_tokens, d_model]
+        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
         stream = [b.block("resid_post", ops.add, resid_mid, mlp_out)]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]

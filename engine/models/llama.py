@@ -25,12 +25,12 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        scale = parts.score_scale(attn, spec)
+        shared = parts.shared(attn, spec)
         q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
         k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
         keys, values = [], []
-        for shared in range(spec.kv_heads):
-            kv = attn.at(f"kv{shared}")
+        for n in range(spec.kv_heads):
+            kv = attn.at(f"kv{n}")
             k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.qkv_bias)
             v = parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias)
             if k_norm:
@@ -45,7 +45,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
                 q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
             q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
             k, v = keys[head // group], values[head // group]
-            results.append(parts.attend(h, q, k, v, scale, mask))  # [n_tokens, d_model]
+            results.append(parts.attend(h, q, k, v, shared, mask))  # [n_tokens, d_model]
         b_O = attn.weight("b_O", "d_model") if spec.out_bias else None
         attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
@@ -56,9 +56,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.mlp_bias)
         opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
         post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
-        W_out = mlp.weight("W_out", "d_mlp", "d_model")
-        b_out = mlp.weight("b_out", "d_model") if spec.mlp_bias else None
-        mlp_out = b.block("mlp_out", ops.linear, post, W_out, b_out)  # [n_tokens, d_model]
+        mlp_out = parts.contract(b, post, spec.mlp_bias)  # [n_tokens, d_model]
         stream = [b.block("resid_post", ops.add, x, mlp_out)]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
