@@ -51,6 +51,16 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """A prompt and its continuation, and what chose it."""
+
+    ids: list[int]  # [n_tokens]
+    n_prompt: int
+    sampling: Sampling
+    numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
+
+
+@dataclass(frozen=True)
 class Step:
     """One generated token, the cells computed for it, and those of a full pass of that length."""
 
@@ -97,8 +107,8 @@ def generate(
     """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
 
     The token at position k is chosen with the k-th random number of the seed, so a prompt that ends
-    later continues alike. Raises InputError where prompt and continuation together pass the context, or the mask is not
-    causal.
+    later continues alike. Raises InputError where prompt and continuation together pass the
+    context, or the mask is not causal.
     """
     if n_tokens < 1:
         raise InputError(f"{n_tokens} tokens to generate; ask for at least 1")
@@ -112,6 +122,16 @@ def generate(
     model.check_ids(ids)
     numbers = np.random.default_rng(seed).random(len(ids) + n_tokens)
     return _steps(model, list(ids), n_tokens, sampling, numbers)
+
+
+def passage(
+    model: Model, ids: Sequence[int], n_tokens: int, sampling: Sampling, seed: int = 0
+) -> Passage:
+    """A prompt, continued to `n_tokens` tokens in all. Raises InputError as `generate` does."""
+    numbers = np.random.default_rng(seed).random(n_tokens + 1)
+    more = n_tokens - len(ids)
+    steps = generate(model, ids, more, sampling, seed) if more else ()
+    return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
 
 
 def _steps(

@@ -107,6 +107,13 @@ class Graph:
         self.inputs[block.name] = array
         return block
 
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Give an input other values [rows, columns]: the graph starts afresh from them."""
+        if values.shape != self[name].shape:
+            raise ValueError(f"{name} has shape {self[name].shape}, not {values.shape}")
+        self.inputs[name] = values
+        self._values.clear()
+
     def weight(self, name: str, *axes: str) -> Block:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
         rows, cols = axes if len(axes) == 2 else ("", *axes)

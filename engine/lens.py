@@ -1,4 +1,4 @@
-"""The logit lens and direct logit attribution: blocks added to a graph that read its residual stream.
+"""The logit lens and direct logit attribution: blocks that read a graph's residual stream.
 
 Both look at one token, the `position`, and one word, the `target` (beside a `rival`): cells that
 the reader sets.

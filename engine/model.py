@@ -54,7 +54,8 @@ class Model:
         """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
         self.check_ids(ids)
         graph = self.architecture(self.spec, self.weights, ids)
-        graph.inputs.update(self.averages)
+        for name, values in self.averages.items():
+            graph.fill(name, values)
         return graph
 
     def check_ids(self, ids: Sequence[int]) -> None:

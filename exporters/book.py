@@ -14,7 +14,9 @@ import numpy as np
 from engine.access import Rect
 from engine.block import Block
 from engine.formula import A1, Formulas
+from engine.generate import Passage
 from engine.graph import Graph
+from engine.lens import Views
 
 MAX_SHEET_NAME = 31
 
@@ -54,15 +56,28 @@ class Place(NamedTuple):
         return row + self.top, col + self.left
 
 
+class Series(NamedTuple):
+    """One series of a chart; its ranges stand on the chart's own sheet."""
+
+    name: str
+    categories: Rect  # texts, or the x of a scatter chart
+    values: Rect
+    labels: Sequence[str] = ()  # a text for every point
+
+
 @dataclass
 class Chart:
-    """A column chart: categories and series are (name, sheet, rect)."""
+    """A chart: "column", "bar", "line", or "scatter" with or without lines between the points."""
 
     row: int
     col: int
+    kind: str
     title: str
-    categories: tuple[str, Rect]
-    series: list[tuple[str, str, Rect]]
+    series: list[Series]
+    size: tuple[int, int] = (620, 300)  # pixels
+    axes: tuple[str, str] = ("", "")  # titles of x and y
+    joined: bool = False  # scatter: a line from point to point
+    number: str = "0%"  # format of the values
 
 
 @dataclass
@@ -78,6 +93,9 @@ class Sheet:
     scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)
     charts: list[Chart] = field(default_factory=list)
     frozen: tuple[int, int] = (0, 0)
+    merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
+    heights: dict[int, float] = field(default_factory=dict)
+    rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
         self.entries[row, col] = Entry(value, style)
@@ -102,6 +120,10 @@ class Book:
     values: Mapping[str, np.ndarray]
     labels: Mapping[str, Sequence[str]]  # axis name -> a text for each index of it
     headings: Mapping[str, str]  # block -> the heading of the step that it begins
+    passage: Passage
+    views: Views
+    by_hand: bool  # small enough that weights stand beside what they multiply
+    spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)  # name -> sheet, row, col
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
 
@@ -127,16 +149,30 @@ class Book:
         place = self.places[name]
         return self._text(place.sheet, place.rect(Rect(i, i + 1, j, j + 1)), sheet)
 
+    def spot(self, name: str, sheet: str = "") -> str:
+        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
+        where, row, col = self.spots[name]
+        return self._text(where, one(row, col), sheet)
+
     def value(self, name: str, i: int, j: int) -> float:
         return float(self.values[name][i, j])
 
     def formulas(self, block: Block) -> Formulas:
-        """The A1 formulas of a computed block that has a place."""
+        """The A1 formulas of a computed block that has a place.
+
+        LibreOffice computes cells that stand in a column and share a formula as one, in threads;
+        where a column of tokens waits for the one before it, it then sees cycles that are none.
+        A fixed row (`B$7`) makes every cell's formula its own.
+        """
         here = self.places[block.name].sheet
+        generates = self.passage.n_prompt < len(self.passage.ids)
 
         def address(operand: Block, rect: Rect) -> str:
             place = self.places[operand.name]
-            return self._text(place.sheet, place.rect(rect), here)
+            area = place.rect(rect)
+            if not generates:
+                return self._text(place.sheet, area, here)
+            return ("" if place.sheet == here else f"{quoted(place.sheet)}!") + fixed_rows(area)
 
         return Formulas(
             block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
@@ -164,6 +200,18 @@ def a1(rect: Rect, absolute: bool = False) -> str:
     first = f"{d}{column(rect.left)}{d}{rect.top + 1}"
     last = f"{d}{column(rect.right - 1)}{d}{rect.bottom}"
     return first if first == last else f"{first}:{last}"
+
+
+def fixed_rows(rect: Rect) -> str:
+    """A rectangle of a sheet as text with absolute rows: `B$2:C$9`."""
+    first = f"{column(rect.left)}${rect.top + 1}"
+    last = f"{column(rect.right - 1)}${rect.bottom}"
+    return first if first == last else f"{first}:{last}"
+
+
+def cell(row: int, col: int, absolute: bool = False) -> str:
+    """The address of one cell as text."""
+    return a1(one(row, col), absolute)
 
 
 def one(row: int, col: int) -> Rect:

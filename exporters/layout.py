@@ -10,6 +10,8 @@ And three rules say where blocks stand, so that a page reads input, weight, prod
 - what sums up a block's columns (a maximum, a sum, a mean) stands under it, as a total;
 - a product opens a new band below, its weights before it. It stays beside its input where that
   stands alone, and further products of the same input go below the first.
+
+In a model too large to be read by hand the weights have sheets of their own, one per layer.
 """
 
 from dataclasses import dataclass, field
@@ -17,39 +19,51 @@ from dataclasses import dataclass, field
 from engine.access import Rect
 from engine.block import Block
 from engine.formula import equation
-from engine.graph import Graph
 from exporters import theme, words
 from exporters.book import Book, Place, Sheet, a1, one, quoted
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
-PROMPT_ROW, PROMPT_COL = 5, 2  # on Play: where the first token's text stands
-PLAY = "Play"
+PROMPT_ROW, PROMPT_COL = 8, 2  # on Play: where the first token's text stands
+PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
+PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
 
 
-def page(block: Block, graph: Graph) -> str:
+def page(block: Block, book: Book) -> str:
     """The sheet of a block: its layer's, or the part of the model before or after the layers."""
-    if block.kind == "computed":
-        head, _, rest = block.name.partition(".")
-        if head == "blocks":
-            return f"Block {rest.partition('.')[0]}"
-        return "Embedding" if head in ("embed", "pos_embed", "rotary") else "Readout"
+    head, _, rest = block.name.partition(".")
+    layer = rest.partition(".")[0]
+    if block.leaf in ("switch", "average", "off", "on", "mean_ablation"):
+        return SWITCHES
+    if head == "lens":
+        return LENS
+    if head in ("target", "rival") and rest:
+        return ATTRIBUTION
     if on_play(block):
         return PLAY
-    return page(graph.readers[block.name][0][0], graph)
+    if block.kind == "computed":
+        if head == "blocks":
+            return f"Block {layer}"
+        return "Embedding" if head in ("embed", "pos_embed", "rotary") else "Readout"
+    if block.kind == "weight" and not book.by_hand:
+        return f"Weights {layer}" if head == "blocks" else "Weights"
+    return page(book.graph.readers[block.name][0][0], book)
 
 
 def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    return "." not in block.name and (block.name == "tokens" or dial)
+    return "." not in block.name and (
+        dial or block.name in ("tokens", "position", "target", "rival")
+    )
 
 
-def turned(block: Block, graph: Graph) -> bool:
+def turned(block: Block, book: Book) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
     axes = set()
-    for _, subscript in graph.readers[block.name]:
+    for _, subscript in book.graph.readers[block.name]:
         for axis, code in enumerate(subscript):
             if code in (":", "≤i") and block.shape[axis] > 1:
                 axes.add(axis)
@@ -57,9 +71,11 @@ def turned(block: Block, graph: Graph) -> bool:
         raise ValueError(f"{block.name} is read along both axes: no column holds every product")
     if axes:
         return axes == {1}
-    readers = graph.readers[block.name]
+    readers = book.graph.readers[block.name]
     if block.kind == "weight" and block.shape[0] == 1 and readers:
-        return turned(readers[0][0], graph)  # a bias or gain lies along what it is added to
+        if book.by_hand:
+            return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
+        return block.axes[1] == "d_model"  # along the stream, or else under its matrix
     return block.kind in ("computed", "ids")
 
 
@@ -79,18 +95,19 @@ class Band:
         self.right += n_cols + 2  # a label column before, a gap after
 
 
-def bands(graph: Graph, name: str) -> list[Band]:
+def bands(book: Book, name: str) -> list[Band]:
     """The blocks of one sheet, in bands by the three rules."""
+    graph = book.graph
     found: list[Band] = []
     beside: dict[str, int] = {}  # a block that opens its band -> the column right of it
     done: set[str] = set()
     for block in graph:
-        if block.op is None or page(block, graph) != name:
+        if block.op is None or page(block, book) != name:
             continue
         fresh = [
             b
             for _, _, b in block.operands
-            if b.op is None and b.name not in done and page(b, graph) == name and not on_play(b)
+            if b.op is None and b.name not in done and page(b, book) == name and not on_play(b)
         ]
         _, _, first = block.operands[0]
         band = found[-1] if found else Band()
@@ -104,7 +121,7 @@ def bands(graph: Graph, name: str) -> list[Band]:
             if member is block and band.right > WIDE:
                 band = Band()
                 found.append(band)
-            band.add(member, member.shape[0 if turned(member, graph) else 1])
+            band.add(member, member.shape[0 if turned(member, book) else 1])
             if len(band.across) == 1:
                 beside[member.name] = band.right
             done.add(member.name)
@@ -115,15 +132,31 @@ def bands(graph: Graph, name: str) -> list[Band]:
 
 def lay_out(book: Book) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
-    graph = book.graph
-    for block in graph:
-        if block.op:
-            sheet = book.sheet(page(block, graph))
-            if not sheet.entries:
-                dress(book, sheet)
-                row = TITLE_ROWS
-                for band in bands(graph, sheet.name):
-                    row = _place(book, sheet, band, row)
+    for block in book.graph:
+        name = page(block, book)
+        if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
+            continue
+        sheet = book.sheet(name)
+        dress(book, sheet)
+        found = weight_bands(book, name) if name.startswith("Weights") else bands(book, name)
+        row = TITLE_ROWS + 1
+        for band in found:
+            row = _place(book, sheet, band, row)
+
+
+def weight_bands(book: Book, name: str) -> list[Band]:
+    """The weights of one sheet: each head, norm and MLP a band of its own."""
+    found: dict[str, Band] = {}
+    for block in book.graph:
+        if page(block, book) == name:
+            part = block.name if "." not in block.name else block.name.rpartition(".")[0]
+            band = found.setdefault(part, Band())
+            matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
+            if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
+                band.totals.setdefault(matrix, []).append(block)
+            else:
+                band.add(block, block.shape[0 if turned(block, book) else 1])
+    return list(found.values())
 
 
 def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
@@ -140,12 +173,12 @@ def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
             row += 1
     bottom = row
     for block, left in band.across:
-        place = Place(block, sheet.name, row + 2, left + 1, turned(block, graph))
-        _settle(book, sheet, place)
-        sheet.put(row, left + 1, _caption(block), "block")
+        place = Place(block, sheet.name, row + 2, left + 1, turned(block, book))
+        settle(book, sheet, place)
+        sheet.put(row, left + 1, caption(block), "block")
         below = place.top + place.size[0]
         for total in band.totals.get(block.name, ()):
-            _settle(book, sheet, Place(total, sheet.name, below, left + 1, True))
+            settle(book, sheet, Place(total, sheet.name, below, left + 1, turned(total, book)))
             sheet.put(below, left, total.leaf, "row label")
             below += 1
         bottom = max(bottom, below)
@@ -154,16 +187,17 @@ def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
     return bottom + 1
 
 
-def _caption(block: Block) -> str:
+def caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
     *path, leaf = block.name.split(".")
     part = path[-1] if path else ""
     return f"{part}.{leaf}" if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln" else leaf
 
 
-def _settle(book: Book, sheet: Sheet, place: Place) -> None:
+def settle(book: Book, sheet: Sheet, place: Place) -> None:
+    """Give a block its place, and dress it."""
     book.places[place.block.name] = place
-    elsewhere = any(page(b, book.graph) != sheet.name for _, _, b in place.block.operands)
+    elsewhere = any(page(b, book) != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = Rect(place.top, place.top + rows, place.left, place.left + cols)
@@ -197,13 +231,36 @@ def label(book: Book, sheet: Sheet, row: int, col: int, axis: str, k: int, style
 
 
 def prompt_text(book: Book, k: int) -> str:
-    """The text of the prompt's token k."""
-    table = book.graph.readers["tokens"][0][0].operands[1][2]
+    """The text of token k of the passage."""
+    table, _ = book.graph.table(book.graph["tokens"])
     return book.labels[table.axes[0]][int(book.values["tokens"][k, 0])]
 
 
+def vocabulary(book: Book) -> str:
+    """The range that holds the text of every token, beside the table that the tokens look up."""
+    table, n = book.graph.table(book.graph["tokens"])
+    return beside(book, table.name, 0, n)
+
+
+def word_at(book: Book, index: str) -> str:
+    """A formula for the text of a token, counted from 1 by the formula `index`."""
+    table, _ = book.graph.table(book.graph["tokens"])
+    row = book.places[table.name].turned
+    return f"INDEX({vocabulary(book)},{f'1,{index}' if row else f'{index},1'})"
+
+
+def beside(book: Book, name: str, axis: int, n: int) -> str:
+    """The range of the labels of a block's rows (axis 0) or columns (axis 1), absolute."""
+    place = book.places[name]
+    if place.turned == (axis == 0):
+        rect = Rect(place.top - 1, place.top, place.left, place.left + n)
+    else:
+        rect = Rect(place.top, place.top + n, place.left - 1, place.left)
+    return f"{quoted(place.sheet)}!{a1(rect, absolute=True)}"
+
+
 def dress(book: Book, sheet: Sheet) -> None:
-    """The top of a sheet: its title, the ways to Start and Play, frozen."""
+    """The top of a sheet: its title, the ways to Start and Play; frozen."""
     sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
     sheet.link(1, 0, "← Start", "Start!A1")
     if sheet.name != PLAY:

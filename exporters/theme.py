@@ -25,8 +25,17 @@ COLOUR_SCALE = {
     "max_color": "#F4A259",
 }
 DATA_BAR = {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True}
+DIVERGING = {
+    "type": "3_color_scale",
+    "min_color": "#E99675",
+    "mid_type": "num",
+    "mid_value": 0,
+    "mid_color": "#FFFFFF",
+    "max_color": "#8FB9DD",
+}
 GRIDLINE = "#E5E5E5"
 SERIES = ("#BFBFBF", "#2E75B6")
+ONE_SERIES = ("#2E75B6",)
 
 _NUMBER = {"num_format": "0.000", "align": "right"}
 _LABEL = {"font_color": GREY, "align": "center"}
@@ -63,6 +72,51 @@ STYLES: dict[str, dict] = {
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
     "count": {"num_format": "0", "align": "right"},
+    "sentence": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "font_size": 14,
+        "num_format": "@",
+    },
+    "word shown": {"bold": True, "align": "center", "bottom": 1, "bottom_color": "#BFBFBF"},
+    "number typed": {
+        "num_format": "0.000",
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "align": "center",
+    },
+    "built": {"num_format": "0", "align": "center", "font_color": "#BFBFBF"},
+    "dial": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "align": "center",
+    },
+    "switch": {
+        "font_color": BLUE,
+        "bg_color": "#E2F0D9",
+        "border": 1,
+        "border_color": "#FFFFFF",
+        "align": "center",
+        "bold": True,
+        "num_format": "0.##",
+    },
+    "step": _NUMBER,
+    "step green": {**_NUMBER, "font_color": GREEN},
+    "basis": {**_NUMBER, "font_color": GREY},
+    "total": {**_NUMBER, "bold": True, "top": 1},
+    "change plain": {"num_format": "+0.000;-0.000;0.000", "font_color": BLACK},
+    "live here": {**_NUMBER, "font_color": BLACK},
+    "hidden": {"num_format": ";;;", "font_color": GREY},
+    "upright": {"bold": True, "rotation": 90, "align": "center", "valign": "bottom"},
+    "tint": {"num_format": ";;;", "font_color": GREEN, "border": 1, "border_color": "#F2F2F2"},
+    "stream": {"font_color": "#2E75B6", "bold": True, "align": "center"},
+    "box": {"bg_color": FILLS["activation"], "border": 1, "border_color": "#BFBFBF"},
+    "box stream": {"bg_color": FILLS["weight"], "border": 1, "border_color": "#9CC3E6"},
+    "thousands": {"num_format": "#,##0", "align": "right"},
     "status": {"bold": True, "align": "center"},
 }
 for _kind, _fill in FILLS.items():
@@ -70,6 +124,8 @@ for _kind, _fill in FILLS.items():
         STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
     STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
     STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
+STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
+STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
 
 

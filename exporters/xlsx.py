@@ -19,7 +19,7 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.errors import InputError
 from exporters import theme
-from exporters.book import Book, Chart, Entry, Place, Sheet, a1, quoted
+from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, quoted
 
 CREATED = datetime(2026, 1, 1)
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
@@ -68,6 +68,9 @@ def write(book: Book, path: str | Path) -> Path:
         for place in book.places.values():
             area = a1(place.rect(place.block.whole), absolute=True)
             workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
+        for name, (where, row, col) in book.spots.items():
+            if name not in book.places and name.isidentifier() and len(name) > 2:
+                workbook.define_name(name, f"={quoted(where)}!{cell(row, col, absolute=True)}")
         workbook.close()
     return path
 
@@ -116,6 +119,11 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
     ws.set_column(0, MAX_COLUMN, theme.COLUMN_WIDTH)
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
+    for row, height in sheet.heights.items():
+        ws.set_row(row, height)
+    for area in sheet.merged:
+        first = sheet.entries[area.top, area.left]
+        ws.merge_range(a1(area), "", formats[first.style])
     for (row, col), entry in sheet.entries.items():
         _write_entry(ws, row, col, entry, sheet, formats)
     for place, style in sheet.regions:
@@ -124,10 +132,12 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
         rule = {"validate": "list", "source": "=" + choices, "error_title": "Unknown word"}
         rule["error_message"] = "Choose a word from the list."
         ws.data_validation(row, col, row, col, rule)
+    for (row, col), rule in sheet.rules.items():
+        ws.data_validation(row, col, row, col, rule)
     for area, dressing in sheet.scales:
         _dress(ws, area, dressing, formats)
     for chart in sheet.charts:
-        _write_chart(workbook, ws, chart)
+        _write_chart(workbook, ws, sheet, chart)
 
 
 def _write_entry(
@@ -141,6 +151,8 @@ def _write_entry(
         ws.write_array_formula(row, col, row, col, "=" + str(entry.formula), style, entry.value)
     elif entry.formula is not None:
         ws.put_formula(row, col, entry.formula, entry.value, style)
+    elif entry.value == "":
+        ws.write_blank(row, col, None, style)
     elif isinstance(entry.value, str):
         ws.write_string(row, col, entry.value, style)
     else:
@@ -162,17 +174,23 @@ def _write_region(book: Book, ws: _ExactSheet, place: Place, style: Any) -> None
 def _dress(ws: _ExactSheet, area: Any, dressing: str, formats: dict) -> None:
     text = a1(area)
     name, _, limit = dressing.partition(" ")
+    style, _, formula = limit.partition(" ")
     rules: dict[str, list[dict]] = {
         "scale": [theme.COLOUR_SCALE],
         "bar": [theme.DATA_BAR],
         "changed": [_beyond("0.0000001", formats)],
         "beyond": [_beyond(limit, formats)],
-        "unlike": [
-            {"type": "cell", "criteria": "!=", "value": f'"{limit}"', "format": formats["differs"]}
-        ],
+        "unlike": [_unlike(f'"{limit}"', formats)],
+        "off": [_unlike("1", formats)],
+        "diverging": [theme.DIVERGING],
+        "when": [{"type": "formula", "criteria": formula, "format": formats.get(style)}],
     }
     for rule in rules[name]:
         ws.conditional_format(text, rule)
+
+
+def _unlike(value: str, formats: dict) -> dict:
+    return {"type": "cell", "criteria": "!=", "value": value, "format": formats["differs"]}
 
 
 def _beyond(limit: str, formats: dict) -> dict:
@@ -185,21 +203,46 @@ def _beyond(limit: str, formats: dict) -> dict:
     }
 
 
-def _write_chart(workbook: Workbook, ws: _ExactSheet, chart: Chart) -> None:
-    drawn = workbook.add_chart({"type": "column"})
-    for (name, sheet, rect), colour in zip(chart.series, theme.SERIES, strict=True):
-        drawn.add_series(
-            {
-                "name": name,
-                "categories": f"={quoted(chart.categories[0])}!{a1(chart.categories[1], True)}",
-                "values": f"={quoted(sheet)}!{a1(rect, True)}",
-                "fill": {"color": colour},
-                "gap": 60,
-            }
-        )
+def _write_chart(workbook: Workbook, ws: _ExactSheet, sheet: Sheet, chart: Chart) -> None:
+    kind: dict[str, str] = {"type": chart.kind}
+    if chart.joined:
+        kind["subtype"] = "straight_with_markers"
+    drawn = workbook.add_chart(kind)
+    colours = theme.SERIES if len(chart.series) > 1 else theme.ONE_SERIES
+    for series, colour in zip(chart.series, colours, strict=True):
+        drawn.add_series(_series(sheet, chart, series, colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
-    drawn.set_y_axis({"num_format": "0%", "major_gridlines": lines})
-    drawn.set_legend({"position": "bottom"})
-    drawn.set_size({"width": 620, "height": 300})
+    numbers = {"num_format": chart.number, "major_gridlines": lines}
+    x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
+    if chart.kind == "bar":
+        drawn.set_x_axis(numbers | {"name": chart.axes[0]})
+        drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
+    else:
+        drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
+        drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
+    drawn.set_legend({"position": "bottom"} if len(chart.series) > 1 else {"none": True})
+    drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
+
+
+def _series(sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+    """One series, as XlsxWriter has it."""
+    found: dict[str, Any] = {
+        "name": series.name,
+        "categories": f"={quoted(sheet.name)}!{a1(series.categories, True)}",
+        "values": f"={quoted(sheet.name)}!{a1(series.values, True)}",
+    }
+    if chart.kind in ("column", "bar"):
+        found |= {"fill": {"color": colour}, "gap": 60}
+    else:
+        mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
+        line = {"color": colour, "width": 1.5}
+        found |= {"marker": mark, "line": line}
+        if chart.kind == "scatter" and not chart.joined:
+            found["line"] = {"none": True}
+    if series.labels:
+        texts = [{"value": text} for text in series.labels]
+        label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
+        found["data_labels"] = label
+    return found

@@ -1,0 +1,90 @@
+"""The whole book: blocks laid out, pages around them, sheets in the reader's order."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine import lens
+from engine.generate import Passage, Sampling
+from engine.graph import Graph
+from engine.tokenizer import shown
+from exporters import layout
+from exporters.book import Book, quoted
+from exporters.layout import PLAY
+from exporters.pages import (
+    attribution,
+    check,
+    diagram,
+    heads,
+    index,
+    play,
+    printed,
+    sampling,
+    start,
+    switches,
+    trajectory,
+    vocabulary,
+)
+from exporters.pages import lens as lens_page
+from exporters.pages.story import Printed, Story
+
+ORDER = (
+    "Start", "Play", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens", "Attribution",
+    "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check", "Sampling", "Source",
+)  # fmt: skip
+
+
+def assemble(
+    title: str,
+    graph: Graph,
+    labels: Mapping[str, Sequence[str]],
+    story: Story,
+    tables: Sequence[Printed] = (),
+    headings: Mapping[str, str] | None = None,
+    passage: Passage | None = None,
+) -> Book:
+    """A whole workbook for a graph: its pages around its laid-out blocks.
+
+    `labels` gives the texts of an axis (the words of "vocab"), `headings` the title of the step
+    that a block begins: a model that has them is read by hand, and its weights stand beside what
+    they multiply. `passage` is the prompt that the graph was made for, and its continuation; the
+    graph's own tokens unless given.
+    """
+    ids = graph.inputs["tokens"][:, 0].astype(int).tolist()
+    passage = passage or Passage(ids, len(ids), Sampling(), np.full(len(ids) + 1, 0.5))
+    if passage.sampling.temperature:
+        graph.fill("temperature", np.array([[passage.sampling.temperature]]))
+    views = _views(graph, passage)
+    texts = {axis: shown(tuple(words)) for axis, words in labels.items()}
+    by_hand = headings is not None
+    book = Book(title, graph, graph.values, texts, headings or {}, passage, views, by_hand)
+    book.sheet(start.SHEET)
+    play.settle(book)
+    layout.lay_out(book)
+    for module in (sampling, play, switches, heads, lens_page, attribution, trajectory, vocabulary):
+        module.page(book)
+    if tables:
+        printed.page(book, tables)
+    for module in (diagram, index, check):
+        module.page(book)
+    _put_in_order(book)
+    start.page(book, story)
+    return book
+
+
+def _views(graph: Graph, passage: Passage) -> lens.Views:
+    """Lens and attribution at the end of the prompt, for the two likeliest words."""
+    last = passage.n_prompt - 1
+    order = np.argsort(-graph.values["logits"][last], kind="stable")
+    return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
+
+
+def _put_in_order(book: Book) -> None:
+    """Sheets as they are read; on each its purpose, and the way to the next."""
+    place = {name: k for k, name in enumerate(ORDER)}
+    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
+    names = list(book.sheets)
+    for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
+        sheet = book.sheets[name]
+        sheet.link(1, 2 if name != PLAY else 1, f"next: {following} →", f"{quoted(following)}!A1")
+        sheet.put(2, 0, start.purpose(name), "note")

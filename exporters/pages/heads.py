@@ -1,0 +1,42 @@
+"""Heads: every attention pattern of the model side by side, as one picture.
+
+Layers run down, heads across. In each square a column is a query and shows where that token looks;
+its cells sum to 1. The squares read the patterns from the layers' own sheets.
+"""
+
+from engine.access import Rect
+from exporters import layout
+from exporters.book import Book, a1, quoted
+
+SHEET = "Heads"
+TOP, LEFT = 4, 1
+NARROW = 3.3  # width of a column: a cell is nearly square
+
+
+def page(book: Book) -> None:
+    """A square per head; layers down, heads across."""
+    patterns = [b for b in book.graph if b.leaf == "pattern"]
+    if not patterns:
+        return
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    n = len(book.passage.ids)
+    across = book.graph.spec.n_heads
+    sheet.widths = {0: 12} | {LEFT + k: NARROW for k in range(across * (n + 2))}
+    sheet.widths |= {LEFT + h * (n + 2) + n: 11 for h in range(across - 1)}  # token texts
+    for block in patterns:
+        _, layer, _, head, _ = block.name.split(".")
+        top = TOP + int(layer) * (n + 3)
+        left = LEFT + int(head.removeprefix("h")) * (n + 2)
+        place = book.places[block.name]
+        sheet.link(top, left, f"layer {layer}, {head}", book.area(block.name))
+        for k in range(n):
+            layout.label(book, sheet, top + 1, left + k, "token", k, "upright")
+            layout.label(book, sheet, top + 2 + k, left - 1, "token", k, "row label")
+        for i, j in block.whole.cells():
+            if block.has(i, j):
+                at = a1(place.rect(Rect(i, i + 1, j, j + 1)))
+                value = book.value(block.name, i, j)
+                sheet.calc(top + 2 + j, left + i, f"{quoted(place.sheet)}!{at}", value, "tint")
+        sheet.scales.append((Rect(top + 2, top + 2 + n, left, left + n), "scale"))
+        sheet.heights[top + 1] = 52

@@ -1,0 +1,42 @@
+"""Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
+
+from engine.access import Rect
+from engine.block import Block
+from exporters import layout, words
+from exporters.book import Book, a1
+
+SHEET = "Index"
+TOP = 5
+TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
+
+
+def page(book: Book) -> None:
+    """One line per block."""
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
+    for col, head in enumerate(heads):
+        sheet.put(TOP - 1, col, head, "block")
+    sheet.widths = {0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9}
+    for row, block in enumerate(book.graph, TOP):
+        place = book.places[block.name]
+        area = book.area(block.name)
+        sheet.link(row, 0, block.name, area)
+        sheet.put(row, 1, place.sheet)
+        sheet.put(row, 2, a1(place.rect(block.whole)))
+        sheet.put(row, 3, words.shape(block))
+        sheet.put(row, 4, "across" if place.turned else "down")
+        sheet.put(row, 5, words.meaning(block))
+        sheet.calc(row, 6, f"COUNT({area})", float(block.n_cells), "count")
+        if block.op is None and block.kind != "ids":
+            sheet.scales.append((Rect(row, row + 1, 7, 8), "unlike no"))
+            sheet.calc(row, 7, _edited(book, block), "no", "label")
+
+
+def _edited(book: Book, block: Block) -> str:
+    """A formula that says "edited" when a block's sum or sum of squares is no longer the same."""
+    area, values = book.area(block.name), book.values[block.name]
+    total, squares = f"{values.sum():.12f}", f"{(values**2).sum():.12f}"
+    square = f"{area}*{area}" if values.size == 1 else f"SUMPRODUCT({area},{area})"
+    distance = f"ABS(SUM({area})-({total}))+ABS({square}-{squares})"
+    return f'IF({distance}>{TOLERANCE},"edited","no")'

@@ -1,0 +1,88 @@
+"""Lens: what the model would say if it stopped after each sublayer (nostalgebraist 2020).
+
+One column per stage of the residual stream, at the position that Play looks at: the stream is read
+out as at the end, through the final norm. Above, the likeliest words and the target's probability
+down the depth, with a chart; below, the steps.
+"""
+
+import numpy as np
+
+from engine.access import Rect
+from exporters import layout, words
+from exporters.book import Book, Chart, Place, Series, Sheet, a1
+from exporters.layout import LENS
+
+TOP, LEFT = 5, 2
+WORDS_SHOWN = 3
+CHART_ROWS = 17
+
+
+def page(book: Book) -> None:
+    """A summary, a chart, and the steps of every stage's readout."""
+    sheet = book.sheet(LENS)
+    layout.dress(book, sheet)
+    stages, last = book.views.stages, LEFT + len(book.views.stages)
+    sheet.widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
+    leaves = [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]
+    row = TOP + 4 + 2 * WORDS_SHOWN + CHART_ROWS
+    for leaf in leaves:
+        row = _steps(book, sheet, leaf, row)
+    for n, stage in enumerate(stages):
+        sheet.link(TOP, LEFT + n, stage_name(stage.name), book.area(stage.name))
+        _summary(book, sheet, n)
+    for k in range(WORDS_SHOWN):
+        sheet.put(TOP + 3 + 2 * k, LEFT - 1, f"likeliest {k + 1}", "row label")
+        sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
+    target = book.spot("target")
+    word = book.labels[book.graph["logits"].axes[1]][int(book.value("target", 0, 0))]
+    sheet.put(TOP, LEFT - 1, "after", "row label")
+    sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
+    sheet.calc(TOP + 2, LEFT - 1, target, word, "word")
+    chances = Rect(TOP + 2, TOP + 3, LEFT, last)
+    sheet.scales.append((chances, "scale"))
+    series = [Series("target", Rect(TOP, TOP + 1, LEFT, last), chances)]
+    title = "Probability of the target word, down the depth"
+    sheet.charts.append(Chart(TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1, "line", title, series))
+
+
+def stage_name(name: str) -> str:
+    """A stage of the stream, in the reader's words: what was added last."""
+    if name in ("blocks.0.resid_pre", "resid_final"):
+        return "embedding"
+    _, layer, leaf = name.split(".", 2)
+    return f"{layer} {'attention' if leaf in ('resid_mid', 'ln1.out') else 'MLP'}"
+
+
+def _steps(book: Book, sheet: Sheet, leaf: str, row: int) -> int:
+    """One step of the readout for every stage, side by side; returns the row below."""
+    block = book.graph[f"lens.0.{leaf}"]
+    text = "the stream at that position" if leaf == "x" else words.meaning(block)
+    sheet.put(row, 0, leaf, "block")
+    sheet.put(row, LEFT, text, "note")
+    for k in range(block.shape[1]):
+        layout.label(book, sheet, row + 1 + k, LEFT - 1, block.axes[1], k, "row label")
+    for n in range(len(book.views.stages)):
+        place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
+        layout.settle(book, sheet, place)
+    return row + block.shape[1] + 2
+
+
+def _summary(book: Book, sheet: Sheet, n: int) -> None:
+    """The target's probability and the likeliest words at one stage."""
+    col = LEFT + n
+    logits, probs = book.places[f"lens.{n}.logits"], book.places[f"lens.{n}.probs"]
+    scores, chances = (a1(place.rect(place.block.whole)) for place in (logits, probs))
+    target = int(book.value("target", 0, 0))
+    value = book.value(f"lens.{n}.probs", 0, target)
+    at = book.at("target", 0, 0)
+    sheet.calc(TOP + 2, col, f"INDEX({chances},{at}+1,1)", value, "percent")
+    row = book.values[f"lens.{n}.logits"][0]
+    order = np.argsort(-row, kind="stable")
+    axis = logits.block.axes[1]
+    texts = layout.beside(book, "logits", 1, len(row))
+    for k in range(min(WORDS_SHOWN, len(row))):
+        where = f"MATCH(LARGE({scores},{k + 1}),{scores},0)"
+        v = int(order[k])
+        sheet.calc(TOP + 3 + 2 * k, col, f"INDEX({texts},{where},1)", book.labels[axis][v], "word")
+        chance = book.value(f"lens.{n}.probs", 0, v)
+        sheet.calc(TOP + 4 + 2 * k, col, f"INDEX({chances},{where},1)", chance, "percent")

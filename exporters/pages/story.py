@@ -1,0 +1,36 @@
+"""What a workbook says of itself: its story, three edits to try, the tables of its source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Try:
+    """An edit for the reader to make: a cell, or the k-th word of the prompt, and what happens."""
+
+    text: str
+    cell: tuple[str, int, int] | int
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a workbook says of itself. The title is `name: what it is`; lists show the latter."""
+
+    title: str
+    source: str
+    about: Sequence[str]
+    look: Sequence[str]
+    tries: Sequence[Try]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table as a source prints it, to be held against the cells `rows` x `cols` of `block`."""
+
+    title: str
+    printed: Sequence[Sequence[float]]
+    block: str
+    rows: Sequence[int] | None = None
+    cols: Sequence[int] | None = None
+    decimals: int = 2
+    note: str = ""

@@ -1,0 +1,133 @@
+"""Switches: every head and MLP has a cell that is 1 or 0, and one for all heads of a layer.
+
+What is off writes nothing into the residual stream or, under mean ablation, its average. Beside
+the switches stands what the target word's logit loses when that part alone is off: constants that
+the engine computed for the prompt that the workbook was built with, grey once that has changed.
+"""
+
+from engine import ablation
+from engine.access import Rect
+from exporters import layout
+from exporters.book import Book, Place, Sheet, cell
+from exporters.layout import SWITCHES
+from exporters.pages.play import sentence
+
+GRID_ROW = 9
+EFFECT = "effect"
+
+
+def page(book: Book) -> None:
+    """The grid of switches, the grid of effects, and what is written instead."""
+    parts = ablation.parts(book.graph)
+    if not parts:
+        return
+    sheet = book.sheet(SWITCHES)
+    layout.dress(book, sheet)
+    sheet.widths = {0: 16, 1: 14}
+    _mean(book, sheet)
+    layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
+    right = 3 + book.graph.spec.n_heads + 2  # columns of the first grid, and a gap
+    for left, title in ((0, "Switches: 1 works, 0 is off"), (right, "")):
+        _heads(book, sheet, left, layers, title)
+    _effects(book, sheet, right, parts)
+    for part in parts:
+        row, col = _cell(part)
+        _settle(book, f"{part}.switch", row, col)
+        sheet.regions.append((book.places[f"{part}.switch"], "switch"))
+        sheet.rules[row, col] = {"validate": "decimal", "criteria": "between"}
+        sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
+    grid = Rect(GRID_ROW, GRID_ROW + len(layers), 1, right - 1)
+    sheet.scales.append((grid, "off"))
+    row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
+    for leaf, text in (
+        ("average", "What each writes on average: constants, over the prompts it was measured on"),
+        ("off", "What is written in place of a part that is off"),
+    ):
+        row = _vectors(book, sheet, leaf, text, row)
+
+
+def _cell(part: str) -> tuple[int, int]:
+    """Where a part's switch stands: a row per layer; all heads, each head, the MLP."""
+    _, layer, *rest = part.split(".")
+    n = {"attn": 1, "mlp": 2}.get(rest[-1], 0) or 3 + int(rest[-1].removeprefix("h"))
+    return GRID_ROW + int(layer), n
+
+
+def _settle(book: Book, name: str, row: int, col: int) -> None:
+    book.places[name] = Place(book.graph[name], SWITCHES, row, col, False)
+
+
+def _mean(book: Book, sheet: Sheet) -> None:
+    sheet.put(4, 0, "mean ablation", "block")
+    _settle(book, "mean_ablation", 4, 1)
+    sheet.regions.append((book.places["mean_ablation"], "switch"))
+    sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
+    text = (
+        "0: what is off writes nothing; 1: it writes its average (below), the same at every token"
+    )
+    sheet.put(4, 2, text, "note")
+
+
+def _heads(book: Book, sheet: Sheet, left: int, layers: list[int], title: str) -> None:
+    """Heading, column heads and layer numbers of a grid."""
+    if title:
+        sheet.put(GRID_ROW - 2, left, title, "heading")
+    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.graph.spec.n_heads))]
+    for k, name in enumerate(names):
+        sheet.put(GRID_ROW - 1, left + 1 + k, name, "label")
+    for layer in layers:
+        sheet.put(GRID_ROW + layer, left, f"layer {layer}", "row label")
+
+
+def _effects(book: Book, sheet: Sheet, left: int, parts: list[str]) -> None:
+    """What the target's logit loses when one part alone is off: constants, with their prompt."""
+    row_of = book.passage.n_prompt - 1
+    target = int(book.value("target", 0, 0))
+    word = book.labels[book.graph["logits"].axes[1]][target]
+    title = f"What the logit of ‘{word}’ loses when that part alone is off"
+    sheet.put(GRID_ROW - 3, left, title, "heading")
+    text = f"constants, computed after ‘{sentence(book)}’; the prompt is now"
+    sheet.put(GRID_ROW - 2, left + 1, book.passage.n_prompt and text, "note")
+    state = GRID_ROW - 2, left
+    sheet.calc(*state, book.spot("prompt"), "as built", "label")
+    for effect in ablation.effects(book.graph, target, row_of):
+        row, col = _cell(effect.part)
+        sheet.put(row, left + col, -effect.logit, "constant")
+    last = Rect(
+        GRID_ROW,
+        1 + max(_cell(p)[0] for p in parts),
+        left + 1,
+        left + 1 + max(_cell(p)[1] for p in parts),
+    )
+    sheet.scales.append((last, f'when stale ={cell(*state, absolute=True)}<>"as built"'))
+    sheet.scales.append((last, "diverging"))
+
+
+def _switched_on(book: Book, sheet: Sheet, row: int) -> int:
+    """Each head's own switch times its layer's: what is in effect."""
+    names = [b.name for b in book.graph if b.leaf == "on"]
+    if names:
+        sheet.put(row, 0, "In effect: the head's own switch times that for all heads", "heading")
+        for name in names:
+            at, col = _cell(name.removesuffix(".on"))
+            here = row + 2 + at - GRID_ROW
+            sheet.put(here, 0, f"layer {name.split('.')[1]}", "row label")
+            sheet.put(row + 1, col, name.split(".")[3], "label")
+            place = Place(book.graph[name], SWITCHES, here, col, False)
+            layout.settle(book, sheet, place)
+        row = max(book.places[name].top for name in names) + 2
+    return row
+
+
+def _vectors(book: Book, sheet: Sheet, leaf: str, text: str, row: int) -> int:
+    """One row of d_model numbers for every part that has a block of that leaf."""
+    found = [b for b in book.graph if b.leaf == leaf and b.name.startswith("blocks.")]
+    sheet.put(row, 0, text, "heading")
+    for k in range(found[0].shape[1]):
+        sheet.put(row + 1, 2 + k, k, "label number")
+    for n, block in enumerate(found):
+        sheet.put(
+            row + 2 + n, 1, block.name.removeprefix("blocks.").removesuffix(f".{leaf}"), "row label"
+        )
+        layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
+    return row + 2 + len(found) + 1
