@@ -1,49 +1,79 @@
-"""Draw sheets of a workbook as pictures, as LibreOffice shows them.
+"""Draw the first screen of every sheet of a workbook, as LibreOffice shows it.
 
-    python docs/pictures.py cat-sat.xlsx docs/          # docs/cat-sat-play.png, ...
+    python docs/pictures.py dialogue-game.xlsx docs/ Play Heads
 
-One picture per sheet, trimmed to what is on it. Needs LibreOffice (`soffice`), poppler
-(`pdftoppm`) and Pillow.
+All sheets unless some are named. Needs LibreOffice (`soffice`), poppler (`pdftoppm`), Pillow.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
-from openpyxl import load_workbook
 from PIL import Image, ImageChops
 
+ROWS, WIDTH = 44, 215  # of a laptop's screen at 100 %: rows, and columns' width in characters
 MARGIN = 12  # pixels left around a trimmed picture
 
 
-def draw(workbook: Path, folder: Path, dpi: int = 150) -> list[Path]:
-    """A PNG per sheet: each sheet in a copy of its own, fitted to one page."""
-    drawn = []
-    for name in load_workbook(workbook).sheetnames:
-        with tempfile.TemporaryDirectory() as temporary:
-            alone = Path(temporary) / "alone.xlsx"
-            book = load_workbook(workbook, data_only=True)
-            for sheet in book:
-                sheet.sheet_state = "visible" if sheet.title == name else "hidden"
-            book.active = book.sheetnames.index(name)
-            book[name].page_setup.fitToHeight = 1
-            book.save(alone)
-            _to_png(alone, dpi)
-            target = folder / f"{workbook.stem}-{name.lower().replace(' ', '-')}.png"
-            _trim(Image.open(alone.with_suffix(".png"))).save(target, optimize=True)
-            drawn.append(target)
-    return drawn
+def draw(workbook: Path, folder: Path, wanted: list[str], dpi: int = 130) -> list[Path]:
+    """A PNG per sheet."""
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(temporary) / "book.xlsx"
+        names = _one_page_each(workbook, copy)
+        profile = f"-env:UserInstallation={(copy.parent / 'profile').as_uri()}"
+        convert = ["soffice", profile, "--headless", "--convert-to", "pdf", "--outdir"]
+        subprocess.run([*convert, copy.parent, copy], check=True, capture_output=True)
+        drawn = []
+        for page, name in enumerate(names, 1):
+            if not wanted or name in wanted:
+                pages = ["-f", str(page), "-l", str(page), "-r", str(dpi), "-singlefile", "-png"]
+                picture = copy.with_name("page")
+                subprocess.run(["pdftoppm", *pages, copy.with_suffix(".pdf"), picture], check=True)
+                target = folder / f"{workbook.stem}-{name.lower().replace(' ', '-')}.png"
+                _trim(Image.open(picture.with_suffix(".png"))).save(target, optimize=True)
+                drawn.append(target)
+        return drawn
 
 
-def _to_png(workbook: Path, dpi: int) -> None:
-    profile = f"-env:UserInstallation={(workbook.parent / 'profile').as_uri()}"
-    convert = ["soffice", profile, "--headless", "--convert-to", "pdf", "--outdir"]
-    subprocess.run([*convert, workbook.parent, workbook], check=True, capture_output=True)
-    pdf = workbook.with_suffix(".pdf")
-    stem = workbook.with_suffix("")
-    png = ["pdftoppm", "-r", str(dpi), "-singlefile", "-png", pdf, stem]
-    subprocess.run(png, check=True)
+def _one_page_each(workbook: Path, copy: Path) -> list[str]:
+    """Copy a workbook so that every sheet prints its first screen on one page; the names."""
+    with zipfile.ZipFile(workbook) as old, zipfile.ZipFile(copy, "w") as new:
+        for part in old.namelist():
+            data = old.read(part).decode("utf-8") if part.endswith(".xml") else old.read(part)
+            if part == "xl/workbook.xml":
+                sheets = re.findall(r'<sheet name="([^"]+)"', data)
+                parts = [f"xl/worksheets/sheet{k}.xml" for k in range(1, len(sheets) + 1)]
+                ends = [_end(old.read(sheet)) for sheet in parts]
+                areas = "".join(
+                    f'<definedName name="_xlnm.Print_Area" localSheetId="{k}">'
+                    f"'{name}'!$A$1:${end}${ROWS}</definedName>"
+                    for k, (name, end) in enumerate(zip(sheets, ends, strict=True))
+                )
+                data = data.replace("<definedNames>", "<definedNames>" + areas)
+            if part.startswith("xl/worksheets/sheet"):
+                data = data.replace('fitToHeight="0"', 'fitToHeight="1"')
+            new.writestr(part, data)
+    return sheets
+
+
+def _end(sheet: bytes) -> str:
+    """The letters of the last column of a sheet that a screen shows."""
+    widths = {}
+    for first, last, width in re.findall(rb'<col min="(\d+)" max="(\d+)" width="([\d.]+)"', sheet):
+        for col in range(int(first), min(int(last), 100) + 1):
+            widths[col] = float(width)
+    total, col = 0.0, 0
+    while total < WIDTH:
+        col += 1
+        total += widths.get(col, 9)
+    letters = ""
+    while col:
+        col, letter = divmod(col - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
 
 
 def _trim(picture: Image.Image) -> Image.Image:
@@ -53,5 +83,5 @@ def _trim(picture: Image.Image) -> Image.Image:
 
 
 if __name__ == "__main__":
-    for picture in draw(Path(sys.argv[1]), Path(sys.argv[2])):
+    for picture in draw(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]):
         print(picture)

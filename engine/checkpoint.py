@@ -28,7 +28,7 @@ from engine.models.gpt_neo import gpt_neo
 from engine.models.gpt_neox import gpt_neox
 from engine.models.llama import llama
 from engine.spec import ModelSpec
-from engine.tokenizer import load_tokenizer, save_tokenizer
+from engine.tokenizer import WordList, load_tokenizer, save_tokenizer
 
 ARCHITECTURES = {
     "gpt2": gpt2,
@@ -461,6 +461,25 @@ def save(model: Model, folder: str | Path) -> None:
         save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def gpt2_model(spec: ModelSpec, weights: Mapping[str, np.ndarray], words: WordList) -> Model:
+    """A trained GPT-2 style decoder with the config that GPT-2's own layout is saved with."""
+    config = {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": spec.d_vocab,
+        "n_positions": spec.n_ctx,
+        "n_embd": spec.d_model,
+        "n_layer": spec.n_layers,
+        "n_head": spec.n_heads,
+        "n_inner": spec.d_mlp,
+        "activation_function": "gelu_new",
+        "layer_norm_epsilon": spec.norm_eps,
+        "tie_word_embeddings": spec.tied,
+    }
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
+    return Model(spec, arrays, words, architecture=gpt2, config=config)
 
 
 def shapes(kind: str, spec: ModelSpec) -> dict[str, tuple[int, ...]]:

@@ -63,16 +63,16 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
         d, by = through(g, word, "ln_final", d, by)
     for layer in reversed(range(g.spec.n_layers)):
         b = f"blocks.{layer}"
-        heads = [f"{b}.attn.h{h}.result" for h in range(g.spec.n_heads)]
+        heads = [f"{b}.attn.h{h}.result" for h in reversed(range(g.spec.n_heads))]
         for norm, writers in (
             (f"{b}.ln2", [f"{b}.mlp_out"]),
-            (f"{b}.ln1", [*heads, f"{b}.attn.b_O"]),
+            (f"{b}.ln1", [f"{b}.attn.b_O", *heads]),
         ):
             if g.spec.norm_after and f"{norm}.out" in g.blocks:
                 yield from shares(g, word, [f"{norm}.b"], d, by)
                 d, by = through(g, word, norm, d, by)
             yield from shares(g, word, writers, d, by)
-    yield from shares(g, word, ["embed", "pos_embed"], d, by)
+    yield from shares(g, word, ["pos_embed", "embed"], d, by)
 
 
 def shares(

@@ -52,6 +52,7 @@ class Progress:
     """One step of a training run: its mean loss in nats per token, and the ids it was made on."""
 
     step: int
+    steps: int
     loss: float
     ids: np.ndarray  # [batch, length]
 
@@ -91,7 +92,7 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate(step)
         optimizer.step()
-        yield Progress(step, float(loss.detach()), ids)
+        yield Progress(step, recipe.steps, float(loss.detach()), ids)
     yield {name: tensor.detach().numpy() for name, tensor in tensors.items()}
 
 

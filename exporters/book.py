@@ -87,7 +87,7 @@ class Sheet:
     name: str
     entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
     regions: list[tuple[Place, str]] = field(default_factory=list)  # (place, style)
-    widths: dict[int, float] = field(default_factory=dict)
+    widths: Mapping[int, float] = field(default_factory=dict)
     links: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> 'Sheet'!A1
     lists: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> range of choices
     scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)

@@ -55,9 +55,9 @@ def page(block: Block, book: Book) -> str:
 def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    return "." not in block.name and (
-        dial or block.name in ("tokens", "position", "target", "rival")
-    )
+    if "." in block.name or block.name == "mean_ablation":
+        return False
+    return dial or block.name in ("tokens", "position", "target", "rival")
 
 
 def turned(block: Block, book: Book) -> bool:
@@ -139,9 +139,22 @@ def lay_out(book: Book) -> None:
         sheet = book.sheet(name)
         dress(book, sheet)
         found = weight_bands(book, name) if name.startswith("Weights") else bands(book, name)
-        row = TITLE_ROWS + 1
+        row = TITLE_ROWS + 2
         for band in found:
             row = _place(book, sheet, band, row)
+        _contents(book, sheet)
+
+
+def _contents(book: Book, sheet: Sheet) -> None:
+    """Links to the parts of a long sheet, in a row at its top."""
+    parts: dict[str, str] = {}
+    for place, _ in sheet.regions:
+        *path, leaf = place.block.name.split(".")
+        parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
+    if len(parts) > 1:
+        sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
+        for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
+            sheet.link(TITLE_ROWS, k, part.removeprefix("attn."), area)
 
 
 def weight_bands(book: Book, name: str) -> list[Band]:

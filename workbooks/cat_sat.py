@@ -6,7 +6,8 @@ and sums to 1. Try another word in the prompt, the divisor of the scores, or one
 
 import numpy as np
 
-from engine import Graph, Model, ModelSpec, WordList
+from engine import Model, ModelSpec, WordList
+from engine.generate import Passage
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
@@ -132,11 +133,13 @@ def model() -> Model:
     return Model(spec, arrays, WordList(tuple(WORDS)))
 
 
-def build(graph: Graph) -> Book:
+def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
-    same = graph.inputs["tokens"][:, 0].tolist() == [0, 1, 3]
+    same = passage.ids == [0, 1, 3]
     printed = PRINTED if same else ()
-    return assemble("cat-sat", graph, {"vocab": WORDS}, STORY, printed, HEADINGS)
+    return assemble(
+        "cat-sat", model.graph(passage.ids), {"vocab": WORDS}, STORY, printed, HEADINGS, passage
+    )
 
 
 HEADINGS = {

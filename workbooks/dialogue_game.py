@@ -2,14 +2,72 @@
 
 Two layers, four heads, 64 dimensions, 28 words. Look at the heads, switch one off, and see which
 rule of the game breaks; type another sentence, and see it continue itself.
+
+The weights are shipped, float32, in `models/dialogue-game`; `cellformer train dialogue-game
+--seed 9` makes a model like it (see README for how this one was chosen).
 """
 
-from engine import ModelSpec
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model, ModelSpec, WordList, ablation, checkpoint, training
+from engine.generate import Passage
+from engine.training import Progress, Recipe
+from exporters.book import Book
+from exporters.pages import Story, Try, assemble
 from workbooks import _calling_game as game
 
 PROMPT = "<BOS> Pietro chiama Paolo"
+N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
+FOLDER = Path(__file__).parent / "models" / "dialogue-game"
 SPEC = ModelSpec(
     d_vocab=len(game.WORDS), d_model=64, n_ctx=game.LENGTH - 1, n_layers=2, n_heads=4, d_head=16,
     d_mlp=256, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
     tied=True, bias=True,
 )  # fmt: skip
+RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
+N_REFERENCES = 32  # games over which each head's average is measured
+
+STORY = Story(
+    title="dialogue-game: a trained transformer, every number live",
+    source="After L. Erzegovesi, The Final Step (2026): the calling game. Weights trained for this workbook.",
+    about=[
+        "Pietro, Paolo and eight numbers call each other in turn. Who is called calls next, and never whoever has",
+        "just called him. Leaders are called by an epithet that depends on who calls: Paolo is Tarso to Pietro, vice to",
+        "a number; Pietro is Cefa to Paolo, capo to a number. Who blurts an absurd word loses. A small transformer was",
+        "trained on such games until its loss reached the floor; here every cell of it is a formula down to the weights.",
+    ],
+    look=[
+        "Play: the sentence continues itself, token by token; Tarso follows `Pietro chiama Paolo` with 0.9999.",
+        "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
+    ],
+    tries=[
+        Try("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
+        Try("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
+        Try("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
+    ],
+)  # fmt: skip
+
+
+def model() -> Model:
+    """The shipped model, with each head's average over fresh games."""
+    games = game.games(np.random.default_rng(0), N_REFERENCES)
+    return ablation.averaged(checkpoint.load(FOLDER), games[:, :-1].tolist())
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a prompt and its continuation."""
+    graph = model.graph(passage.ids)
+    return assemble("dialogue-game", graph, {"vocab": game.WORDS}, STORY, passage=passage)
+
+
+def train(seed: int) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    for step in training.train(SPEC, RECIPE, game.games, seed):
+        yield step if isinstance(step, Progress) else _model(step)
+
+
+def _model(weights: Mapping[str, np.ndarray]) -> Model:
+    return checkpoint.gpt2_model(SPEC, weights, WordList(game.WORDS))

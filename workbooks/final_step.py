@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine import Graph, Model, ModelSpec, WordList, ops
+from engine.generate import Passage
 from engine.parts import softmax
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
@@ -68,11 +69,13 @@ def model() -> Model:
     return Model(spec, weights, WordList(QUERIES), WordList(WORDS), search)
 
 
-def build(graph: Graph) -> Book:
+def build(model: Model, passage: Passage) -> Book:
     """The workbook of one query; the printed tables only for the posited one."""
     labels = {"vocab": QUERIES, "vocab_out": WORDS}
-    printed = PRINTED if graph.inputs["tokens"][0, 0] == 0 else ()
-    return assemble("final-step", graph, labels, STORY, printed, HEADINGS)
+    printed = PRINTED if passage.ids == [0] else ()
+    return assemble(
+        "final-step", model.graph(passage.ids), labels, STORY, printed, HEADINGS, passage
+    )
 
 
 HEADINGS = {

@@ -6,7 +6,8 @@ division by sqrt 2 out (a 1 in its cell), and say that it does not change the pa
 
 import numpy as np
 
-from engine import Graph, Model, ModelSpec, WordList
+from engine import Model, ModelSpec, WordList
+from engine.generate import Passage
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
@@ -63,11 +64,19 @@ def model() -> Model:
     return Model(spec, arrays, WordList(WORDS))
 
 
-def build(graph: Graph) -> Book:
+def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
-    same = graph.inputs["tokens"][:, 0].tolist() == [0, 1, 2, 3]
+    same = passage.ids == [0, 1, 2, 3]
     printed = PRINTED if same else ()
-    return assemble("fluffy-creature", graph, {"vocab": WORDS}, STORY, printed, HEADINGS)
+    return assemble(
+        "fluffy-creature",
+        model.graph(passage.ids),
+        {"vocab": WORDS},
+        STORY,
+        printed,
+        HEADINGS,
+        passage,
+    )
 
 
 HEADINGS = {

@@ -8,8 +8,8 @@ from engine import lens
 from engine.generate import Passage, Sampling
 from engine.graph import Graph
 from engine.tokenizer import shown
-from exporters import layout
-from exporters.book import Book, quoted
+from exporters import layout, theme
+from exporters.book import Book, Sheet, quoted
 from exporters.layout import PLAY
 from exporters.pages import (
     attribution,
@@ -32,6 +32,9 @@ ORDER = (
     "Start", "Play", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens", "Attribution",
     "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check", "Sampling", "Source",
 )  # fmt: skip
+
+
+LINK_WIDTH = 6  # characters
 
 
 def assemble(
@@ -86,5 +89,15 @@ def _put_in_order(book: Book) -> None:
     names = list(book.sheets)
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
-        sheet.link(1, 2 if name != PLAY else 1, f"next: {following} →", f"{quoted(following)}!A1")
+        col = _clear_of_links(sheet) if name != PLAY else 1
+        sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
         sheet.put(2, 0, start.purpose(name), "note")
+
+
+def _clear_of_links(sheet: Sheet) -> int:
+    """The first column that a link to Play, in column 1, does not run into."""
+    col, room = 2, float(sheet.widths.get(1, theme.COLUMN_WIDTH))
+    while room < LINK_WIDTH:
+        room += sheet.widths.get(col, theme.COLUMN_WIDTH)
+        col += 1
+    return col

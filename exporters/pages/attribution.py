@@ -11,14 +11,14 @@ from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell
 from exporters.layout import ATTRIBUTION
 
 TOP = 6
-CHART_COL, EVERY_COL = 6, 16
+CHART_COL, EVERY_COL = 6, 14
 
 
 def page(book: Book) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
     sheet = book.sheet(ATTRIBUTION)
     layout.dress(book, sheet)
-    sheet.widths = {0: 27, 1: 12, 2: 12, 3: 14}
+    sheet.widths = {0: 20} | dict.fromkeys(range(1, 5), 16)
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     n_tokens = len(book.passage.ids)
@@ -56,11 +56,8 @@ def page(book: Book) -> None:
 
 def plain(writer: str) -> str:
     """A writer's name without what the reader knows."""
-    return (
-        writer.removeprefix("blocks.")
-        .removesuffix(".result")
-        .replace("ln_final.b", "ln_final bias")
-    )
+    short = writer.removeprefix("blocks.").removesuffix(".result")
+    return "ln_final bias" if short == "ln_final.b" else short
 
 
 def _place(book: Book, sheet: Sheet, name: str, row: int, left: int) -> None:
@@ -101,7 +98,7 @@ def _sums(book: Book, sheet: Sheet, row: int) -> None:
         sheet.calc(row + 1, col, formula, logit, "live")
         gap = f"{cell(row, col)}-{cell(row + 1, col)}"
         sheet.calc(row + 2, col, gap, total - logit, "tiny")
-    for r in (row, row + 1, row + 2):
+    for r in (row, row + 1):
         _difference(sheet, r)
     book.spots["attribution gap"] = (ATTRIBUTION, row + 2, 1)
 
@@ -113,7 +110,7 @@ def _directions(book: Book, sheet: Sheet, row: int) -> None:
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.graph:
         if layout.page(block, book) == ATTRIBUTION and block.name not in placed:
-            sheet.put(row + 1, col, block.name, "label")
+            sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             for k in range(n if block.shape[1] > 1 and col == 1 else 0):
                 sheet.put(row + 2 + k, 0, k, "label number")

@@ -22,9 +22,8 @@ def page(book: Book) -> None:
     row = TOP
     for block in book.graph:
         if block.leaf == "pattern" or block.name == "probs":
-            row = _line(
-                sheet, row, f"every column of {block.name} sums to 1", *_sums(book, block.name)
-            )
+            text = f"every column of {block.name} sums to 1"
+            row = _line(sheet, row, text, *_sums(book, block.name))
     counts = a1(Rect(index.TOP, index.TOP + len(book.graph.blocks), 6, 7))
     expected = sum(block.n_cells for block in book.graph)
     text = "every cell of every block holds a number: no error, no text"

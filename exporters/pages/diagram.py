@@ -8,7 +8,7 @@ from exporters import layout, words
 from exporters.book import Book, Sheet
 
 SHEET = "Map"
-STREAM, NAME, SHAPE, PARAMETERS, MEANING = range(5)
+STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_post", "resid_final", "embed")
 # what a box stands for: the last block of the step, and the weights under these parts
 SUBLAYERS = (
@@ -21,14 +21,9 @@ def page(book: Book) -> None:
     """Every step of the forward pass, top to bottom."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    sheet.widths = {STREAM: 6, NAME: 30, SHAPE: 30, PARAMETERS: 14, MEANING: 60}
-    for col, head in (
-        (NAME, "step"),
-        (SHAPE, "shape"),
-        (PARAMETERS, "parameters"),
-        (MEANING, "what it is"),
-    ):
-        sheet.put(4, col, head, "block")
+    sheet.widths = {STREAM: 9, NAME: 26, SHAPE: 27, PARAMETERS: 13, MEANING: 52, LINKS: 20}
+    for col, head in enumerate(("", "step", "shape", "parameters", "what it is")):
+        sheet.put(4, col, head, "head" if col == PARAMETERS else "block")
     row = 5
     for name, parts in steps(book):
         if name in book.graph.blocks:
@@ -48,36 +43,26 @@ def steps(book: Book) -> list[tuple[str, tuple[str, ...]]]:
         b = f"blocks.{layer}."
         found.append((f"{b}resid_pre", ()))
         found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
-    return [
-        *found,
-        ("resid_final", ()),
-        ("ln_final.out", ("ln_final.",)),
-        ("logits", unembedding),
-        ("probs", ()),
-    ]
+    found += [("resid_final", ()), ("ln_final.out", ("ln_final.",))]
+    return [*found, ("logits", unembedding), ("probs", ())]
 
 
 def _box(book: Book, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
-    sheet.put(row, STREAM, "●" if in_stream else "│", "stream")
-    sheet.link(row, NAME, name, book.area(name))
+    sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")
+    sheet.link(row, NAME, name if in_stream else f"      {name}", book.area(name))
     sheet.put(row, SHAPE, words.shape(block), "box stream" if in_stream else "box")
     weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts or ("\0",))]
     if weights:
         size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
         sheet.put(row, PARAMETERS, size, "thousands")
-        sheet.link(row, PARAMETERS + 2, f"weights: {first.sheet}", book.area(weights[0].name))
-    text = words.meaning(block)
-    heads = [
-        b.name
-        for b in book.graph
-        if b.leaf == "pattern" and name.endswith("attn_out") and b.name.startswith(name[:-4])
-    ]
-    if heads:
-        text += f": {len(heads)} heads"
-        for h, pattern in enumerate(heads):
-            sheet.link(row, PARAMETERS + 3 + h, f"h{h}", book.area(pattern))
-    sheet.put(row, MEANING, text)
+        sheet.link(row, LINKS, f"its {first.sheet}", book.area(weights[0].name))
+    sheet.put(row, MEANING, "  " + words.meaning(block))
+    if block.leaf == "attn_out":
+        attn = name.removesuffix("_out")
+        patterns = [b for b in book.graph if b.leaf == "pattern" and b.name.startswith(f"{attn}.")]
+        for h, pattern in enumerate(patterns):
+            sheet.link(row, LINKS + 1 + h, f"h{h}", book.area(pattern.name))
     return row + 1

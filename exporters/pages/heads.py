@@ -10,7 +10,7 @@ from exporters.book import Book, a1, quoted
 
 SHEET = "Heads"
 TOP, LEFT = 4, 1
-NARROW = 3.3  # width of a column: a cell is nearly square
+NARROW = 1.9  # width of a column: a cell is nearly square
 
 
 def page(book: Book) -> None:
@@ -22,8 +22,8 @@ def page(book: Book) -> None:
     layout.dress(book, sheet)
     n = len(book.passage.ids)
     across = book.graph.spec.n_heads
-    sheet.widths = {0: 12} | {LEFT + k: NARROW for k in range(across * (n + 2))}
-    sheet.widths |= {LEFT + h * (n + 2) + n: 11 for h in range(across - 1)}  # token texts
+    sheet.widths = {0: 9} | {LEFT + k: NARROW for k in range(across * (n + 2))}
+    sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
     for block in patterns:
         _, layer, _, head, _ = block.name.split(".")
         top = TOP + int(layer) * (n + 3)

@@ -90,7 +90,7 @@ def _sentence(book: Book, sheet: Sheet) -> None:
     first, stand_in = cell(sampling.rows(book).typed, PROMPT_COL), cell(PROMPT_ROW, PROMPT_COL)
     message = (
         f'IF({sampling.SHEET}!{first}="","nothing is typed: "&{stand_in}&" stands in",'
-        f'IF(COUNTIF({origins},"given")<{count},"a word is unknown: see below, pick one from a list",'
+        f'IF(COUNTIF({origins},"given")<{count},"a word is unknown: pick one from a list",'
         f'IF({n_words}>{n},"longer than the {n} columns of this sheet: the rest is left out",'
         f'{count}&" given, "&({n}-{count})&" generated")))'
     )
@@ -164,11 +164,12 @@ def _token(book: Book, sheet: Sheet, t: int) -> None:
 def _choosing(book: Book, sheet: Sheet) -> None:
     sheet.put(DIALS_ROW, 0, "How a word is chosen", "heading")
     how = book.passage.sampling
-    rows = (
-        ("choose", "sampled" if how.temperature else "greedy", "greedy: the largest logit; sampled: by the random number"),
+    mode = "sampled" if how.temperature else "greedy"
+    rows: tuple[tuple[str, str | float | None, str], ...] = (
+        ("choose", mode, "the largest logit, or by the random number"),
         ("temperature", None, words.MEANING["temperature"]),
-        ("top_k", how.top_k, "only so many of the likeliest words; 0: all"),
-        ("top_p", how.top_p, "only the likeliest words that together hold this share; 1: all"),
+        ("top_k", how.top_k, "only the k likeliest words; 0: all"),
+        ("top_p", how.top_p, "only those that hold this share; 1: all"),
     )  # fmt: skip
     for name, value, text in rows:
         _, row, col = book.spots[name]
@@ -178,14 +179,14 @@ def _choosing(book: Book, sheet: Sheet) -> None:
             sheet.put(row, col, value, "dial")
         else:
             sheet.regions.append((book.places[name], "input setting"))
-    row = {name: book.spots[name][1:] for name, _, _ in rows}
-    sheet.rules[row["choose"]] = {"validate": "list", "source": ["greedy", "sampled"]}
+    at = {name: book.spots[name][1:] for name, _, _ in rows}
+    sheet.rules[at["choose"]] = {"validate": "list", "source": ["greedy", "sampled"]}
     above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
-    sheet.rules[row["temperature"]] = above_zero | {"error_message": "A number above 0."}
+    sheet.rules[at["temperature"]] = above_zero | {"error_message": "A number above 0."}
     whole = {"validate": "integer", "criteria": ">=", "value": 0}
-    sheet.rules[row["top_k"]] = whole | {"error_message": "A whole number; 0 keeps all words."}
+    sheet.rules[at["top_k"]] = whole | {"error_message": "A whole number; 0 keeps all words."}
     share = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1}
-    sheet.rules[row["top_p"]] = share | {"error_message": "A share above 0, up to 1."}
+    sheet.rules[at["top_p"]] = share | {"error_message": "A share above 0, up to 1."}
     others = [b for b in book.graph if layout.on_play(b) and b.name not in book.places]
     for k, block in enumerate(others):
         row_of = DIALS_ROW + 5 + k
@@ -256,7 +257,7 @@ def _results(book: Book, sheet: Sheet) -> int:
     last = book.passage.n_prompt - 1
     title = f"What comes after ‘{layout.prompt_text(book, last)}’"
     sheet.calc(RESULTS_ROW, 0, f'"What comes after ‘"&{here}&"’"', title, "heading")
-    text = "live follows your edits; baseline: the workbook as built, after its own prompt; drawn from: what top-k and top-p leave"
+    text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
     sheet.put(RESULTS_ROW + 1, 0, text, "note")
     heads = ("rank", "word", "logit", "probability", "baseline", "change", "drawn from")
     for col, head in enumerate(heads):

@@ -8,7 +8,7 @@ from exporters.pages.story import Story, Try
 
 SHEET = "Start"
 PURPOSES = {
-    PLAY: "type a sentence: the next word, ranked; it continues itself",
+    PLAY: "type a sentence in the yellow cell: it continues itself, and the next word is ranked",
     "Switches": "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside",
     "Embedding": "from token ids to vectors",
     "Readout": "from the last residual to logits and probabilities",
@@ -19,7 +19,7 @@ PURPOSES = {
     "Words": "three maps of the vocabulary, and how much each leaves out",
     "Weights": "embeddings and the last norm; blue: type over any of them",
     "Sampling": "how each next word is chosen, step by step: ranks, top-k, top-p, random number",
-    "Printed": "the source’s tables: printed, recomputed, difference; recomputed follows your edits",
+    "Printed": "the source’s tables: printed, recomputed (it follows your edits), difference",
     "Map": "the architecture, top to bottom: click a step to go to its cells",
     "Index": "every block: where it stands, its shape, its meaning, whether it was edited",
     "Check": "whether the workbook holds together: all should say ok until you edit",

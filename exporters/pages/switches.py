@@ -36,7 +36,7 @@ def page(book: Book) -> None:
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
         sheet.rules[row, col] = {"validate": "decimal", "criteria": "between"}
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
-    grid = Rect(GRID_ROW, GRID_ROW + len(layers), 1, right - 1)
+    grid = Rect(GRID_ROW, GRID_ROW + len(layers), 1, right - 2)
     sheet.scales.append((grid, "off"))
     row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
     for leaf, text in (
@@ -62,9 +62,7 @@ def _mean(book: Book, sheet: Sheet) -> None:
     _settle(book, "mean_ablation", 4, 1)
     sheet.regions.append((book.places["mean_ablation"], "switch"))
     sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
-    text = (
-        "0: what is off writes nothing; 1: it writes its average (below), the same at every token"
-    )
+    text = "0: what is off writes nothing; 1: it writes its average, the same at every token"
     sheet.put(4, 2, text, "note")
 
 
@@ -86,19 +84,14 @@ def _effects(book: Book, sheet: Sheet, left: int, parts: list[str]) -> None:
     word = book.labels[book.graph["logits"].axes[1]][target]
     title = f"What the logit of ‘{word}’ loses when that part alone is off"
     sheet.put(GRID_ROW - 3, left, title, "heading")
-    text = f"constants, computed after ‘{sentence(book)}’; the prompt is now"
-    sheet.put(GRID_ROW - 2, left + 1, book.passage.n_prompt and text, "note")
+    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’; the prompt is", "note")
     state = GRID_ROW - 2, left
     sheet.calc(*state, book.spot("prompt"), "as built", "label")
     for effect in ablation.effects(book.graph, target, row_of):
         row, col = _cell(effect.part)
         sheet.put(row, left + col, -effect.logit, "constant")
-    last = Rect(
-        GRID_ROW,
-        1 + max(_cell(p)[0] for p in parts),
-        left + 1,
-        left + 1 + max(_cell(p)[1] for p in parts),
-    )
+    rows, cols = zip(*map(_cell, parts), strict=True)
+    last = Rect(GRID_ROW, max(rows) + 1, left + 1, left + 1 + max(cols))
     sheet.scales.append((last, f'when stale ={cell(*state, absolute=True)}<>"as built"'))
     sheet.scales.append((last, "diverging"))
 
@@ -126,8 +119,7 @@ def _vectors(book: Book, sheet: Sheet, leaf: str, text: str, row: int) -> int:
     for k in range(found[0].shape[1]):
         sheet.put(row + 1, 2 + k, k, "label number")
     for n, block in enumerate(found):
-        sheet.put(
-            row + 2 + n, 1, block.name.removeprefix("blocks.").removesuffix(f".{leaf}"), "row label"
-        )
+        part = block.name.removeprefix("blocks.").removesuffix(f".{leaf}")
+        sheet.put(row + 2 + n, 1, part, "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
     return row + 2 + len(found) + 1

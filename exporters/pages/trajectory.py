@@ -16,6 +16,7 @@ from exporters import layout
 from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, quoted
 from exporters.layout import LENS
 from exporters.pages.lens import stage_name
+from exporters.pages.play import readout_words
 
 SHEET = "Trajectory"
 WORDS_ROW, TABLE_ROW = 5, 10
@@ -58,36 +59,25 @@ def page(book: Book) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.views.stages)
-    sheet.widths = {0: 22} | dict.fromkeys(range(1, 7), 13)
+    sheet.widths = {0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19}
     chosen = _words(book, sheet)
-    work = TABLE_ROW + max(n, 14) + 9
+    work = TABLE_ROW + max(n, 14) + 5
     _, vectors = word_vectors(book)
     u, v = (vectors[a] - (vectors[b] if b is not None else 0) for a, b in chosen)
     plane = gram_schmidt(u, v)
-    book.spots["e1"], book.spots["e2"] = (
-        (SHEET, work + 3, WORK_COL + 2),
-        (SHEET, work + 3, WORK_COL + 4),
-    )
+    book.spots["e1"] = (SHEET, work + 3, WORK_COL + 2)
+    book.spots["e2"] = (SHEET, work + 3, WORK_COL + 4)
     _workings(book, sheet, work, plane)
     path = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
     _table(book, sheet, path, plane)
     _shares(book, sheet, path, plane, work)
     area = Rect(TABLE_ROW + 1, TABLE_ROW + 1 + n, 1, 2)
-    series = [
-        Series(
-            "residual stream",
-            area,
-            area._replace(left=2, right=3),
-            [stage_name(s.name) for s in book.views.stages],
-        )
-    ]
+    texts = [stage_name(stage.name) for stage in book.views.stages]
+    series = [Series("residual stream", area, area._replace(left=2, right=3), texts)]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    sheet.charts.append(
-        Chart(
-            WORDS_ROW - 1, 7, "scatter", title, series, (620, 420), axes, joined=True, number="0.0"
-        )
-    )
+    chart = Chart(WORDS_ROW - 1, 7, "scatter", title, series, (620, 420), axes, True, "0.0")
+    sheet.charts.append(chart)
 
 
 def defaults(book: Book) -> list[tuple[int, int | None]]:
@@ -100,8 +90,6 @@ def defaults(book: Book) -> list[tuple[int, int | None]]:
 
 def _words(book: Book, sheet: Sheet) -> list[tuple[int, int | None]]:
     """Four cells with words to choose, and their ids."""
-    from exporters.pages.play import readout_words
-
     chosen = defaults(book)
     texts, words = readout_words(book), book.labels[book.graph["logits"].axes[1]]
     for col, head in ((1, "word"), (2, "minus"), (3, "id"), (4, "minus id")):
@@ -114,9 +102,8 @@ def _words(book: Book, sheet: Sheet) -> list[tuple[int, int | None]]:
             sheet.lists[row, col] = texts
             match = f"MATCH(TRUE(),EXACT({texts},{cell(row, col)}),0)-1"
             sheet.calc(row, col + 2, f"IFERROR({match},-1)", ident, "id", array=True)
-    sheet.put(
-        WORDS_ROW + 2, 1, "choose words; leave ‘minus’ empty for the word’s own direction", "note"
-    )
+    text = "choose words; leave ‘minus’ empty for the word’s own direction"
+    sheet.put(WORDS_ROW + 2, 1, text, "note")
     return chosen
 
 
@@ -124,12 +111,8 @@ def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
     """Gram-Schmidt: five columns of d_model numbers."""
     table, vectors = word_vectors(book)
     n_words, d_model = vectors.shape
-    sheet.put(
-        row,
-        0,
-        "Gram-Schmidt, in cells: e1 = u / |u|,  e2 = what is left of v without e1, / its length",
-        "heading",
-    )
+    text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
+    sheet.put(row, 0, text, "heading")
     top, end = row + 3, row + 3 + d_model
     for k, name in enumerate((*STEPS, "variance of the stages")):
         sheet.put(row + 2, WORK_COL + k, name, "label")
@@ -141,20 +124,18 @@ def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
         at = top + d
         sheet.put(at, 0, d, "label number")
         words = f"{quoted(table.sheet)}!{a1(_feature(table, d, n_words))}"
-        for k, (name, value) in enumerate((("u", plane.u), ("v", plane.v))):
+        for k, value in enumerate((plane.u, plane.v)):
             plus, minus = cell(WORDS_ROW + k, 3, True), cell(WORDS_ROW + k, 4, True)
             first = f"IF({plus}<0,0,INDEX({words},1,{plus}+1))"
             formula = f"{first}-IF({minus}<0,0,INDEX({words},1,{minus}+1))"
             sheet.calc(at, WORK_COL + k, formula, float(value[d]), "step green")
         u, v, e1, rest = (cell(at, WORK_COL + k) for k in range(4))
-        sheet.calc(
-            at, WORK_COL + 2, _over_length(u, column(0), d_model), float(plane.e1[d]), "step"
-        )
+        unit = _over_length(u, column(0), d_model)
+        sheet.calc(at, WORK_COL + 2, unit, float(plane.e1[d]), "step")
         along = dot(column(1), column(2), d_model)
         sheet.calc(at, WORK_COL + 3, f"{v}-{along}*{e1}", float(plane.rest[d]), "step")
-        sheet.calc(
-            at, WORK_COL + 4, _over_length(rest, column(3), d_model), float(plane.e2[d]), "step"
-        )
+        unit = _over_length(rest, column(3), d_model)
+        sheet.calc(at, WORK_COL + 4, unit, float(plane.e2[d]), "step")
 
 
 def dot(a: str, b: str, n: int) -> str:

@@ -19,16 +19,19 @@ TOP = 26
 MOST = 256  # words on the map
 LABELLED = 64  # points that a chart can label
 SEED, PERPLEXITY = 0, 5.0
-MAPS = (
-    ("concept directions", 1), ("principal components", 3), ("components, cosine", 7), ("t-SNE", 11),
-)  # fmt: skip
+MAPS = (  # title, column of x, column that the chart starts in, its width in pixels
+    ("concept directions", 1, 0, 405),
+    ("principal components", 5, 5, 370),
+    ("principal components, cosine", 9, 10, 370),
+    ("t-SNE: neighbours only", 11, 15, 370),
+)
 
 
 def page(book: Book) -> None:
     """The table of coordinates, four charts, what each holds of the spread."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    place, vectors = word_vectors(book)
+    _, vectors = word_vectors(book)
     words = book.labels[book.graph["logits"].axes[1]]
     shown = which(book, len(words))
     sheet.widths = {0: 16} | dict.fromkeys(range(1, 15), 10)
@@ -40,21 +43,13 @@ def page(book: Book) -> None:
     _concepts(book, sheet, x, shown)
     _components(book, sheet, x, shown, work)
     _neighbours(sheet, x)
-    for k, (title, col) in enumerate(MAPS):
-        if len(shown) > 3:
-            texts = [words[v] for v in shown] if len(shown) <= LABELLED else []
-            left = {3: 5, 7: 9}.get(col, col)  # centred coordinates
-            series = [
-                Series(
-                    "words",
-                    Rect(TOP, end, left, left + 1),
-                    Rect(TOP, end, left + 1, left + 2),
-                    texts,
-                )
-            ]
-            row, at = (4, 0) if k == 0 else (4, 5 * k)
-            chart = Chart(row, at, "scatter", title, series, (430, 380), number="0.0")
-            sheet.charts.append(chart)
+    texts = [words[v] for v in shown] if len(shown) <= LABELLED else []
+    for title, left, at, width in MAPS if len(shown) > 3 else ():
+        x_cells = Rect(TOP, end, left, left + 1)
+        y_cells = x_cells._replace(left=left + 1, right=left + 2)
+        series = [Series("words", x_cells, y_cells, texts)]
+        chart = Chart(4, at, "scatter", title, series, (width, 380), number="0.0")
+        sheet.charts.append(chart)
 
 
 def which(book: Book, n: int) -> list[int]:
@@ -105,7 +100,7 @@ def _components(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int], work:
         sheet.put(work + 2 + k, 0, k, "label number")
     for col, title, rows in (
         (3, "principal components", x),
-        (7, "components, cosine", x / lengths[:, None]),
+        (7, "principal components, cosine", x / lengths[:, None]),
     ):
         axes, share = principal(rows)  # [2, d_model]
         cosine = col == 7
@@ -136,9 +131,8 @@ def principal(x: np.ndarray) -> tuple[np.ndarray, float]:
     axes, spread = np.vstack([axes, np.zeros((2, x.shape[1]))])[:2], spread**2
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])  # a component has no sign
     total = spread.sum()
-    return axes * np.where(signs == 0, 1, signs)[:, None], float(
-        spread[:2].sum() / total
-    ) if total else 0.0
+    share = float(spread[:2].sum() / total) if total else 0.0
+    return axes * np.where(signs == 0, 1, signs)[:, None], share
 
 
 def _neighbours(sheet: Sheet, x: np.ndarray) -> None:
