@@ -1,0 +1,194 @@
+"""The semantic-tiny study: its table and corpus, its measures, and what its report says."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine import checkpoint, training
+from workbooks import _semantics as semantics
+
+COORDINATES = {
+    word: dict(zip(semantics.AXES, row, strict=True))
+    for word, row in zip(semantics.CONTENT, semantics.TABLE, strict=True)
+}
+REPORT = json.loads((semantics.FOLDER / "report.json").read_text())
+
+
+def reported(name: str, seed: int | None) -> dict:
+    return next(r for r in REPORT["rows"] if (r["vectors"], r["seed"]) == (name, seed))
+
+
+def assert_same(found: object, wanted: object) -> None:
+    """Equal, numbers to 1e-6, wherever they stand."""
+    if isinstance(wanted, dict):
+        assert isinstance(found, dict) and list(found) == list(wanted)
+        for key, value in wanted.items():
+            assert_same(found[key], value)
+    elif isinstance(wanted, list):
+        assert isinstance(found, list)
+        for a, b in zip(found, wanted, strict=True):
+            assert_same(a, b)
+    elif isinstance(wanted, float):
+        assert found == pytest.approx(wanted, rel=0, abs=1e-6)
+    else:
+        assert found == wanted
+
+
+# --- the table and the corpus -----------------------------------------------------------------
+
+
+def test_no_two_words_share_their_coordinates() -> None:
+    assert len({tuple(row) for row in semantics.TABLE}) == len(semantics.CONTENT) == 40
+    assert np.abs(semantics.TABLE).max() == 1
+
+
+@pytest.mark.parametrize("a, b, c, wanted", semantics.ANALOGIES)
+def test_analogies_are_exact_in_the_table(a: str, b: str, c: str, wanted: str) -> None:
+    for axis in semantics.AXES:
+        shift = COORDINATES[a][axis] - COORDINATES[b][axis] + COORDINATES[c][axis]
+        assert shift == COORDINATES[wanted][axis]
+    (first, cosine), (_, next_cosine), *_ = semantics.analogy(semantics.TABLE, a, b, c)
+    assert first == wanted
+    assert cosine == pytest.approx(1) and next_cosine < 0.99
+
+
+def is_true(words: list[str]) -> bool:
+    """Whether the table bears a sentence out, read word by word."""
+    subject, verb, *said = words
+    if verb != "is" or subject not in COORDINATES:
+        return False
+    if "than" not in said:
+        sides = {
+            name: (axis, sign)
+            for axis, pair in semantics.ADJECTIVES.items()
+            for name, sign in zip(pair, (-1, 1), strict=True)
+        }
+        stated = dict(sides[name] for name in said)
+        return stated == {a: np.sign(x) for a, x in COORDINATES[subject].items() if x}
+    comparative, than, other = said
+    axis = next(a for a, pair in semantics.COMPARATIVES.items() if comparative in pair)
+    x, y = COORDINATES[subject][axis], COORDINATES[other][axis]
+    more = semantics.COMPARATIVES[axis].index(comparative)
+    return than == "than" and x * y != 0 and (x > y if more else x < y)
+
+
+def test_every_sentence_is_true_of_the_table() -> None:
+    ids = np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])
+    assert len(np.unique(ids, axis=0)) == len(ids)
+    for row in ids:
+        first, *words, last = [semantics.WORDS[i] for i in row if i != training.IGNORED]
+        assert (first, last) == (semantics.BOS, semantics.EOS)
+        assert is_true(words), words
+
+
+def test_truth_is_told_from_falsehood() -> None:
+    assert is_true(["king", "is", "male", "adult", "strong", "animate", "mobile"])
+    assert is_true(["lion", "is", "stronger", "than", "mouse"])
+    assert not is_true(["queen", "is", "male", "adult", "strong", "animate", "mobile"])
+    assert not is_true(["mouse", "is", "stronger", "than", "lion"])
+    assert not is_true(["ship", "is", "older", "than", "king"])  # a ship has no age
+
+
+def test_sentences_are_drawn_from_the_corpus_in_halves() -> None:
+    ids = semantics.sentences(np.random.default_rng(0), 4000)  # [n, LENGTH]
+    known = {tuple(row) for row in np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])}
+    assert {tuple(row) for row in ids} <= known
+    compared = (ids == semantics.ID["than"]).any(1).mean()
+    assert compared == pytest.approx(0.5, abs=0.03)
+    again = semantics.sentences(np.random.default_rng(0), 4000)
+    np.testing.assert_array_equal(ids, again)
+
+
+# --- measures ---------------------------------------------------------------------------------
+
+
+def test_variance_shares_of_known_variances() -> None:
+    vectors = np.vstack([np.diag(np.sqrt(np.arange(1.0, 9))), -np.diag(np.sqrt(np.arange(1.0, 9)))])
+    assert semantics.variance_shares(vectors + 5) == pytest.approx((15 / 36, 33 / 36))
+    assert semantics.variance_shares(vectors[:, :3])[1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1.0, 100.0])
+def test_held_out_errors_are_those_of_fits_made_again(penalty: float) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 5)), rng.normal(size=12)
+    again = []
+    for i in range(12):
+        slope, level = semantics.ridge(np.delete(x, i, 0), np.delete(y, i), penalty)
+        again.append(y[i] - x[i] @ slope - level)
+    found = semantics.held_out_errors(x, y, np.array([penalty]))
+    np.testing.assert_allclose(found, [again], atol=1e-12)
+
+
+def test_ridge_solves_its_normal_equations() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(12, 5)), rng.normal(size=12)
+    slope, level = semantics.ridge(x, y, 2.0)
+    left = y - x @ slope - level  # [n]
+    np.testing.assert_allclose(x.T @ left, 2.0 * slope, atol=1e-12)
+    assert left.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_probe_tells_a_readable_axis_from_noise() -> None:
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(40, 32))
+    readable = semantics.probe_r2(vectors, vectors[:, 0] - 2 * vectors[:, 1] + 3)
+    assert readable == pytest.approx((1, 1), abs=1e-3)
+    noise = semantics.probe_r2(vectors, rng.normal(size=40))
+    assert noise.held_out < 0.3 and noise.in_sample > 0.6
+
+
+def test_probe_does_not_depend_on_the_scale_of_the_vectors() -> None:
+    rng = np.random.default_rng(3)
+    vectors, axis = rng.normal(size=(40, 32)), semantics.TABLE[:, 0]
+    assert semantics.probe_r2(vectors * 50, axis) == pytest.approx(
+        semantics.probe_r2(vectors, axis), abs=1e-9
+    )
+
+
+# --- the trained models -----------------------------------------------------------------------
+
+
+def test_report_of_the_table() -> None:
+    assert_same(
+        semantics.row("hand-wired", None, semantics.TABLE, None), reported("hand-wired", None)
+    )
+
+
+@pytest.mark.parametrize("scale", semantics.SCALES)
+def test_shipped_weights_give_the_reported_measures(scale: float) -> None:
+    model = checkpoint.load(semantics.FOLDER / f"scale-{scale}")
+    assert model.spec == semantics.spec()
+    assert model.vocabulary.texts == semantics.WORDS
+    wanted = reported(f"learned, scale {scale}", semantics.SEEDS[0])
+    vectors = model.weights["W_E"][semantics.ROWS]  # [n_words, d_model]
+    assert_same(semantics.row(wanted["vectors"], wanted["seed"], vectors, wanted["loss"]), wanted)
+
+
+@pytest.mark.parametrize("scale", semantics.SCALES)
+def test_shipped_models_know_the_definitions(scale: float) -> None:
+    model = checkpoint.load(semantics.FOLDER / f"scale-{scale}")
+    prompt = "<BOS> king is male adult strong animate mobile"
+    logits = model.graph(model.vocabulary.encode(prompt)).values["logits"]  # [n_tokens, d_vocab]
+    said = [semantics.WORDS[i] for i in logits[3:].argmax(1)]
+    assert said == ["adult", "strong", "animate", "mobile", semantics.EOS]
+
+
+def test_report_has_every_seed_at_its_loss() -> None:
+    for name in ("untrained", *(f"learned, scale {scale}" for scale in semantics.SCALES)):
+        assert [r["seed"] for r in REPORT["rows"] if r["vectors"] == name] == list(semantics.SEEDS)
+    losses = [r["loss"] for r in REPORT["rows"] if r["loss"] is not None]
+    assert REPORT["loss_floor"] == pytest.approx(semantics.floor(), abs=1e-6)
+    assert np.array(losses) == pytest.approx(semantics.floor(), abs=0.02)
+
+
+def test_training_for_three_steps() -> None:
+    pytest.importorskip("torch", reason="torch is not installed; pip install torch")
+    recipe = replace(semantics.recipe(0.02), steps=3)
+    *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
+    assert [step.step for step in steps if isinstance(step, training.Progress)] == [0, 1, 2]
+    assert all(np.isfinite(step.loss) for step in steps if isinstance(step, training.Progress))
+    assert isinstance(weights, dict)
+    assert semantics.model(weights).spec == semantics.spec()
