@@ -88,6 +88,8 @@ class Style:
         return Term(text, ATOM if text.endswith(")") else PRODUCT, self)
 
     def lookup(self, table: Term, ids: Term) -> Term:
+        if table.single and self is A1:  # not every program looks up in a lone cell
+            return table
         return self._call("lookup down" if table.down else "lookup across", table, ids)
 
     def count(self, x: Term) -> int:

@@ -50,6 +50,9 @@ class Sampling:
         return int(order[min(int(picked), kept - 1)])
 
 
+GREEDY = Sampling()
+
+
 @dataclass(frozen=True)
 class Passage:
     """A prompt and its continuation, and what chose it."""
@@ -125,9 +128,18 @@ def generate(
 
 
 def passage(
-    model: Model, ids: Sequence[int], n_tokens: int, sampling: Sampling, seed: int = 0
+    model: Model,
+    ids: Sequence[int],
+    n_tokens: int | None = None,
+    sampling: Sampling = GREEDY,
+    seed: int = 0,
 ) -> Passage:
-    """A prompt, continued to `n_tokens` tokens in all. Raises InputError as `generate` does."""
+    """A prompt, continued to `n_tokens` tokens in all; just the prompt unless given.
+
+    Raises InputError as `generate` does.
+    """
+    n_tokens = len(ids) if n_tokens is None else n_tokens
+    model.check_ids(ids)
     numbers = np.random.default_rng(seed).random(n_tokens + 1)
     more = n_tokens - len(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()

@@ -150,7 +150,8 @@ class Graph:
         place, under this graph's prefix."""
         copies = {source.name: x}
         for block in list(self.blocks.values()):
-            if block.op and any(b.name in copies for _, _, b in block.operands):
+            follows = block is not x and any(b.name in copies for _, _, b in block.operands)
+            if follows:
                 operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
                 name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
                 axes = (x.axes[0], block.axes[1])

@@ -48,7 +48,8 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
 
 def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
     """The embedding, and the token vectors that the residual stream starts with."""
-    g.input("mean_ablation", 0.0)
+    if spec.n_layers and (spec.n_heads or spec.d_mlp):
+        g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
     W_E = g.weight("W_E", "vocab", "d_model")
     return W_E, [g.block("embed", ops.embed, tokens, W_E)]  # [n_tokens, d_model]

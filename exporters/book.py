@@ -202,6 +202,20 @@ def a1(rect: Rect, absolute: bool = False) -> str:
     return first if first == last else f"{first}:{last}"
 
 
+def span(rect: Rect, absolute: bool = False) -> str:
+    """A rectangle of a sheet as a range even where it is one cell: `B2:B2`."""
+    text = a1(rect, absolute)
+    return text if ":" in text else f"{text}:{text}"
+
+
+def entry(rect: Rect, row: str, col: str, sheet: str = "", absolute: bool = False) -> str:
+    """A formula for the entry of a range at a row and column, counted from 1. Of one cell, that
+    cell: not every program looks things up in a lone one."""
+    prefix = f"{quoted(sheet)}!" if sheet else ""
+    text = prefix + a1(rect, absolute)
+    return f"INDEX({text},{row},{col})" if rect.size > 1 else text
+
+
 def fixed_rows(rect: Rect) -> str:
     """A rectangle of a sheet as text with absolute rows: `B$2:C$9`."""
     first = f"{column(rect.left)}${rect.top + 1}"

@@ -20,7 +20,7 @@ from engine.access import Rect
 from engine.block import Block
 from engine.formula import equation
 from exporters import theme, words
-from exporters.book import Book, Place, Sheet, a1, one, quoted
+from exporters.book import Book, Place, Sheet, a1, one, quoted, span
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
@@ -269,7 +269,7 @@ def beside(book: Book, name: str, axis: int, n: int) -> str:
         rect = Rect(place.top - 1, place.top, place.left, place.left + n)
     else:
         rect = Rect(place.top, place.top + n, place.left - 1, place.left)
-    return f"{quoted(place.sheet)}!{a1(rect, absolute=True)}"
+    return f"{quoted(place.sheet)}!{span(rect, absolute=True)}"
 
 
 def dress(book: Book, sheet: Sheet) -> None:

@@ -5,10 +5,6 @@ XlsxWriter writes; `_ExactSheet` changes two things in its worksheet: numbers ke
 The same book gives the same bytes: dates are fixed.
 """
 
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.errors import InputError
+from engine.files import replacing
 from exporters import theme
 from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, quoted
 
@@ -57,7 +54,7 @@ def write(book: Book, path: str | Path) -> Path:
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
     for place in book.places.values():
         _check_fits(place)
-    with _replacing(path) as temporary:
+    with replacing(path) as temporary:
         workbook = Workbook(temporary, {"in_memory": True})
         workbook.worksheet_class = _ExactSheet
         workbook.set_properties({"title": book.title, "created": CREATED})
@@ -83,31 +80,6 @@ def _check_fits(place: Place) -> None:
             f"{place.block.name} would reach row {end.bottom:,} and column {end.right:,} of its "
             f"sheet, which ends at {MAX_ROW + 1:,} and {MAX_COLUMN + 1:,}; take a smaller model"
         )
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[str]:
-    """A temporary file beside `path` that takes its place at the end, or goes without a trace."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}; make it first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
-    try:
-        handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {path.parent}: {error.strerror}; choose another folder with -o"
-        ) from None
-    os.close(handle)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) -> None:

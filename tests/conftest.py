@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 import workbooks
 from engine import Graph, Model, ModelSpec, WordList
+from engine.generate import passage
 from engine.models.decoder import decoder
+from exporters.book import Book
 from exporters.verify import ENGINES
 from exporters.xlsx import write
+from workbooks._loading import load
 
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
@@ -32,14 +35,17 @@ def default_graph(name: str) -> Graph:
     return model.graph(model.vocabulary.encode(module.PROMPT))
 
 
+def default_book(name: str) -> Book:
+    """A workbook with its own prompt and number of columns."""
+    loaded = load(name)
+    return loaded.build(passage(loaded.model, loaded.ids, loaded.n_tokens))
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every workbook, built with its own prompt."""
     folder = tmp_path_factory.mktemp("built")
-    return {
-        name: write(workbooks.find(name).build(default_graph(name)), folder / f"{name}.xlsx")
-        for name in workbooks.names()
-    }
+    return {name: write(default_book(name), folder / f"{name}.xlsx") for name in workbooks.names()}
 
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:

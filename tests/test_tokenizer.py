@@ -7,7 +7,10 @@ from conftest import random_model
 from openpyxl import load_workbook
 
 from engine import InputError, ModelSpec, WordList, checkpoint
+from engine.generate import passage
 from engine.tokenizer import Characters, load_tokenizer, save_tokenizer, show, shown
+from exporters.layout import PROMPT_COL, PROMPT_ROW
+from exporters.pages.play import by_id_row
 from exporters.verify import ENGINES, recalculate_in_libreoffice
 from workbooks import _checkpoint
 
@@ -81,16 +84,18 @@ def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(byte_level, tmp_pat
     ids = [texts.index(t) for t in ("=", "+", "-", "@", "\t", "\x00", '"', "😀", "=1+1")]
     from exporters.xlsx import write
 
-    path = write(_checkpoint.build("bytes", model, model.graph(ids)), tmp_path / "bytes.xlsx")
+    book = _checkpoint.build("bytes", model, passage(model, ids))
+    path = write(book, tmp_path / "bytes.xlsx")
     paths = [path]
     if ENGINES["libreoffice"].installed():
         paths += recalculate_in_libreoffice([path], tmp_path / "out")
     for found in paths:
-        play = load_workbook(found)["Play"]
-        prompt = [play.cell(6, 3 + k) for k in range(len(ids))]
+        play = load_workbook(found, data_only=True)["Play"]
+        prompt = [play.cell(PROMPT_ROW + 1, PROMPT_COL + k + 1) for k in range(len(ids))]
         assert [c.value for c in prompt] == [show(texts[i]) for i in ids]
         assert {c.data_type for c in prompt} == {"s"}
-        words = [c for (c,) in play["B16:B400"] if c.value is not None]
+        top = by_id_row(book)
+        words = [play.cell(top + 1 + v, 2) for v in range(len(texts))]
         assert [c.value for c in words] == list(shown(texts))
         assert {c.data_type for c in words} == {"s"}
 

@@ -1,7 +1,10 @@
 """The workbooks: one module each, found by its name (hyphens on the command line).
 
 A module gives `STORY` (what the workbook says of itself), `PROMPT` (what it is built with),
-`model()` and `build(graph)`, the Book. Its docstring says what to look at and what to try.
+`model()` and `build(model, passage)`, the Book; `N_TOKENS` where it is to have more columns than
+the prompt has words. One whose model is trained gives `train(seed, embed_scale)`, which yields each
+step's progress and then the model, `floor(ids)`, the least loss on those ids, and `figures(model)`,
+how well it does. Its docstring says what to look at and what to try.
 """
 
 from importlib import import_module

@@ -155,7 +155,7 @@ def sentences(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.where(rng.random((n, 1)) < 0.5, defined, compared)
 
 
-def floor() -> float:
+def loss_floor() -> float:
     """Nats per predicted token of a model that knows the corpus exactly; none does better.
 
     The entropy of a sentence (no two are the same) over the mean number of tokens after <BOS>.
@@ -348,7 +348,7 @@ def report(runs: dict[tuple[float, int], Trained]) -> dict[str, Any]:
     for (scale, seed), trained in runs.items():
         vectors = trained.weights["W_E"][ROWS].astype(np.float64)
         rows.append(row(f"learned, scale {scale}", seed, vectors, trained.loss))
-    return {"loss_floor": round(floor(), 6), "rows": rows}
+    return {"loss_floor": round(loss_floor(), 6), "rows": rows}
 
 
 def remake(folder: Path) -> None:

@@ -8,6 +8,7 @@ The weights are shipped, float32, in `models/dialogue-game`; `cellformer train d
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ SPEC = ModelSpec(
 )  # fmt: skip
 RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
 N_REFERENCES = 32  # games over which each head's average is measured
+FRESH, N_FRESH = 10**9, 300  # seed and number of the games that a model is tried on
+BROKEN = 0.95  # a rule that is kept less often, when a head is off, is broken
 
 STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
@@ -63,11 +66,45 @@ def build(model: Model, passage: Passage) -> Book:
     return assemble("dialogue-game", graph, {"vocab": game.WORDS}, STORY, passage=passage)
 
 
-def train(seed: int) -> Iterator[Progress | Model]:
+def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model. Raises InputError without torch."""
-    for step in training.train(SPEC, RECIPE, game.games, seed):
+    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
+    for step in training.train(SPEC, recipe, game.games, seed):
         yield step if isinstance(step, Progress) else _model(step)
 
 
 def _model(weights: Mapping[str, np.ndarray]) -> Model:
     return checkpoint.gpt2_model(SPEC, weights, WordList(game.WORDS))
+
+
+floor = game.floor
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """How well a model plays, over fresh games that no seed of training draws."""
+    games = game.games(np.random.default_rng(FRESH), N_FRESH)
+    calls = dict(zip(game.WORDS, _next(model, "<BOS> Pietro chiama"), strict=True))
+    numbers = [calls[n] for n in game.NUMBERS]
+    found = [
+        ("Tarso after <BOS> Pietro chiama Paolo", f"{_next(model, PROMPT)[game.ID['Tarso']]:.5f}"),
+        ("a number after <BOS> Pietro chiama", f"{min(numbers):.4f} to {max(numbers):.4f}"),
+        ("Paolo after <BOS> Pietro chiama", f"{calls['Paolo']:.4f}"),
+        ("loss", f"{game.loss(model, games):.4f}"),
+        ("its floor", f"{game.floor(games):.4f}"),
+    ]
+    heads = [p for p in ablation.parts(model.graph([0])) if p.rpartition(".")[2][0] == "h"]
+    changes = [{}, *({(f"{head}.switch", 0, 0): 0.0} for head in heads)]
+    kept = game.accuracies(model, games, changes)  # [1 + n_heads, n_rules]
+    found += [(text, f"{x:.4%}") for text, x in zip(game.RULES.values(), kept[0], strict=True)]
+    for head, row in zip(heads, kept[1:], strict=True):
+        broken = {rule: x for rule, x in zip(game.RULES, row, strict=True) if x < BROKEN}
+        others = min(x for rule, x in zip(game.RULES, row, strict=True) if rule not in broken)
+        if broken:
+            text = ", ".join(f"{rule} {x:.4f}" for rule, x in broken.items())
+            found.append((f"{head} off", f"{text}; every other rule {others:.4f} or more"))
+    return found
+
+
+def _next(model: Model, prompt: str) -> np.ndarray:
+    """The probabilities of the next word: [d_vocab]."""
+    return model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]

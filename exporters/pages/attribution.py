@@ -7,7 +7,7 @@ along the direction that the readout scores the word by; the norm's divisor is t
 
 from engine.access import Rect
 from exporters import layout
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell
+from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry
 from exporters.layout import ATTRIBUTION
 
 TOP = 6
@@ -68,9 +68,7 @@ def _share(book: Book, sheet: Sheet, name: str, row: int, col: int) -> None:
     """One share at the position."""
     place, last = book.places[name], book.passage.n_prompt - 1
     n = place.block.shape[0]
-    cells = a1(place.rect(place.block.whole))
-    position = book.spot("position")
-    formula = f"INDEX({cells},1,{position}+1)" if n > 1 else cells
+    formula = entry(place.rect(place.block.whole), "1", f"{book.spot('position')}+1")
     value = book.value(name, last if n > 1 else 0, 0)
     sheet.calc(row, col, formula, value, "change plain")
 
@@ -86,7 +84,7 @@ def _sums(book: Book, sheet: Sheet, row: int) -> None:
     for k, text in enumerate(("sum", "logit", "sum − logit")):
         sheet.put(row + k, 0, text, "row label")
     place = book.places["logits"]
-    cells = f"'{place.sheet}'!{a1(place.rect(place.block.whole))}"
+    cells = place.rect(place.block.whole)
     for word, col in (("target", 1), ("rival", 2)):
         area = a1(Rect(TOP, row, col, col + 1))
         total = sum(float(sheet.entries[r, col].value) for r in range(TOP, row))
@@ -94,7 +92,7 @@ def _sums(book: Book, sheet: Sheet, row: int) -> None:
         ident = book.value(word, 0, 0)
         logit = book.value("logits", last, int(ident))
         at = book.at(word, 0, 0)
-        formula = f"INDEX({cells},{at}+1,{book.spot('position')}+1)"
+        formula = entry(cells, f"{at}+1", f"{book.spot('position')}+1", place.sheet)
         sheet.calc(row + 1, col, formula, logit, "live")
         gap = f"{cell(row, col)}-{cell(row + 1, col)}"
         sheet.calc(row + 2, col, gap, total - logit, "tiny")

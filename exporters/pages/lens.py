@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.access import Rect
 from exporters import layout, words
-from exporters.book import Book, Chart, Place, Series, Sheet, a1
+from exporters.book import Book, Chart, Place, Series, Sheet, span
 from exporters.layout import LENS
 
 TOP, LEFT = 5, 2
@@ -71,7 +71,7 @@ def _summary(book: Book, sheet: Sheet, n: int) -> None:
     """The target's probability and the likeliest words at one stage."""
     col = LEFT + n
     logits, probs = book.places[f"lens.{n}.logits"], book.places[f"lens.{n}.probs"]
-    scores, chances = (a1(place.rect(place.block.whole)) for place in (logits, probs))
+    scores, chances = (span(place.rect(place.block.whole)) for place in (logits, probs))
     target = int(book.value("target", 0, 0))
     value = book.value(f"lens.{n}.probs", 0, target)
     at = book.at("target", 0, 0)

@@ -6,7 +6,7 @@ chose (see `sampling`). Baseline stands beside live: what the untouched workbook
 
 from engine.access import Rect
 from exporters import layout, words
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, one, quoted
+from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry, one, span
 from exporters.layout import (
     BUILT_ROW,
     FROM_ROW,
@@ -86,7 +86,7 @@ def _sentence(book: Book, sheet: Sheet) -> None:
     sheet.merged.append(Rect(SENTENCE_ROW, SENTENCE_ROW + 1, PROMPT_COL, last))
     typed, count = f"TRIM({cell(SENTENCE_ROW, PROMPT_COL)})", book.spot("n_prompt", PLAY)
     n_words = f'LEN({typed})-LEN(SUBSTITUTE({typed}," ",""))+1'
-    origins = a1(Rect(FROM_ROW, FROM_ROW + 1, PROMPT_COL, PROMPT_COL + n))
+    origins = span(Rect(FROM_ROW, FROM_ROW + 1, PROMPT_COL, PROMPT_COL + n))
     first, stand_in = cell(sampling.rows(book).typed, PROMPT_COL), cell(PROMPT_ROW, PROMPT_COL)
     message = (
         f'IF({sampling.SHEET}!{first}="","nothing is typed: "&{stand_in}&" stands in",'
@@ -107,7 +107,7 @@ def sentence(book: Book) -> str:
 def sampling_row(book: Book, name: str, n: int) -> str:
     """A row of the Sampling sheet, over n positions."""
     row = getattr(sampling.rows(book), name)
-    return f"{sampling.SHEET}!{a1(Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n))}"
+    return f"{sampling.SHEET}!{span(Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n))}"
 
 
 def _tokens(book: Book, sheet: Sheet) -> None:
@@ -240,7 +240,7 @@ def _looking(book: Book, sheet: Sheet) -> None:
 def readout_words(book: Book) -> str:
     """The range of the words that have a logit: the table of every word."""
     top, n = by_id_row(book), book.graph["logits"].shape[1]
-    return f"{PLAY}!{a1(Rect(top, top + n, 1, 2), absolute=True)}"
+    return f"{PLAY}!{span(Rect(top, top + n, 1, 2), absolute=True)}"
 
 
 # --- the results --------------------------------------------------------------------------
@@ -251,9 +251,8 @@ def _results(book: Book, sheet: Sheet) -> int:
     n, top = n_results(book), RESULTS_ROW + 3
     at, n_tokens = sampling.rows(book), len(book.passage.ids)
     p = book.spot("position", PLAY)
-    here = (
-        f"INDEX({a1(Rect(PROMPT_ROW, PROMPT_ROW + 1, PROMPT_COL, PROMPT_COL + n_tokens))},1,{p}+1)"
-    )
+    shown = Rect(PROMPT_ROW, PROMPT_ROW + 1, PROMPT_COL, PROMPT_COL + n_tokens)
+    here = entry(shown, "1", f"{p}+1")
     last = book.passage.n_prompt - 1
     title = f"What comes after ‘{layout.prompt_text(book, last)}’"
     sheet.calc(RESULTS_ROW, 0, f'"What comes after ‘"&{here}&"’"', title, "heading")
@@ -269,11 +268,11 @@ def _results(book: Book, sheet: Sheet) -> int:
     first, n_words = by_id_row(book), len(logits)
 
     def of(col: int, ident: str) -> str:
-        return f"INDEX({a1(Rect(first, first + n_words, col, col + 1))},{ident}+1,1)"
+        return entry(Rect(first, first + n_words, col, col + 1), f"{ident}+1", "1")
 
     def ranked(row: int) -> str:
-        cells = a1(Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n_tokens))
-        return f"INDEX({sampling.SHEET}!{cells},1,{p}+1)"
+        cells = Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n_tokens)
+        return entry(cells, "1", f"{p}+1", sampling.SHEET)
 
     for k in range(n):
         row, v = top + k, int(found.order[k])
@@ -322,9 +321,9 @@ def _every_word(book: Book, sheet: Sheet, top: int) -> None:
         sheet.put(row, 1, book.labels[axis][v], "word")
         for col, name, suffix in ((2, "logits", ""), (5, "probs", " percent")):
             value, place = book.value(name, last, v), book.places[name]
-            tokens = a1(place.rect(Rect(0, n_tokens, v, v + 1)))
+            tokens = place.rect(Rect(0, n_tokens, v, v + 1))
             sheet.put(row, col, value, "constant" + suffix)
-            live = f"INDEX({quoted(place.sheet)}!{tokens},1,{p}+1)"
+            live = entry(tokens, "1", f"{p}+1", place.sheet)
             sheet.calc(row, col + 1, live, value, "live" + suffix)
             change = f"{a1(one(row, col + 1))}-{a1(one(row, col))}"
             sheet.calc(row, col + 2, change, 0.0, "change" + suffix)

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.access import Rect
 from exporters import layout
-from exporters.book import Book, Sheet, a1, cell
+from exporters.book import Book, Sheet, cell, span
 from exporters.layout import PLAY, PROMPT_COL
 
 SHEET = "Sampling"
@@ -132,12 +132,12 @@ def _column(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
     found = draw(logits, temperature, sampling.top_k, sampling.top_p, r)
 
     def column(row: int, n: int) -> str:
-        return a1(Rect(row, row + n, col, col + 1))
+        return span(Rect(row, row + n, col, col + 1))
 
     keys, before = column(at.keys, n_words), column(at.before, k)
     weights, kept = column(at.weight, k), column(at.kept, k)
     place = book.places["logits"]
-    words = f"'{place.sheet}'!" + a1(place.rect(Rect(t, t + 1, 0, n_words)))
+    words = f"'{place.sheet}'!" + span(place.rect(Rect(t, t + 1, 0, n_words)))
     top_k, top_p = book.spot("top_k"), book.spot("top_p")
     heat = book.at("temperature", 0, 0)
     for v in range(n_words):

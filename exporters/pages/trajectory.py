@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.access import Rect
 from exporters import layout
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, quoted
+from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, quoted, span
 from exporters.layout import LENS
 from exporters.pages.lens import stage_name
 from exporters.pages.play import readout_words
@@ -109,8 +109,7 @@ def _words(book: Book, sheet: Sheet) -> list[tuple[int, int | None]]:
 
 def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
     """Gram-Schmidt: five columns of d_model numbers."""
-    table, vectors = word_vectors(book)
-    n_words, d_model = vectors.shape
+    d_model = word_vectors(book)[1].shape[1]
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
     sheet.put(row, 0, text, "heading")
     top, end = row + 3, row + 3 + d_model
@@ -123,11 +122,11 @@ def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
     for d in range(d_model):
         at = top + d
         sheet.put(at, 0, d, "label number")
-        words = f"{quoted(table.sheet)}!{a1(_feature(table, d, n_words))}"
+        words = _feature(book, d)
         for k, value in enumerate((plane.u, plane.v)):
             plus, minus = cell(WORDS_ROW + k, 3, True), cell(WORDS_ROW + k, 4, True)
-            first = f"IF({plus}<0,0,INDEX({words},1,{plus}+1))"
-            formula = f"{first}-IF({minus}<0,0,INDEX({words},1,{minus}+1))"
+            first = f"IF({plus}<0,0,{words.format(plus)})"
+            formula = f"{first}-IF({minus}<0,0,{words.format(minus)})"
             sheet.calc(at, WORK_COL + k, formula, float(value[d]), "step green")
         u, v, e1, rest = (cell(at, WORK_COL + k) for k in range(4))
         unit = _over_length(u, column(0), d_model)
@@ -148,10 +147,15 @@ def _over_length(x: str, column: str, n: int) -> str:
     return f"IF({length}>0.000000001,{x}/{length},0)"
 
 
-def _feature(table: Place, d: int, n_words: int) -> Rect:
-    """One feature of every word: a row of the sheet."""
-    whole = table.rect(table.block.whole)
-    return whole._replace(top=whole.top + d, bottom=whole.top + d + 1)
+def _feature(book: Book, d: int) -> str:
+    """A formula for feature d of a word, whose id goes where the braces are."""
+    table, vectors = word_vectors(book)
+    n_words = len(vectors)
+    by_rows = table.block.axes[1] == "d_model"
+    rect = table.rect(Rect(0, n_words, d, d + 1) if by_rows else Rect(d, d + 1, 0, n_words))
+    words = f"{quoted(table.sheet)}!{span(rect)}"
+    down = rect.bottom - rect.top == n_words > 1
+    return f"INDEX({words},{{}}+1,1)" if down else f"INDEX({words},1,{{}}+1)"
 
 
 def basis(book: Book, name: str, d_model: int, sheet: str) -> str:
@@ -191,10 +195,10 @@ def _shares(book: Book, sheet: Sheet, path: np.ndarray, plane: Plane, work: int)
         at = work + 3 + d
         first = book.places["lens.0.x"]
         stages = Rect(first.top + d, first.top + d + 1, first.left, first.left + n)
-        formula = f"VARP({LENS}!{a1(stages)})"
+        formula = f"VARP({LENS}!{span(stages)})"
         sheet.calc(at, col, formula, float(path[:, d].var()), "step green")
     spread = a1(Rect(work + 3, work + 3 + d_model, col, col + 1))
-    along = [a1(Rect(TABLE_ROW + 1, TABLE_ROW + 1 + n, k, k + 1)) for k in (1, 2)]
+    along = [span(Rect(TABLE_ROW + 1, TABLE_ROW + 1 + n, k, k + 1)) for k in (1, 2)]
     held = f"(VARP({along[0]})+VARP({along[1]}))/SUM({spread})"
     formula = f"IF(SUM({spread})>0,{held},0)"
     total = float(path.var(axis=0).sum())

@@ -11,7 +11,7 @@ import numpy as np
 from engine.access import Rect
 from engine.tsne import tsne
 from exporters import layout
-from exporters.book import Book, Chart, Series, Sheet, a1, cell, quoted
+from exporters.book import Book, Chart, Series, Sheet, a1, cell, quoted, span
 from exporters.pages.trajectory import basis, defaults, dot, gram_schmidt, word_vectors
 
 SHEET = "Words"
@@ -64,11 +64,11 @@ def which(book: Book, n: int) -> list[int]:
 
 def _vector(book: Book, v: int) -> str:
     """One word's vector: a column of the readout's table."""
-    place, _ = word_vectors(book)
-    whole = place.rect(place.block.whole)
-    return (
-        f"{quoted(place.sheet)}!{a1(whole._replace(left=whole.left + v, right=whole.left + v + 1))}"
-    )
+    place, vectors = word_vectors(book)
+    d_model = vectors.shape[1]
+    by_rows = place.block.axes[1] == "d_model"
+    rect = place.rect(Rect(v, v + 1, 0, d_model) if by_rows else Rect(0, d_model, v, v + 1))
+    return f"{quoted(place.sheet)}!{a1(rect)}"
 
 
 def _heads(sheet: Sheet, col: int, title: str, heads: tuple[str, ...]) -> None:
@@ -113,7 +113,7 @@ def _components(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int], work:
                 sheet.put(work + 2 + d, col + c, float(axes[c, d]), "basis")
             direction = a1(Rect(work + 2, work + 2 + d_model, col + c, col + c + 1))
             raw = rows @ axes[c]  # [n_shown]
-            column = a1(Rect(TOP, end, col + c, col + c + 1))
+            column = span(Rect(TOP, end, col + c, col + c + 1))
             for k, v in enumerate(shown):
                 vector = _vector(book, v)
                 formula = dot(vector, direction, d_model)

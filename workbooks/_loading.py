@@ -1,0 +1,84 @@
+"""What a name and a prompt on the command line stand for: a model, ids, and its workbook."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import workbooks
+from engine import Graph, InputError, Model
+from engine.generate import Passage
+
+if TYPE_CHECKING:
+    from exporters.book import Book
+
+COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
+MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
+
+
+class Loaded(NamedTuple):
+    """A model, the ids of a prompt, and what builds a workbook of a passage."""
+
+    model: Model
+    ids: list[int]
+    build: "Callable[[Passage], Book]"
+    n_tokens: int  # columns of the workbook unless another number is asked for
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the prompt alone."""
+        return self.model.graph(self.ids)
+
+
+def load(name: str, prompt: str | None = None, ids: str | None = None) -> Loaded:
+    """A workbook of the list or a checkpoint folder, with a prompt or the one it comes with."""
+    if Path(name).is_dir():
+        return _checkpoint(name, prompt, ids)
+    module = workbooks.find(name)
+    model = module.model()
+    given = _ids(model, prompt, ids)
+    if given is None:
+        given = model.vocabulary.encode(module.PROMPT)
+    n_tokens = max(len(given), getattr(module, "N_TOKENS", 0))
+    return Loaded(model, given, lambda passage: module.build(model, passage), n_tokens)
+
+
+def model(name: str) -> Model:
+    """The model of a workbook or a checkpoint folder."""
+    if Path(name).is_dir():
+        from engine import checkpoint
+
+        return checkpoint.load(name)
+    return workbooks.find(name).model()
+
+
+def _checkpoint(name: str, prompt: str | None, ids: str | None) -> Loaded:
+    from workbooks import _checkpoint
+
+    found = model(name)
+    given = _ids(found, prompt, ids)
+    if given is None:
+        raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+    found.check_ids(given)
+    title = Path(name).resolve().name
+    n_tokens = _columns(found, len(given))
+    return Loaded(found, given, lambda p: _checkpoint.build(title, found, p), n_tokens)
+
+
+def _columns(model: Model, n_prompt: int) -> int:
+    """Room to continue, where the model can and its workbook stays small."""
+    from engine.info import forecast
+
+    n_tokens = max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    small = model.spec.causal and forecast(model, n_tokens).n_formulas <= MANY_FORMULAS
+    return n_tokens if small else n_prompt
+
+
+def _ids(model: Model, prompt: str | None, ids: str | None) -> list[int] | None:
+    if prompt is not None and ids is not None:
+        raise InputError("--prompt and --ids exclude each other; give one")
+    if ids is not None:
+        if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
+            raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
+        return [int(i) for i in ids.split(",")]
+    return None if prompt is None else model.vocabulary.encode(prompt)

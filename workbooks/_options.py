@@ -1,0 +1,25 @@
+"""Options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+Name = Annotated[
+    str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+]
+Prompt = Annotated[str | None, typer.Option("--prompt", help="Words of the vocabulary.")]
+Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),
+]
+Target = Annotated[
+    str | None, typer.Option("--target", help="The word to follow; the likeliest unless given.")
+]
+Mean = Annotated[
+    bool, typer.Option("--mean", help="What is off writes its average instead of nothing.")
+]
+Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy.")]
+TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
+TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
