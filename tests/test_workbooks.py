@@ -43,7 +43,7 @@ def test_every_engine_agrees_at_every_formula_cell(name: str, engine: str, built
 
 
 def altered(path: Path, target: Path, sheet: str, old: bytes, new: bytes) -> Path:
-    """A copy of a workbook with one cell of one sheet written otherwise, cached values as before."""
+    """A copy of a workbook with one cell written otherwise, and every cached value as before."""
     part = f"xl/worksheets/sheet{load_workbook(path).sheetnames.index(sheet) + 1}.xml"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
         for name in source.namelist():
