@@ -23,6 +23,7 @@ from reference import straight_numpy  # noqa: E402
 
 import workbooks  # noqa: E402
 from engine import Evaluator, Graph, ModelSpec  # noqa: E402
+from engine.generate import passage  # noqa: E402
 from exporters.book import Book  # noqa: E402
 from exporters.pages import Story, Try, assemble  # noqa: E402
 from exporters.verify import ENGINES  # noqa: E402
@@ -46,19 +47,18 @@ def models() -> dict[str, tuple[Graph, Book, str]]:
     """Two models with the weight block to edit: cat-sat, and a two-layer decoder of width 64."""
     cat_sat = workbooks.find("cat-sat")
     model = cat_sat.model()
-    small = model.graph(model.vocabulary.encode(cat_sat.PROMPT))
+    book = cat_sat.build(model, passage(model, model.vocabulary.encode(cat_sat.PROMPT)))
     spec = ModelSpec(
         d_vocab=28, d_model=64, n_ctx=16, n_layers=2, n_heads=4, d_head=16, d_mlp=256,
         activation="gelu_tanh", position="learned", norm="layer", final_norm=True, tied=True,
         bias=True,
     )  # fmt: skip
-    wide = random_model(spec).graph(list(range(12)))
-    words = [f"w{i}" for i in range(28)]
+    wide = random_model(spec)
     story = Story("width-64: a benchmark", "", [""], [""], [Try("", 0)])
-    book = assemble("width-64", wide, {"vocab": words}, story)
+    large = assemble("width-64", wide, passage(wide, list(range(12))), story)
     return {
-        "cat-sat": (small, cat_sat.build(small), "blocks.0.attn.h0.W_V"),
-        "2 layers, d=64, 12 tokens": (wide, book, "blocks.1.attn.h0.W_V"),
+        "cat-sat": (book.graph, book, "blocks.0.attn.h0.W_V"),
+        "2 layers, d=64, 12 tokens": (large.graph, large, "blocks.1.attn.h0.W_V"),
     }
 
 

@@ -10,7 +10,7 @@ loading and saving.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -434,23 +434,29 @@ def load(folder: str | Path) -> Model:
 
 
 def save(model: Model, folder: str | Path) -> None:
-    """Write a model as config.json and model.safetensors, in the layout that it came from."""
+    """Write a model as config.json and model.safetensors, in the layout that it came from.
+
+    Numbers are float32 where that holds all of them exactly, and float64 otherwise. Raises
+    InputError for a model of no architecture that `load` knows, and where nothing can be written.
+    """
+    if not saveable(model):
+        raise InputError("a model of its own architecture has no checkpoint layout to be saved in")
     config = dict(model.config) or {"model_type": "cellformer", **asdict(model.spec)}
     kind = config["model_type"]
-    own = kind == "cellformer"
+    exact = all((w == np.asarray(w, dtype=np.float32)).all() for w in model.weights.values())
+    dtype = np.dtype(np.float32 if exact else np.float64)
     wanted = shapes(kind, model.spec)
     places = {ours: piece for ours, piece in PIECES[kind](model.spec) if ours in wanted}
     tensors = {
-        name: np.zeros(shape, np.float64 if own else np.float32)
-        for name, shape in foreign_shapes(places, wanted).items()
+        name: np.zeros(shape, dtype) for name, shape in foreign_shapes(places, wanted).items()
     }
     for ours, piece in places.items():
         values = np.asarray(model.weights[ours])
         values = values.T if piece.transposed else values
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
-    if not own:
-        config["dtype"] = config["torch_dtype"] = "float32"
+    if kind != "cellformer":
+        config["dtype"] = config["torch_dtype"] = dtype.name
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -461,6 +467,24 @@ def save(model: Model, folder: str | Path) -> None:
         save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+EPS = {"gpt2": "layer_norm_epsilon", "gpt_neo": "layer_norm_epsilon", "gpt_neox": "layer_norm_eps"}
+
+
+def with_eps(model: Model, eps: float) -> Model:
+    """The model with another eps in all its norms, in its config too."""
+    config = dict(model.config)
+    if config:
+        own = config["model_type"] == "cellformer"
+        config["norm_eps" if own else EPS.get(config["model_type"], "rms_norm_eps")] = eps
+    return replace(model, spec=replace(model.spec, norm_eps=eps), config=config)
+
+
+def saveable(model: Model) -> bool:
+    """Whether a model's architecture has a checkpoint layout."""
+    kind = model.config.get("model_type", "cellformer")
+    return model.architecture is ARCHITECTURES.get(kind) and model.outputs is None
 
 
 def gpt2_model(spec: ModelSpec, weights: Mapping[str, np.ndarray], words: WordList) -> Model:

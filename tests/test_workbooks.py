@@ -3,6 +3,7 @@
 import ast
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from conftest import default_book, default_graph, needs, random_model
 from openpyxl import load_workbook
 
 import workbooks
-from engine import Evaluator, InputError, ModelSpec
+from engine import Evaluator, InputError, ModelSpec, WordList
+from engine.generate import passage
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
 from exporters.pages import Story, Try, assemble
@@ -241,9 +243,10 @@ def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
         activation="gelu_tanh", position="learned", norm="layer", final_norm=True, tied=True,
         bias=True,
     )  # fmt: skip
-    graph = random_model(spec).graph([5, 8, 16, 17, 14, 3, 1])
+    model = replace(random_model(spec), vocabulary=WordList(AWKWARD))
+    words = passage(model, [5, 8, 16, 17, 14, 3, 1])
     story = Story("t: t", "s", ["a"], ["l"], [Try("x", 0)])
-    path = write(assemble("awkward", graph, {"vocab": AWKWARD}, story), tmp_path / "awkward.xlsx")
+    path = write(assemble("awkward", model, words, story), tmp_path / "awkward.xlsx")
     play = load_workbook(path, data_only=True)["Play"]
     found = [play.cell(PROMPT_ROW + 1, PROMPT_COL + k + 1) for k in range(7)]
     assert [c.value for c in found] == ["=1+1", "@cmd", "*", "?", "😀", "#N/A", "_\\x0041_"]
@@ -304,9 +307,9 @@ def test_nothing_stands_on_anything_else(shape: dict) -> None:
 
 
 def any_book(spec: ModelSpec, ids: list[int]) -> Book:
-    graph = random_model(spec, 3).graph(ids)
-    words = [f"w{i}" for i in range(spec.d_vocab)]
-    return assemble("any", graph, {"vocab": words}, Story("a: b", "", [""], [""], [Try("x", 0)]))
+    model = random_model(spec, 3)
+    story = Story("a: b", "", [""], [""], [Try("x", 0)])
+    return assemble("any", model, passage(model, ids), story)
 
 
 def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command, `cellformer`: list, build, verify, train; what explores is in `_exploring`.
+"""The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
 
 What a user gives and cannot be used ends in one line on standard error and exit code 2.
 """
@@ -17,6 +17,7 @@ from rich.text import Text
 
 import workbooks
 from engine import InputError
+from workbooks import _editing as editing
 from workbooks import _exploring as exploring
 from workbooks import _loading as loading
 from workbooks._options import Ids, Name, Prompt, Seed, Temperature, TopK, TopP
@@ -79,8 +80,10 @@ for command in (
     exploring.sweep,
     exploring.generate,
     exploring.info,
+    editing.diff,
 ):
     app.command()(command)
+app.command("import")(editing.import_)
 
 
 @app.command()

@@ -30,8 +30,7 @@ def build(title: str, model: Model, passage: Passage) -> Book:
         ],
         tries=tries(graph, texts, passage.n_prompt - 1),
     )
-    labels = {"vocab": model.vocabulary.texts}
-    return assemble(title, graph, labels, story, passage=passage)
+    return assemble(title, model, passage, story)
 
 
 def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:

@@ -137,9 +137,7 @@ def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
     same = passage.ids == [0, 1, 3]
     printed = PRINTED if same else ()
-    return assemble(
-        "cat-sat", model.graph(passage.ids), {"vocab": WORDS}, STORY, printed, HEADINGS, passage
-    )
+    return assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
 
 
 HEADINGS = {

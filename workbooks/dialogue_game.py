@@ -62,8 +62,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a prompt and its continuation."""
-    graph = model.graph(passage.ids)
-    return assemble("dialogue-game", graph, {"vocab": game.WORDS}, STORY, passage=passage)
+    return assemble("dialogue-game", model, passage, STORY)
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:

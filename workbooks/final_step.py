@@ -71,11 +71,8 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of one query; the printed tables only for the posited one."""
-    labels = {"vocab": QUERIES, "vocab_out": WORDS}
     printed = PRINTED if passage.ids == [0] else ()
-    return assemble(
-        "final-step", model.graph(passage.ids), labels, STORY, printed, HEADINGS, passage
-    )
+    return assemble("final-step", model, passage, STORY, printed, HEADINGS)
 
 
 HEADINGS = {

@@ -68,15 +68,7 @@ def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
     same = passage.ids == [0, 1, 2, 3]
     printed = PRINTED if same else ()
-    return assemble(
-        "fluffy-creature",
-        model.graph(passage.ids),
-        {"vocab": WORDS},
-        STORY,
-        printed,
-        HEADINGS,
-        passage,
-    )
+    return assemble("fluffy-creature", model, passage, STORY, printed, HEADINGS)
 
 
 HEADINGS = {

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine import lens
-from engine.generate import Passage, Sampling
+from engine.generate import Passage
 from engine.graph import Graph
+from engine.model import Model
 from engine.tokenizer import shown
 from exporters import layout, theme
 from exporters.book import Book, Sheet, quoted
@@ -20,6 +21,7 @@ from exporters.pages import (
     play,
     printed,
     sampling,
+    source,
     start,
     switches,
     trajectory,
@@ -39,28 +41,26 @@ LINK_WIDTH = 6  # characters
 
 def assemble(
     title: str,
-    graph: Graph,
-    labels: Mapping[str, Sequence[str]],
+    model: Model,
+    passage: Passage,
     story: Story,
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
-    passage: Passage | None = None,
 ) -> Book:
-    """A whole workbook for a graph: its pages around its laid-out blocks.
+    """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
-    `labels` gives the texts of an axis (the words of "vocab"), `headings` the title of the step
-    that a block begins: a model that has them is read by hand, and its weights stand beside what
-    they multiply. `passage` is the prompt that the graph was made for, and its continuation; the
-    graph's own tokens unless given.
+    `headings` gives the title of the step that a block begins: a model that has them is read by
+    hand, and its weights stand beside what they multiply.
     """
-    ids = graph.inputs["tokens"][:, 0].astype(int).tolist()
-    passage = passage or Passage(ids, len(ids), Sampling(), np.full(len(ids) + 1, 0.5))
+    graph = model.graph(passage.ids)
     if passage.sampling.temperature:
         graph.fill("temperature", np.array([[passage.sampling.temperature]]))
     views = _views(graph, passage)
-    texts = {axis: shown(tuple(words)) for axis, words in labels.items()}
+    labels = {"vocab": shown(model.vocabulary.texts)}
+    if model.outputs:
+        labels["vocab_out"] = shown(model.outputs.texts)
     by_hand = headings is not None
-    book = Book(title, graph, graph.values, texts, headings or {}, passage, views, by_hand)
+    book = Book(title, graph, graph.values, labels, headings or {}, passage, views, by_hand)
     book.sheet(start.SHEET)
     play.settle(book)
     layout.lay_out(book)
@@ -70,6 +70,7 @@ def assemble(
         printed.page(book, tables)
     for module in (diagram, index, check):
         module.page(book)
+    source.page(book, model)
     _put_in_order(book)
     start.page(book, story)
     return book
