@@ -202,7 +202,12 @@ def _block(found: Edited, name: str, written: Any, computed: Any) -> None:
             continue
         where = f"{quoted(place.sheet)}!{cell(row, col)}"
         was = book.value(name, i, j)
-        now = _number(values.cell(row + 1, col + 1), f"{where} ({name}[{i},{j}])", by_formula)
+        there = values.cell(row + 1, col + 1)
+        if is_formula and there.value is None:
+            raise InputError(
+                f"{where} holds a formula without a value; open and save it in a spreadsheet"
+            )
+        now = _number(there, f"{where} ({name}[{i},{j}])", by_formula)
         if by_formula or abs(now - was) > SAME * abs(was):
             kind = found.overwritten if by_formula else found.inputs
             kind.append(Change(f"{name}[{i},{j}]", where, was, now))
@@ -223,10 +228,6 @@ def _number(there: Any, where: str, formula: bool) -> float:
     if value is None or value == "":
         what = "is empty" + (", and held a formula" if formula else "")
         raise InputError(f"{where} {what}; type a number, or take the cell from a fresh build")
-    if there.data_type == "f" or str(value).startswith("="):
-        raise InputError(
-            f"{where} holds a formula without a value; open and save it in a spreadsheet"
-        )
     raise InputError(f"{where} holds the text {str(value)[:40]!r}; type a number")
 
 

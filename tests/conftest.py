@@ -1,6 +1,7 @@
 """What tests share: random small models, the workbooks built once, programs that may be missing."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from engine import Graph, Model, ModelSpec, WordList
 from engine.generate import passage
 from engine.models.decoder import decoder
 from exporters.book import Book
-from exporters.verify import ENGINES
+from exporters.verify import ENGINES, compare, poison, read, read_values, recalculate_in_libreoffice
 from exporters.xlsx import write
 from workbooks._loading import load
+
+GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
@@ -46,6 +49,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every workbook, built with its own prompt."""
     folder = tmp_path_factory.mktemp("built")
     return {name: write(default_book(name), folder / f"{name}.xlsx") for name in workbooks.names()}
+
+
+def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
+    """LibreOffice, from wrong cached values, agrees at every formula cell of every file."""
+    folder.mkdir()
+    wrong = [folder / path.name for path in paths]
+    for path, copy in zip(paths, wrong, strict=True):
+        poison(path, copy)
+    for path, out in zip(paths, recalculate_in_libreoffice(wrong, folder / "out"), strict=True):
+        book = read(path)
+        report = compare("libreoffice", book, read_values(out, book))
+        assert report.agrees, (path.name, report)
 
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import default_book, default_graph, needs, random_model
+from conftest import GOLDEN, assert_recomputes, default_book, default_graph, needs, random_model
 from openpyxl import load_workbook
 
 import workbooks
-from engine import Evaluator, InputError, ModelSpec, WordList
-from engine.generate import passage
+from engine import Evaluator, InputError, ModelSpec, WordList, checkpoint
+from engine.generate import Sampling, passage
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
 from exporters.pages import Story, Try, assemble
@@ -27,6 +27,7 @@ from exporters.verify import (
     verify,
 )
 from exporters.xlsx import write
+from workbooks import _checkpoint
 
 NAMES = workbooks.names()
 N_EDITS = 120
@@ -256,6 +257,10 @@ def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
 
 
 FORMULAS_SET_THEM = ("tokens", "position", "target", "rival")  # inputs that follow what is typed
+SHEETS = [
+    "Start", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads", "Lens",
+    "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling", "Source",
+]  # fmt: skip
 SHAPES = [
     {},
     {"tied": True, "position": "learned"},
@@ -277,6 +282,21 @@ def test_any_decoder_becomes_a_workbook_that_recomputes(shape, ids, tmp_path: Pa
     assert report.agrees, report
     if ENGINES["gnumeric"].installed():
         assert verify(path, "gnumeric").agrees
+
+
+def test_the_same_sheets_for_any_decoder(tmp_path: Path) -> None:
+    """A gpt2, a llama, attention alone: every page, and every formula agrees in LibreOffice."""
+    needs("libreoffice")
+    alone = random_model(ModelSpec(7, 6, 8, n_layers=2, n_heads=2, d_head=3, position="learned"))
+    models = {"attention-only": alone}
+    models |= {name: checkpoint.load(GOLDEN / name) for name in ("gpt2", "llama")}
+    paths = []
+    for name, model in models.items():
+        sampling = Sampling(temperature=0.8, top_k=5)
+        book = _checkpoint.build(name, model, passage(model, [3, 1, 2], 6, sampling, 1))
+        assert [s for s in book.sheets if s not in ("Weights 0", "Weights 1")] == SHEETS
+        paths.append(write(book, tmp_path / f"{name}.xlsx"))
+    assert_recomputes(paths, tmp_path / "wrong")
 
 
 def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.access import Rect
+from engine.tokenizer import LONGEST
 from exporters import layout
 from exporters.book import Book, Sheet, cell, span
 from exporters.layout import PLAY, PROMPT_COL
@@ -18,7 +19,7 @@ from exporters.layout import PLAY, PROMPT_COL
 SHEET = "Sampling"
 MOST = 512  # words of a vocabulary that is ranked in full; of a larger one, the first FIRST ranks
 FIRST = 64
-WORD = 100  # characters that a word is given when a sentence is split
+WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TIE = 1e-12  # what ids take off their logits, so that no two are alike
 TIE_TEXT = "0.000000000001"
 
@@ -68,6 +69,8 @@ class Rows:
     greedy: int
     drawn: int
     chosen: int
+    rest: int
+    split: int
     typed: int
     looked_up: int
 
@@ -80,7 +83,8 @@ def rows(book: Book) -> Rows:
     order = keys + n + 2
     weight, before, kept = (order + step * (k + 2) for step in (1, 2, 3))
     total = kept + k
-    return Rows(keys, order, weight, before, kept, total, *(total + i for i in (2, 3, 4, 5, 8, 9)))
+    below = (total + i for i in (2, 3, 4, 5, 7, 8, 9, 10))
+    return Rows(keys, order, weight, before, kept, total, *below)
 
 
 def page(book: Book) -> None:
@@ -111,6 +115,8 @@ def page(book: Book) -> None:
         (at.greedy, "greedy id"),
         (at.drawn, "drawn id"),
         (at.chosen, "chosen id"),
+        (at.rest, "sentence from here"),
+        (at.split, "its first word"),
         (at.typed, "typed or picked"),
         (at.looked_up, "its id"),
     ):
@@ -174,14 +180,24 @@ def _column(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
 
 
 def _typed(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
-    """The t-th word that the reader gave, and its id; the first of the vocabulary where unknown."""
-    col = PROMPT_COL + t
-    sentence, pick = book.spot("sentence"), f"{PLAY}!{cell(layout.PICK_ROW, col)}"
-    spaced = f'SUBSTITUTE(TRIM({sentence})," ",REPT(" ",{WORD}))'
-    split = f"TRIM(MID({spaced},{t * WORD + 1},{WORD}))"
-    given = t < book.passage.n_prompt
-    text = layout.prompt_text(book, t) if given else ""
-    sheet.calc(at.typed, col, f'IF({pick}<>"",{pick},{split})', text, "word")
+    """The t-th word that the reader gave, and its id; the first of the vocabulary where unknown.
+
+    Each column takes the first word off the sentence, and hands the rest on.
+    """
+    col, n_prompt = PROMPT_COL + t, book.passage.n_prompt
+    given = [layout.prompt_text(book, k) for k in range(t, n_prompt)]
+    rest, text = " ".join(given), given[0] if given else ""
+    if t:
+        before, taken = cell(at.rest, col - 1), cell(at.split, col - 1)
+        formula = f"MID({before},LEN({taken})+2,LEN({before})+1)"
+    else:
+        formula = f"TRIM({book.spot('sentence')})"
+    sheet.calc(at.rest, col, formula, rest, "word")
+    spaced = f'SUBSTITUTE({cell(at.rest, col)}," ",REPT(" ",{WORD}))'
+    sheet.calc(at.split, col, f"TRIM(MID({spaced},1,{WORD}))", text, "word")
+    pick = f"{PLAY}!{cell(layout.PICK_ROW, col)}"
+    formula = f'IF({pick}<>"",{pick},{cell(at.split, col)})'
+    sheet.calc(at.typed, col, formula, text, "word")
     match = f"MATCH(TRUE(),EXACT({layout.vocabulary(book)},{cell(at.typed, col)}),0)-1"
     value = float(book.passage.ids[t]) if given else 0.0
     sheet.calc(at.looked_up, col, f"IFERROR({match},0)", value, "id", array=True)

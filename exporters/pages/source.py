@@ -97,7 +97,7 @@ def unpack(archive: bytes) -> Model:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
                 for name in packed.namelist():
                     (Path(folder) / Path(name).name).write_bytes(packed.read(name))
-        except (zipfile.BadZipFile, OSError) as error:
+        except Exception as error:  # a damaged archive raises whatever it leads to
             raise InputError(f"its checkpoint is damaged ({error})") from None
         model = checkpoint.load(folder)
         path = Path(folder) / AVERAGES
