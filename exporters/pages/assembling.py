@@ -1,6 +1,6 @@
 """The whole book: blocks laid out, pages around them, sheets in the reader's order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -31,8 +31,8 @@ from exporters.pages import lens as lens_page
 from exporters.pages.story import Printed, Story
 
 ORDER = (
-    "Start", "Play", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens", "Attribution",
-    "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check", "Sampling", "Source",
+    "Start", "Play", "Study", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens",
+    "Attribution", "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check", "Sampling", "Source",
 )  # fmt: skip
 
 
@@ -46,11 +46,13 @@ def assemble(
     story: Story,
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
+    page: Callable[[Book], None] | None = None,
 ) -> Book:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
-    hand, and its weights stand beside what they multiply.
+    hand, and its weights stand beside what they multiply. `page` adds a sheet of the workbook's
+    own, "Study".
     """
     graph = model.graph(passage.ids)
     if passage.sampling.temperature:
@@ -68,6 +70,8 @@ def assemble(
         module.page(book)
     if tables:
         printed.page(book, tables)
+    if page:
+        page(book)
     for module in (diagram, index, check):
         module.page(book)
     source.page(book, model)

@@ -9,6 +9,7 @@ from exporters.pages.story import Story, Try
 SHEET = "Start"
 PURPOSES = {
     PLAY: "type a sentence in the yellow cell: it continues itself, and the next word is ranked",
+    "Study": "what was asked of the model, and what came out",
     "Switches": "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside",
     "Embedding": "from token ids to vectors",
     "Readout": "from the last residual to logits and probabilities",

@@ -122,7 +122,7 @@ def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
     for d in range(d_model):
         at = top + d
         sheet.put(at, 0, d, "label number")
-        words = _feature(book, d)
+        words = feature(book, d)
         for k, value in enumerate((plane.u, plane.v)):
             plus, minus = cell(WORDS_ROW + k, 3, True), cell(WORDS_ROW + k, 4, True)
             first = f"IF({plus}<0,0,{words.format(plus)})"
@@ -147,7 +147,7 @@ def _over_length(x: str, column: str, n: int) -> str:
     return f"IF({length}>0.000000001,{x}/{length},0)"
 
 
-def _feature(book: Book, d: int) -> str:
+def feature(book: Book, d: int) -> str:
     """A formula for feature d of a word, whose id goes where the braces are."""
     table, vectors = word_vectors(book)
     n_words = len(vectors)

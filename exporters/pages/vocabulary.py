@@ -62,7 +62,7 @@ def which(book: Book, n: int) -> list[int]:
     return sorted({*given, *map(int, likely)})
 
 
-def _vector(book: Book, v: int) -> str:
+def word_vector(book: Book, v: int) -> str:
     """One word's vector: a column of the readout's table."""
     place, vectors = word_vectors(book)
     d_model = vectors.shape[1]
@@ -86,7 +86,7 @@ def _concepts(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int]) -> None
     d_model = x.shape[1]
     for k, v in enumerate(shown):
         for col, name, direction in ((1, "e1", plane.e1), (2, "e2", plane.e2)):
-            formula = dot(_vector(book, v), basis(book, name, d_model, SHEET), d_model)
+            formula = dot(word_vector(book, v), basis(book, name, d_model, SHEET), d_model)
             sheet.calc(TOP + k, col, formula, float(x[k] @ direction), "live")
 
 
@@ -115,10 +115,10 @@ def _components(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int], work:
             raw = rows @ axes[c]  # [n_shown]
             column = span(Rect(TOP, end, col + c, col + c + 1))
             for k, v in enumerate(shown):
-                vector = _vector(book, v)
-                formula = dot(vector, direction, d_model)
+                own = word_vector(book, v)
+                formula = dot(own, direction, d_model)
                 if cosine:
-                    length = f"SQRT({dot(vector, vector, d_model)})"
+                    length = f"SQRT({dot(own, own, d_model)})"
                     formula = f"IF({length}>0,{formula}/{length},0)"
                 sheet.calc(TOP + k, col + c, formula, float(raw[k]), "live")
                 centred = f"{cell(TOP + k, col + c)}-AVERAGE({column})"
