@@ -59,6 +59,19 @@ MEANING = {
     "query_length": "multiplies the query: certainty, not direction",
     "temperature": "below 1 sharper, above 1 flatter",
     "probs": "probabilities of the next word; each column sums to 1",
+    "switch": "1 works, 0 is off",
+    "on": "its own switch times that for all heads",
+    "average": "what it writes on average: a constant",
+    "off": "what is written in its place while it is off",
+    "mean_ablation": "0: what is off writes nothing; 1: its average",
+    "position": "the token that Play, Lens and Attribution look at",
+    "target": "the word that is followed, as its id",
+    "rival": "the word that the target is held against, as its id",
+    "x": "the residual stream at the position",
+    "direction": "what a logit is read along: the word's unembedding",
+    "gained": "the direction before the norm's gain",
+    "credit": "share of a word's logit",
+    "by": "divisors of all norms passed",
 }
 PARTS = {"ln1": "LayerNorm before attention", "ln2": "LayerNorm before the MLP"}
 AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}

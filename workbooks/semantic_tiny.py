@@ -146,7 +146,7 @@ def _analogy(book: Book, sheet: Sheet) -> None:
             _cosine(book, sheet, k, col, ids, -2.0 if k in (a, b, c) else float(cosines[k]))
         cosines[[a, b, c]] = -2
         _nearest(sheet, col, 4 if col == HAND else 7, title, cosines)
-    sheet.scales.append((Rect(TOP, TOP + N_WORDS, HAND, LEARNED + 1), "bar"))
+    sheet.scales.append((Rect(TOP, TOP + N_WORDS, HAND, LEARNED + 1), "scale"))
 
 
 def _at(word: str) -> int:

@@ -32,7 +32,8 @@ from exporters.pages.story import Printed, Story
 
 ORDER = (
     "Start", "Play", "Study", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens",
-    "Attribution", "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check", "Sampling", "Source",
+    "Attribution", "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check",
+    "Sampling", "Source",
 )  # fmt: skip
 
 

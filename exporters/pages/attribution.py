@@ -18,7 +18,7 @@ def page(book: Book) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
     sheet = book.sheet(ATTRIBUTION)
     layout.dress(book, sheet)
-    sheet.widths = {0: 20} | dict.fromkeys(range(1, 5), 16)
+    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16)
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     n_tokens = len(book.passage.ids)
