@@ -82,6 +82,20 @@ BAD = [
     (("trace", "cat-sat", "blocks.0.attn.h0.scores[0,1]"), "blank"),
     (("build", "cat-sat", "-o", "nowhere/x.xlsx"), "nowhere"),
     (("build", "cat-sat", "-o", "x.xls"), ".xlsx"),
+    (("build", "dialogue-game", "--tokens", "2"), "prompt's 4"),
+    (("build", "dialogue-game", "--tokens", "40"), "context of 32"),
+    (("build", "dialogue-game", "--temperature", "-1"), "greedy"),
+    (("run", "cat-sat", "--ablate", "blocks.0.attn.h1"), "blocks.0.attn.h0"),
+    (("run", "cat-sat", "--target", "dogs"), "dog"),
+    (("run", "cat-sat", "--target", "the cat"), "2 tokens"),
+    (("ablate", "final-step"), "nothing to switch off"),
+    (("sweep", "cat-sat", "W_U[0,0]", "-o", "c.jpg"), ".csv or .png"),
+    (("sweep", "cat-sat", "tokens[0,0]", "--to", "0.5"), "no id"),
+    (("train", "cat-sat", "-o", "m"), "set by hand"),
+    (("train", "dialogue-game", "-o", "text.xlsx"), "is a file"),
+    (("diff", "nothing.xlsx"), "no file"),
+    (("diff", "text.xlsx"), "workbook"),
+    (("import", "text.xlsx", "-o", "m"), "workbook"),
     (("verify", "nothing.xlsx"), "no file"),
     (("verify", "text.xlsx"), "workbook"),
     (("verify", "text.xlsx", "--engine", "excel"), "ironcalc"),
@@ -152,3 +166,78 @@ def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
     finally:
         del os.environ["COLUMNS"]
     assert "…" not in out
+
+
+def test_a_head_switched_off_stands_beside_the_baseline() -> None:
+    out = cellformer("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").stdout
+    first = out.splitlines()[1].split()
+    assert first[1] == "vice" and "baseline" in out
+    as_json = cellformer(
+        "run", "dialogue-game", "--ablate", "blocks.1.attn.h2", "--mean", "--json", "--show",
+        "blocks.1.attn.h2.off",
+    ).stdout  # fmt: skip
+    (off,) = json.loads(as_json).values()
+    assert np.abs(off).max() > 0
+
+
+def test_lens_and_attribution_follow_a_target() -> None:
+    out = cellformer("run", "dialogue-game", "--target", "Tarso", "--lens").stdout
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.split()}
+    assert rows["blocks.1.resid_mid"][1] == "Tarso" and rows["blocks.0.resid_pre"][1] == "Paolo"
+    assert float(rows["sum"][1]) == pytest.approx(float(rows["1"][2]), abs=1e-3)
+
+
+def test_ablate_lists_every_part() -> None:
+    out = cellformer("ablate", "dialogue-game", "--target", "Tarso").stdout
+    assert len(out.splitlines()) == 1 + 2 * (4 + 2)
+    (row,) = (line.split() for line in out.splitlines() if "blocks.1.attn.h2" in line)
+    assert float(row[1]) < -10 and row[-1] == "vice"
+
+
+def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
+    cell = "blocks.0.attn.h0.W_V[2,2]"
+    args = ("sweep", "cat-sat", cell, "--from", "-1", "--to", "1", "--steps", "5")
+    done = cellformer(*args, "--target", "mat", "-o", "c.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(",") for line in (tmp_path / "c.csv").read_text().splitlines()[1:]]
+    values = [float(row[-4]) for row in rows]
+    assert values == [-1, -0.5, 0, 0.5, 1]
+    run = cellformer("run", "cat-sat", "--set", f"{cell}=-1", "--json", "--show", "probs").stdout
+    mat = cellformer("run", "cat-sat", "--json", "--show", "probs").stdout
+    assert float(rows[0][-2]) == pytest.approx(json.loads(run)["probs"][-1][6])
+    assert float(rows[-1][-2]) == pytest.approx(json.loads(mat)["probs"][-1][6])
+    for name in ("c.png", "d.png"):
+        assert cellformer(*args, "-o", name, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert "mat" in cellformer(*args, cwd=tmp_path).stdout
+
+
+def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
+    how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
+    done = cellformer("build", "dialogue-game", *how, "--tokens", "9", "-o", "d.xlsx", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    play = load_workbook(tmp_path / "d.xlsx", data_only=True)["Play"]
+    words = [play.cell(9, 3 + k).value for k in range(9)]
+    out = cellformer("generate", "dialogue-game", *how, "-n", "7").stdout
+    assert words == ["<BOS>", "3", *(line.split()[1] for line in out.splitlines()[1:])]
+
+
+def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch, capsys) -> None:
+    pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
+    from dataclasses import replace
+
+    from engine import checkpoint
+    from workbooks import _semantics
+
+    recipe = _semantics.recipe
+    monkeypatch.setattr(_semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
+    args = ["cellformer", "train", "semantic-tiny", "-o", str(tmp_path / "m"), "--seed", "3"]
+    monkeypatch.setattr(sys, "argv", [*args, "--embed-scale", "0.1"])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert stopped.value.code == 0
+    assert "king - man + woman" in capsys.readouterr().out
+    assert checkpoint.load(tmp_path / "m").vocabulary.texts == _semantics.WORDS
