@@ -1,29 +1,73 @@
 """Book -> .xlsx: computed values beside every formula, a defined name for every block.
 
-XlsxWriter writes; `_ExactSheet` changes two things in its worksheet: numbers keep all their digits
-(it would round to 16), and a block's cells go in without the checks that it makes on each formula.
+XlsxWriter writes; what is changed in it is told where it is changed: numbers keep all their digits
+(it would round to 16), and blocks are written by rows, straight into the zip file.
 The same book gives the same bytes: dates are fixed.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from io import TextIOWrapper
+from math import isfinite
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import numpy as np
 from xlsxwriter import Workbook
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
+from engine.access import Rect
 from engine.errors import InputError
 from engine.files import replacing
 from exporters import theme
-from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, quoted
+from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, column, quoted
 
+Strip = Callable[[int], str]  # a row of the sheet -> the XML of a block's cells in it
+LEVEL = 6  # of zlib
+EPOCH = (1980, 1, 1, 0, 0, 0)
+ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
-class _ExactSheet(Worksheet):
-    """A worksheet whose numbers are read back bit for bit."""
+class _Sheet(Worksheet):
+    """A worksheet whose numbers are read back bit for bit, and whose blocks are written by rows.
+
+    XlsxWriter keeps every cell as an object until the end. Blocks are not given to it: each row of
+    the sheet is put together, when it is written, from the few cells that it has and the strips of
+    the blocks that cross it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
+
+    def add_strips(self, area: Rect, strip: Strip) -> None:
+        """Have a block written: `strip(row)` gives the XML of its cells in that row."""
+        self._check_dimensions(area.top, area.left)
+        self._check_dimensions(area.bottom - 1, area.right - 1)
+        self.strips.append((area, strip))
+
+    def _write_rows(self) -> None:
+        starts = sorted(self.strips, key=lambda item: item[0].top)
+        crossing: list[tuple[Rect, Strip]] = []
+        for row in range(self.dim_rowmin, self.dim_rowmax + 1):
+            crossing = [item for item in crossing if item[0].bottom > row]
+            while starts and starts[0][0].top == row:
+                crossing.append(starts.pop(0))
+            cells = self.table.get(row, {})
+            if not (crossing or cells or row in self.row_info):
+                continue
+            self._write_row(row, None, self.row_info.get(row))
+            strips = {area.left: strip for area, strip in crossing}
+            for col in sorted({*cells, *strips}):
+                if col in strips:
+                    self.fh.write(strips[col](row))
+                else:
+                    self._write_cell(row, col, cells[col])
+            self._xml_end_tag("row")
 
     def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
         attr = "".join(f' {key}="{value}"' for key, value in attributes)
@@ -47,6 +91,46 @@ class _ExactSheet(Worksheet):
         self.table[row][col] = CellFormulaTuple(formula, style, value)
 
 
+class _Book(Workbook):
+    """A workbook whose sheets go into the zip file as they are written, never held whole."""
+
+    def _store_workbook(self) -> None:
+        self._prepare_all()
+        with ZipFile(self.filename, "w", ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+            for k, sheet in enumerate(self.worksheets(), 1):
+                part = _part(f"xl/worksheets/sheet{k}.xml")
+                with archive.open(part, "w", force_zip64=True) as raw:
+                    sheet.fh = TextIOWrapper(raw, "utf-8", newline="")
+                    sheet.internal_fh = False
+                    sheet._assemble_xml_file()
+                    sheet.fh.close()
+            packager = self._get_packager()
+            packager._write_worksheet_files = lambda: None  # they are in
+            packager._add_workbook(self)
+            packager._set_in_memory(True)
+            for source, name, _ in packager._create_package():
+                archive.writestr(_part(name), source.getvalue())
+
+    def _prepare_all(self) -> None:
+        """What XlsxWriter prepares before it assembles, in its order."""
+        self.worksheets_objs[0].selected = 1
+        self.worksheets_objs[0].active = True
+        self._prepare_sst_string_data()
+        self._prepare_vml()
+        self._prepare_defined_names()
+        self._prepare_drawings()
+        self._add_chart_data()
+        self._prepare_tables()
+        self._prepare_metadata()
+
+
+def _part(name: str) -> ZipInfo:
+    """A part of the zip file, of a fixed date."""
+    part = ZipInfo(name, EPOCH)
+    part.compress_type = ZIP_DEFLATED
+    return part
+
+
 def write(book: Book, path: str | Path) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written."""
     path = Path(path)
@@ -55,8 +139,8 @@ def write(book: Book, path: str | Path) -> Path:
     for place in book.places.values():
         _check_fits(place)
     with replacing(path) as temporary:
-        workbook = Workbook(temporary, {"in_memory": True})
-        workbook.worksheet_class = _ExactSheet
+        workbook = _Book(temporary)
+        workbook.worksheet_class = _Sheet
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
@@ -112,9 +196,7 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
         _write_chart(workbook, ws, sheet, chart)
 
 
-def _write_entry(
-    ws: _ExactSheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict
-) -> None:
+def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict) -> None:
     style = formats[entry.style]
     if (row, col) in sheet.links:
         target = f"internal:{sheet.links[row, col]}"
@@ -131,19 +213,53 @@ def _write_entry(
         ws.put_number(row, col, float(entry.value), style)
 
 
-def _write_region(book: Book, ws: _ExactSheet, place: Place, style: Any) -> None:
+def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
     block = place.block
-    values = book.values[block.name].tolist()
-    formulas = book.formulas(block) if block.op else None
-    for i, j in block.whole.cells():
-        row, col = place.cell(i, j)
-        if formulas is None:
-            ws.put_number(row, col, values[i][j], style)
-        elif block.has(i, j):
-            ws.put_formula(row, col, formulas(i, j), values[i][j], style)
+    if block.op is None:
+        strip = _numbers(place, book.values[block.name], style._get_xf_index())
+    else:
+        strip = _formulas(book, place, style._get_xf_index())
+    ws.add_strips(place.rect(block.whole), strip)
 
 
-def _dress(ws: _ExactSheet, area: Any, dressing: str, formats: dict) -> None:
+def _numbers(place: Place, values: np.ndarray, style: int) -> Strip:
+    """A block that holds values: each row of the sheet is a row, or a column, of it."""
+    area = place.rect(place.block.whole)
+    heads = [f'<c r="{column(col)}' for col in range(area.left, area.right)]
+
+    def strip(row: int) -> str:
+        k = row - area.top
+        line = values[:, k] if place.turned else values[k]
+        tail = f'{row + 1}" s="{style}"><v>'
+        return "".join(
+            f"{head}{tail}{x!r}</v></c>" for head, x in zip(heads, line.tolist(), strict=True)
+        )
+
+    return strip
+
+
+def _formulas(book: Book, place: Place, style: int) -> Strip:
+    """A computed block: a formula in every cell that is not blank, with its value."""
+    block, area = place.block, place.rect(place.block.whole)
+    values, formulas = book.values[block.name], book.formulas(block)
+
+    def strip(row: int) -> str:
+        k = row - area.top
+        pairs = [(i, k) if place.turned else (k, i) for i in range(area.right - area.left)]
+        cells = []
+        for n, (i, j) in enumerate(pairs):
+            if block.has(i, j):
+                at = f"{column(area.left + n)}{row + 1}"
+                value = float(values[i, j])
+                kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
+                formula = formulas(i, j).translate(ESCAPED)
+                cells.append(f'<c r="{at}" s="{style}"{kind}><f>{formula}</f><v>{text}</v></c>')
+        return "".join(cells)
+
+    return strip
+
+
+def _dress(ws: _Sheet, area: Any, dressing: str, formats: dict) -> None:
     text = a1(area)
     name, _, limit = dressing.partition(" ")
     style, _, formula = limit.partition(" ")
@@ -175,7 +291,7 @@ def _beyond(limit: str, formats: dict) -> dict:
     }
 
 
-def _write_chart(workbook: Workbook, ws: _ExactSheet, sheet: Sheet, chart: Chart) -> None:
+def _write_chart(workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> None:
     kind: dict[str, str] = {"type": chart.kind}
     if chart.joined:
         kind["subtype"] = "straight_with_markers"

@@ -92,7 +92,7 @@ def test_training_starts_as_it_should() -> None:
     for a, b in zip(first, again, strict=False):
         assert isinstance(a, Progress) and isinstance(b, Progress)
         assert a.loss == b.loss and (a.ids == b.ids).all()
-    assert first[0].loss == pytest.approx(np.log(28), abs=1.0)
+    assert first[0].loss > np.log(28)  # no better than a guess
 
 
 # --- the workbook -----------------------------------------------------------------------------
