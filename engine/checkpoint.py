@@ -28,6 +28,7 @@ from engine.models.gpt_neo import gpt_neo
 from engine.models.gpt_neox import gpt_neox
 from engine.models.llama import llama
 from engine.spec import ModelSpec
+from engine.stored import SafetensorsFile, Stored
 from engine.tokenizer import WordList, load_tokenizer, save_tokenizer
 
 ARCHITECTURES = {
@@ -55,6 +56,7 @@ BUFFERS = tuple(  # stored in some checkpoints, and no weights
     for name in ("bias", "masked_bias", "rotary_emb.inv_freq")
 )
 HEADS = ("lm_head.weight", "embed_out.weight")
+MOST_HELD = 4_000_000  # weights of a model that is held whole
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_FAULTS = 12  # listed in one message
 
@@ -415,7 +417,10 @@ PIECES = {
 
 
 def load(folder: str | Path) -> Model:
-    """The model of a checkpoint folder. Raises InputError for what does not fit together."""
+    """The model of a checkpoint folder. Raises InputError for what does not fit together.
+
+    The matrices of a large one stay in their file, and are read as they are needed.
+    """
     folder = Path(folder)
     config = Config(folder / "config.json")
     kind = config.get("model_type", str)
@@ -428,7 +433,10 @@ def load(folder: str | Path) -> Model:
     prefix = "" if kind == "cellformer" else next(iter(places.values())).name.split(".")[0] + "."
     files = Tensors(folder, prefix)
     files.check(foreign_shapes(places, wanted), tied=spec.tied)
-    weights = {ours: files.read(piece) for ours, piece in places.items()}
+    n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
+    large = n_weights > MOST_HELD and all(h.file for h in files.held.values())
+    read = files.stored if large else files.read
+    weights = {ours: read(piece) for ours, piece in places.items()}
     tokenizer = load_tokenizer(folder, spec.d_vocab)
     return Model(spec, weights, tokenizer, architecture=ARCHITECTURES[kind], config=config.values)
 
@@ -528,11 +536,12 @@ def foreign_shapes(
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor in a file, read when it is fetched."""
+    """A tensor in a file, read when it is fetched; `file` where slices of it can be read."""
 
     shape: tuple[int, ...]
     dtype: str
     fetch: Callable[[], np.ndarray]
+    file: SafetensorsFile | None = None
 
 
 def in_safetensors(path: Path) -> Iterator[tuple[str, Held]]:
@@ -541,10 +550,11 @@ def in_safetensors(path: Path) -> Iterator[tuple[str, Held]]:
         opened = safe_open(path, framework="numpy")
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is no safetensors file: {error}") from None
+    slices = SafetensorsFile(path)
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)
         fetch = partial(opened.get_tensor, name)
-        yield name, Held(tuple(part.get_shape()), part.get_dtype(), fetch)
+        yield name, Held(tuple(part.get_shape()), part.get_dtype(), fetch, slices)
 
 
 def in_torch(path: Path) -> Iterator[tuple[str, Held]]:
@@ -612,6 +622,16 @@ class Tensors:
             listed = "; ".join(faults[:MAX_FAULTS])
             more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
             raise InputError(f"weights in {self.folder} do not fit config.json: {listed}{more}")
+
+    def stored(self, piece: Piece) -> "np.ndarray | Stored":
+        """A piece as it stays in its file; a vector is read."""
+        held = self.held[piece.name]
+        if len(held.shape) == 1 or held.file is None:
+            return self.read(piece)
+        spans = [(0, n) for n in held.shape]
+        if piece.stop is not None:
+            spans[piece.axis] = (piece.start, piece.stop)
+        return Stored(held.file, piece.name, spans[0], spans[1], piece.transposed)
 
     def read(self, piece: Piece) -> np.ndarray:
         """A piece as float64, in our orientation. Raises InputError where it is not finite."""

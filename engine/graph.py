@@ -18,6 +18,7 @@ from engine.block import Axes, Block, Kind
 from engine.errors import InputError, nearest
 from engine.ops import Op
 from engine.spec import ModelSpec
+from engine.stored import Stored
 
 
 class LaidOut(Protocol):
@@ -101,7 +102,9 @@ class Graph:
 
     def input(self, name: str, values: Any, axes: Axes = ("", ""), kind: Kind = "setting") -> Block:
         """Add a block that holds values: [rows, columns], or a single number."""
-        array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        array = values
+        if not isinstance(values, Stored):
+            array = np.atleast_2d(np.asarray(values, dtype=np.float64))
         rows, cols = array.shape
         block = self._add(Block(self._prefix + name, (rows, cols), axes, kind))
         self.inputs[block.name] = array

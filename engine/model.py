@@ -11,6 +11,7 @@ from engine.errors import InputError
 from engine.graph import Graph
 from engine.models.decoder import decoder
 from engine.spec import ModelSpec
+from engine.stored import Stored
 from engine.tokenizer import Tokenizer
 
 Architecture = Callable[[ModelSpec, Mapping[str, np.ndarray] | None, Sequence[int]], Graph]
@@ -24,7 +25,7 @@ class Model:
     """
 
     spec: ModelSpec
-    weights: Mapping[str, np.ndarray]
+    weights: Mapping[str, Any]  # by name: an array, or a Stored one
     vocabulary: Tokenizer
     outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
     architecture: Architecture = decoder
@@ -34,7 +35,10 @@ class Model:
     def __post_init__(self) -> None:
         blank = self.architecture(self.spec, None, [0])
         wanted = {b.name: b.shape for b in blank if b.kind == "weight"}
-        given = {name: np.atleast_2d(values).shape for name, values in self.weights.items()}
+        given = {
+            name: values.shape if isinstance(values, Stored) else np.atleast_2d(values).shape
+            for name, values in self.weights.items()
+        }
         faults = [f"{name} is missing" for name in wanted if name not in given]
         faults += [f"{name} is not a weight of this model" for name in given if name not in wanted]
         faults += [
@@ -45,7 +49,7 @@ class Model:
         faults += [
             f"{name} holds a value that is not finite"
             for name, values in self.weights.items()
-            if not np.isfinite(values).all()
+            if not (isinstance(values, Stored) or np.isfinite(values).all())
         ]
         if faults:
             raise InputError("weights do not fit the spec: " + "; ".join(faults))

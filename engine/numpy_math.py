@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.access import ALONG, Mask, Rect, Subscript, partners, reads
 from engine.block import Block
+from engine.stored import Stored
 
 exp, sqrt, tanh, maximum, sin, cos = np.exp, np.sqrt, np.tanh, np.maximum, np.sin, np.cos
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
@@ -94,14 +95,36 @@ def _oriented(vector: np.ndarray, along: str) -> np.ndarray:
     return vector[..., :, None] if along == "i" else vector[..., None, :]
 
 
+MOST_READ = 4_000_000  # numbers of a matrix in a file that are read together
+
+
 def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
-    """The values of `rect` of a computed block: float64 [..., rows of rect, columns of rect]."""
+    """The values of `rect` of a computed block: float64 [..., rows of rect, columns of rect].
+
+    Where it reads much of a matrix that is in a file, a few columns at a time.
+    """
+    for _, subscript, operand in block.operands:
+        stored = isinstance(values[operand.name], Stored) and "?" not in subscript
+        size = reads(subscript, rect, operand.shape, block.mask).size if stored else 0
+        if size > MOST_READ and rect.right - rect.left > 1:
+            middle = (rect.left + rect.right) // 2
+            halves = rect._replace(right=middle), rect._replace(left=middle)
+            return np.concatenate([evaluate(block, half, values) for half in halves], axis=-1)
+    return _evaluate(block, rect, values)
+
+
+def _evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
     assert block.op is not None
     pairs = []
     whole = rect == block.whole  # then every operand is read whole
     for parameter, subscript, operand in block.operands:
         read = operand.whole if whole else reads(subscript, rect, operand.shape, block.mask)
-        array = values[operand.name] if whole else values[operand.name][(..., *read.slices)]
+        array = values[operand.name]
+        if isinstance(array, Stored):
+            part = array.part(*read.slices)
+            array = part if "?" in subscript else np.asarray(part)
+        elif not whole:
+            array = array[(..., *read.slices)]
         pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
     result = block.op.call(_PRIMITIVES, pairs)
     if block.partial:

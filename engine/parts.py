@@ -128,6 +128,8 @@ def contract(b: Graph, post: Block, bias: bool) -> Block:
 
 def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
+    if spec.last_only:
+        x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
     if spec.tied:
         logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
     else:

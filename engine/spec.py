@@ -48,6 +48,7 @@ class ModelSpec:
     d_rotary: int | None = None  # how many of a head's features rotate; None: d_head
     rope_theta: float = 10000.0
     parallel: bool = False  # attention and MLP read the same residual
+    last_only: bool = False  # logits of one token, the one that the block `position` names
 
     def __post_init__(self) -> None:
         self._check_kinds()

@@ -1,0 +1,128 @@
+"""Stored: a weight matrix that stays in its file, and is read in slices when somebody asks.
+
+It stands in for an array of float64 wherever a block's values are taken: it has a shape, it can be
+sliced, and numpy makes an array of it. So a model is never held whole, however large it is. Reading
+is by `pread`: a mapped file would count as memory of the process once it has been touched.
+
+With `decimal`, a float32 number stands for its shortest decimal: 0.1 is 0.1 and not
+0.10000000149011612. A workbook that writes those decimals and an engine that reads them so compute
+with the same numbers.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import orjson
+
+from engine.errors import InputError
+
+DTYPES: Mapping[str, Any] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+}
+Span = tuple[int, int]
+
+
+class SafetensorsFile:
+    """A safetensors file: where each tensor begins, and a way to read from it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        self.begin = 8 + length
+        self.tensors = {k: v for k, v in header.items() if k != "__metadata__"}
+        self._handle = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_handle"):
+            os.close(self._handle)
+
+    def read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
+        entry = self.tensors[name]
+        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        width = shape[1] * dtype.itemsize
+        offset = self.begin + entry["data_offsets"][0] + rows[0] * width
+        data = np.empty((rows[1] - rows[0], shape[1]), dtype)
+        view, done = data.data.cast("B"), 0
+        while done < len(view):
+            n = os.preadv(self._handle, [view[done:]], offset + done)
+            if not n:
+                raise InputError(f"{self.path} ends within {name}; fetch the file again")
+            done += n
+        return data
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A rectangle of a matrix in a file, perhaps transposed: an array of float64 not yet read."""
+
+    file: SafetensorsFile
+    name: str
+    rows: Span  # of the matrix as it is in the file
+    cols: Span
+    transposed: bool = False
+    decimal: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, cols = self.rows[1] - self.rows[0], self.cols[1] - self.cols[0]
+        return (cols, rows) if self.transposed else (rows, cols)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def swapaxes(self, a: int, b: int) -> "Stored":
+        """The other way round."""
+        return replace(self, transposed=not self.transposed)
+
+    def read(self) -> np.ndarray:
+        """All of it, in the type of the file."""
+        found = self.file.read(self.name, self.rows)[:, slice(*self.cols)]
+        if not np.isfinite(found).all():
+            where = f"{self.name} in {self.file.path}"
+            raise InputError(f"{where} holds a value that is not finite")
+        return found.T if self.transposed else found
+
+    def part(self, rows: slice, cols: slice) -> "Stored":
+        """A rectangle of this one."""
+        pair = (rows, cols)[::-1] if self.transposed else (rows, cols)
+        spans = [
+            (begin + s.indices(stop - begin)[0], begin + s.indices(stop - begin)[1])
+            for s, (begin, stop) in zip(pair, (self.rows, self.cols), strict=True)
+        ]
+        return replace(self, rows=spans[0], cols=spans[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.read()
+        if self.decimal and found.dtype == np.float32:
+            text = orjson.dumps(np.ascontiguousarray(found), option=orjson.OPT_SERIALIZE_NUMPY)
+            return np.array(orjson.loads(text), dtype=np.float64)
+        return found.astype(dtype or np.float64)
+
+    def copy(self) -> np.ndarray:
+        """All of it, as an array."""
+        return np.asarray(self)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """`x[..., rows, columns]` with slices, or `x[..., ids]`: those columns."""
+        index = key[1:] if key[0] is Ellipsis else key
+        if len(index) == 1:
+            columns = [np.asarray(self.part(slice(None), slice(i, i + 1))) for i in index[0]]
+            return np.concatenate(columns, axis=1)
+        return np.asarray(self.part(*index))
