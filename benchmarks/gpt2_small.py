@@ -1,6 +1,6 @@
 """Make a random checkpoint of GPT-2 small's sizes in transformers' own layout: argv is a folder.
 
-    python benchmarks/gpt2_small.py /tmp/gpt2-small [LAYERS WIDTH HEADS VOCABULARY CONTEXT]
+python benchmarks/gpt2_small.py /tmp/gpt2-small [LAYERS WIDTH HEADS VOCABULARY CONTEXT]
 """
 
 import json

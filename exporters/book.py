@@ -4,7 +4,7 @@ A sheet holds single entries (texts, numbers, formulas with their computed value
 region being a whole block of the graph. Rows and columns count from 0, as everywhere in Python.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -111,18 +111,26 @@ class Sheet:
         self.links[row, col] = target
 
 
+class Pieces(NamedTuple):
+    """A block that stands on several sheets, so many words on each; `places` has the pieces."""
+
+    step: int
+    names: list[str]
+
+
 @dataclass
 class Book:
     """A workbook: its graph, the values that its cells carry, its sheets and places."""
 
     title: str
     graph: Graph
-    values: Mapping[str, np.ndarray]
+    values: dict[str, np.ndarray]
     labels: Mapping[str, Sequence[str]]  # axis name -> a text for each index of it
     headings: Mapping[str, str]  # block -> the heading of the step that it begins
     passage: Passage
     views: Views
     by_hand: bool  # small enough that weights stand beside what they multiply
+    pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)  # name -> sheet, row, col
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
@@ -157,7 +165,31 @@ class Book:
     def value(self, name: str, i: int, j: int) -> float:
         return float(self.values[name][i, j])
 
-    def formulas(self, block: Block) -> Formulas:
+    def locate(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
+        """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
+        place = self.places[block.name]
+        if block.name in self.pieces:
+            step, names = self.pieces[block.name]
+            k = (rect.top if place.turned else rect.left) // step
+            place, back = self.places[names[k]], -k * step
+            rect = shifted(rect, back, 0) if place.turned else shifted(rect, 0, back)
+        return place, place.rect(rect)
+
+    def _lookup(self, block: Block, i: int, j: int) -> str:
+        """The formula that looks an id up in a table that is in pieces."""
+        (_, _, ids), (_, _, table) = block.operands
+        step, names = self.pieces[table.name]
+        ident = self.at(ids.name, i, 0, self.places[block.name].sheet)
+        rows = []
+        for name in names:
+            place = self.places[name]
+            whole = place.rect(place.block.whole)
+            row = whole._replace(top=whole.top + j, bottom=whole.top + j + 1)
+            rows.append(f"{quoted(place.sheet)}!{a1(row)}")
+        piece = f"CHOOSE(INT({ident}/{step})+1,{','.join(rows)})"
+        return f"INDEX({piece},1,MOD({ident},{step})+1)"
+
+    def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The A1 formulas of a computed block that has a place.
 
         LibreOffice computes cells that stand in a column and share a formula as one, in threads;
@@ -166,10 +198,11 @@ class Book:
         """
         here = self.places[block.name].sheet
         generates = self.passage.n_prompt < len(self.passage.ids)
+        if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
+            return lambda i, j: self._lookup(block, i, j)
 
         def address(operand: Block, rect: Rect) -> str:
-            place = self.places[operand.name]
-            area = place.rect(rect)
+            place, area = self.locate(operand, rect)
             if not generates:
                 return self._text(place.sheet, area, here)
             return ("" if place.sheet == here else f"{quoted(place.sheet)}!") + fixed_rows(area)
@@ -226,6 +259,12 @@ def fixed_rows(rect: Rect) -> str:
 def cell(row: int, col: int, absolute: bool = False) -> str:
     """The address of one cell as text."""
     return a1(one(row, col), absolute)
+
+
+def shifted(rect: Rect, down: int, right: int) -> Rect:
+    """A rectangle, moved."""
+    top, bottom, left, end = rect
+    return Rect(top + down, bottom + down, left + right, end + right)
 
 
 def one(row: int, col: int) -> Rect:

@@ -14,16 +14,18 @@ And three rules say where blocks stand, so that a page reads input, weight, prod
 In a model too large to be read by hand the weights have sheets of their own, one per layer.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.access import Rect
 from engine.block import Block
 from engine.formula import equation
+from engine.stored import Stored
 from exporters import theme, words
-from exporters.book import Book, Place, Sheet, a1, one, quoted, span
+from exporters.book import Book, Pieces, Place, Sheet, a1, one, quoted, span
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
+MOST_COLUMNS = 16_000  # of a table on one sheet, which ends at 16,384
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 PROMPT_ROW, PROMPT_COL = 8, 2  # on Play: where the first token's text stands
 PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
@@ -133,6 +135,10 @@ def bands(book: Book, name: str) -> list[Band]:
 def lay_out(book: Book) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
     for block in book.graph:
+        n_words = block.shape[0 if turned(block, book) else 1] if block.kind == "weight" else 0
+        if n_words > MOST_COLUMNS:
+            _split(book, block, n_words)
+    for block in book.graph:
         name = page(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
@@ -143,6 +149,38 @@ def lay_out(book: Book) -> None:
         for band in found:
             row = _place(book, sheet, band, row)
         _contents(book, sheet)
+
+
+def _split(book: Book, block: Block, n_words: int) -> None:
+    """Place a table of more words than a sheet has columns: some on each of several sheets.
+
+    Programs read sheets in parallel, so several of equal size are also faster.
+    """
+    n_pieces = -(-n_words // MOST_COLUMNS)
+    step = -(-n_words // n_pieces)
+    across = 0 if turned(block, book) else 1
+    values, names = book.values[block.name], []
+    for k in range(n_pieces):
+        begin, end = k * step, min((k + 1) * step, n_words)
+        spans = [slice(0, n) for n in block.shape]
+        spans[across] = slice(begin, end)
+        shape = (end - begin, block.shape[1]) if across == 0 else (block.shape[0], end - begin)
+        piece = replace(block, name=f"{block.name}.{k}", shape=shape)
+        whole = isinstance(values, Stored)
+        book.values[piece.name] = values.part(*spans) if whole else values[tuple(spans)]
+        sheet = book.sheet(f"Vocabulary {k}")
+        dress(book, sheet)
+        place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
+        book.places[piece.name] = place
+        sheet.regions.append((place, theme.region_style(block, False)))
+        texts = book.labels[block.axes[across]]
+        for n in range(begin, end):
+            sheet.put(place.top - 1, place.left + n - begin, texts[n], "label")
+        for d in range(place.size[0]):
+            sheet.put(place.top + d, MARGIN, d, "label number")
+        names.append(piece.name)
+    book.pieces[block.name] = Pieces(step, names)
+    book.places[block.name] = book.places[names[0]]
 
 
 def _contents(book: Book, sheet: Sheet) -> None:
@@ -226,7 +264,9 @@ def label_columns(book: Book, sheet: Sheet, place: Place) -> None:
 
 
 def label_rows(book: Book, sheet: Sheet, place: Place) -> None:
-    """The texts left of a block."""
+    """The texts left of a block; of very many, once."""
+    if place.size[0] > MOST_COLUMNS and place.block.name != "logits":
+        return
     axis = place.block.axes[1 if place.turned else 0]
     for k in range(place.size[0]):
         label(book, sheet, place.top + k, place.left - 1, axis, k, "row label")
