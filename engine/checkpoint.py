@@ -477,6 +477,15 @@ def save(model: Model, folder: str | Path) -> None:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
 
 
+def with_decimals(model: Model) -> Model:
+    """The model with float32 numbers that stay in their file read as their shortest decimals."""
+    weights = {
+        name: replace(w, decimal=True) if isinstance(w, Stored) else w
+        for name, w in model.weights.items()
+    }
+    return replace(model, weights=weights)
+
+
 EPS = {"gpt2": "layer_norm_epsilon", "gpt_neo": "layer_norm_epsilon", "gpt_neox": "layer_norm_eps"}
 
 

@@ -7,9 +7,7 @@ region being a whole block of the graph. Rows and columns count from 0, as every
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from engine.access import Rect
 from engine.block import Block
@@ -124,7 +122,7 @@ class Book:
 
     title: str
     graph: Graph
-    values: dict[str, np.ndarray]
+    values: dict[str, Any]  # by name: an array, or a Stored one
     labels: Mapping[str, Sequence[str]]  # axis name -> a text for each index of it
     headings: Mapping[str, str]  # block -> the heading of the step that it begins
     passage: Passage
@@ -140,6 +138,11 @@ class Book:
         if len(name) > MAX_SHEET_NAME:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
+
+    @property
+    def large(self) -> bool:
+        """Whether it shows logits of one token alone, of many words."""
+        return self.graph.spec.last_only
 
     @property
     def n_formulas(self) -> int:

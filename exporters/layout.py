@@ -166,8 +166,8 @@ def _split(book: Book, block: Block, n_words: int) -> None:
         spans[across] = slice(begin, end)
         shape = (end - begin, block.shape[1]) if across == 0 else (block.shape[0], end - begin)
         piece = replace(block, name=f"{block.name}.{k}", shape=shape)
-        whole = isinstance(values, Stored)
-        book.values[piece.name] = values.part(*spans) if whole else values[tuple(spans)]
+        cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
+        book.values[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
@@ -199,7 +199,7 @@ def weight_bands(book: Book, name: str) -> list[Band]:
     """The weights of one sheet: each head, norm and MLP a band of its own."""
     found: dict[str, Band] = {}
     for block in book.graph:
-        if page(block, book) == name:
+        if page(block, book) == name and block.name not in book.pieces:
             part = block.name if "." not in block.name else block.name.rpartition(".")[0]
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"

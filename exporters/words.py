@@ -78,7 +78,9 @@ AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "pos
 
 
 def meaning(block: Block) -> str:
-    """A block's meaning; a norm's `scale` is not attention's."""
+    """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from."""
+    if block.leaf.isdigit():
+        return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
         return "what each token is divided by"
     if block.leaf.startswith("b_"):

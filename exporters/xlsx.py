@@ -6,14 +6,15 @@ The same book gives the same bytes: dates are fixed.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
+import orjson
 from xlsxwriter import Workbook
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
@@ -21,11 +22,16 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 from engine.access import Rect
 from engine.errors import InputError
 from engine.files import replacing
+from engine.stored import Stored
 from exporters import theme
 from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, column, quoted
+from exporters.deflate import THREADS, Deflate
 
-Strip = Callable[[int], str]  # a row of the sheet -> the XML of a block's cells in it
-LEVEL = 6  # of zlib
+Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+MOST_HELD = 1 << 18  # bytes before they are handed on
+MOST_READ = 1 << 20  # numbers of a block that are looked at together
+TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
+MOST_NAMED = 1 << 20  # cells of a block that all have an address
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
@@ -64,7 +70,7 @@ class _Sheet(Worksheet):
             strips = {area.left: strip for area, strip in crossing}
             for col in sorted({*cells, *strips}):
                 if col in strips:
-                    self.fh.write(strips[col](row))
+                    self.fh.put(strips[col](row))
                 else:
                     self._write_cell(row, col, cells[col])
             self._xml_end_tag("row")
@@ -91,19 +97,40 @@ class _Sheet(Worksheet):
         self.table[row][col] = CellFormulaTuple(formula, style, value)
 
 
+class _Text:
+    """A zip part that takes text, as XlsxWriter writes it, and whole rows of bytes."""
+
+    def __init__(self, raw: Any):
+        self._raw, self._size = raw, 0
+        self._held: list[bytes] = []
+
+    def write(self, text: str) -> None:
+        self.put(text.encode())
+
+    def put(self, data: bytes) -> None:
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > MOST_HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        self._raw.write(b"".join(self._held))
+        self._held, self._size = [], 0
+
+
 class _Book(Workbook):
     """A workbook whose sheets go into the zip file as they are written, never held whole."""
 
     def _store_workbook(self) -> None:
         self._prepare_all()
-        with ZipFile(self.filename, "w", ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        with ZipFile(self.filename, "w") as archive, ThreadPoolExecutor(THREADS) as pool:
             for k, sheet in enumerate(self.worksheets(), 1):
                 part = _part(f"xl/worksheets/sheet{k}.xml")
                 with archive.open(part, "w", force_zip64=True) as raw:
-                    sheet.fh = TextIOWrapper(raw, "utf-8", newline="")
-                    sheet.internal_fh = False
+                    raw._compressor = Deflate(pool)  # type: ignore[attr-defined]
+                    sheet.fh, sheet.internal_fh = _Text(raw), False
                     sheet._assemble_xml_file()
-                    sheet.fh.close()
+                    sheet.fh.flush()
             packager = self._get_packager()
             packager._write_worksheet_files = lambda: None  # they are in
             packager._add_workbook(self)
@@ -222,18 +249,40 @@ def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
     ws.add_strips(place.rect(block.whole), strip)
 
 
-def _numbers(place: Place, values: np.ndarray, style: int) -> Strip:
-    """A block that holds values: each row of the sheet is a row, or a column, of it."""
-    area = place.rect(place.block.whole)
-    heads = [f'<c r="{column(col)}' for col in range(area.left, area.right)]
+def _numbers(place: Place, values: Any, style: int) -> Strip:
+    """A block that holds values: each row of the sheet is a row, or a column, of it.
 
-    def strip(row: int) -> str:
-        k = row - area.top
-        line = values[:, k] if place.turned else values[k]
-        tail = f'{row + 1}" s="{style}"><v>'
-        return "".join(
-            f"{head}{tail}{x!r}</v></c>" for head, x in zip(heads, line.tolist(), strict=True)
-        )
+    Rows are read some at a time: the block may be a matrix that is still in its file. In a large
+    one the cells after the first of a row have no address, which ECMA-376 (part 1, 18.3.1.4) leaves
+    optional: they follow each other.
+    """
+    area = place.rect(place.block.whole)
+    height, width = area.bottom - area.top, area.right - area.left
+    at_once = min(height, TURNED) if place.turned else max(1, MOST_READ // width)
+    names = [column(col) for col in range(area.left, area.right)]
+    cells = [f'<c r="{name}#" s="{style}"><v>%s</v></c>' for name in names]
+    named = "".join(cells).encode()
+    first, between = cells[0].partition("%s")[0].encode(), f'</v></c><c s="{style}"><v>'.encode()
+    held: dict[int, np.ndarray] = {}
+
+    def line(k: int) -> np.ndarray:
+        begin = k - k % at_once
+        if begin not in held:
+            held.clear()
+            rows = slice(begin, min(begin + at_once, height))
+            cut = (slice(None), rows) if place.turned else (rows, slice(None))
+            # its own float32 numbers have the decimals that the engine reads
+            decimal = isinstance(values, Stored) and values.decimal
+            part = values.part(*cut).read() if decimal else values[cut]
+            held[begin] = np.ascontiguousarray(part.T if place.turned else part)
+        return held[begin][k - begin]
+
+    def strip(row: int) -> bytes:
+        text = orjson.dumps(line(row - area.top), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+        number = b"%d" % (row + 1)
+        if height * width > MOST_NAMED:
+            return first.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
+        return named.replace(b"#", number) % tuple(text.split(b","))
 
     return strip
 
@@ -242,19 +291,21 @@ def _formulas(book: Book, place: Place, style: int) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value."""
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
+    columns = [column(col) for col in range(area.left, area.right)]
 
-    def strip(row: int) -> str:
+    def strip(row: int) -> bytes:
         k = row - area.top
-        pairs = [(i, k) if place.turned else (k, i) for i in range(area.right - area.left)]
+        pairs = [(i, k) if place.turned else (k, i) for i in range(len(columns))]
         cells = []
-        for n, (i, j) in enumerate(pairs):
-            if block.has(i, j):
-                at = f"{column(area.left + n)}{row + 1}"
+        for name, (i, j) in zip(columns, pairs, strict=True):
+            if not block.partial or block.has(i, j):
                 value = float(values[i, j])
                 kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
                 formula = formulas(i, j).translate(ESCAPED)
-                cells.append(f'<c r="{at}" s="{style}"{kind}><f>{formula}</f><v>{text}</v></c>')
-        return "".join(cells)
+                cells.append(
+                    f'<c r="{name}{row + 1}" s="{style}"{kind}><f>{formula}</f><v>{text}</v></c>'
+                )
+        return "".join(cells).encode()
 
     return strip
 

@@ -1,12 +1,14 @@
 """The whole book: blocks laid out, pages around them, sheets in the reader's order."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from engine import lens
 from engine.generate import Passage
 from engine.graph import Graph
+from engine.lens import Views
 from engine.model import Model
 from engine.tokenizer import shown
 from exporters import layout, theme
@@ -27,16 +29,20 @@ from exporters.pages import (
     trajectory,
     vocabulary,
 )
+from exporters.pages import large as large_page
 from exporters.pages import lens as lens_page
 from exporters.pages.story import Printed, Story
 
 ORDER = (
     "Start", "Play", "Study", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens",
-    "Attribution", "Trajectory", "Words", "Weights", "Printed", "Map", "Index", "Check",
-    "Sampling", "Source",
+    "Attribution", "Trajectory", "Words", "Weights", "Vocabulary", "Printed", "Map", "Index",
+    "Check", "Sampling", "Source",
 )  # fmt: skip
 
 
+ALL = (sampling, play, switches, heads, lens_page, attribution, trajectory, vocabulary)
+FEW = (large_page, switches, heads)  # of a model with many words
+MANY_WORDS = 2048  # above it, logits of one token alone, and no maps of words
 LINK_WIDTH = 6  # characters
 
 
@@ -55,19 +61,22 @@ def assemble(
     hand, and its weights stand beside what they multiply. `page` adds a sheet of the workbook's
     own, "Study".
     """
+    large = model.spec.d_vocab > MANY_WORDS
+    if large:
+        model = replace(model, spec=replace(model.spec, last_only=True))
     graph = model.graph(passage.ids)
     if passage.sampling.temperature:
         graph.fill("temperature", np.array([[passage.sampling.temperature]]))
-    views = _views(graph, passage)
+    views = Views() if large else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     by_hand = headings is not None
     book = Book(title, graph, graph.values, labels, headings or {}, passage, views, by_hand)
     book.sheet(start.SHEET)
-    play.settle(book)
+    (large_page if large else play).settle(book)
     layout.lay_out(book)
-    for module in (sampling, play, switches, heads, lens_page, attribution, trajectory, vocabulary):
+    for module in FEW if large else ALL:
         module.page(book)
     if tables:
         printed.page(book, tables)

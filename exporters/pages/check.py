@@ -6,7 +6,7 @@ import numpy as np
 from engine.access import Rect
 from exporters import layout
 from exporters.book import Book, Sheet, a1, cell, quoted
-from exporters.pages import index, play
+from exporters.pages import index, large, play
 
 SHEET = "Check"
 TOP = 5
@@ -24,10 +24,19 @@ def page(book: Book) -> None:
         if block.leaf == "pattern" or block.name == "probs":
             text = f"every column of {block.name} sums to 1"
             row = _line(sheet, row, text, *_sums(book, block.name))
-    counts = a1(Rect(index.TOP, index.TOP + len(book.graph.blocks), 6, 7))
+    counts = a1(Rect(index.TOP, index.TOP + len(index.blocks(book)), 6, 7))
     expected = sum(block.n_cells for block in book.graph)
     text = "every cell of every block holds a number: no error, no text"
     row = _line(sheet, row, text, f"ABS(SUM(Index!{counts})-{expected})", 0.0)
+    if not book.large:
+        row = _views(book, sheet, row)
+    text = "live logits equal the baseline (they should not, once you edit something)"
+    change = large.largest_change(book) if book.large else play.largest_change(book)
+    _line(sheet, row, text, change, 0.0)
+
+
+def _views(book: Book, sheet: Sheet, row: int) -> int:
+    """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     text = "the shares on Attribution add up to the target’s logit"
     gap = book.spot("attribution gap")
     where, r, c = book.spots["attribution gap"]
@@ -35,9 +44,7 @@ def page(book: Book) -> None:
     row = _line(sheet, row, text, f"ABS({gap})", value)
     last = f"lens.{len(book.views.stages) - 1}.logits"
     text = "the last stage of Lens is the readout itself"
-    row = _line(sheet, row, text, *_lens(book, last))
-    text = "live logits equal the baseline (they should not, once you edit something)"
-    _line(sheet, row, text, play.largest_change(book), 0.0)
+    return _line(sheet, row, text, *_lens(book, last))
 
 
 def _sums(book: Book, name: str) -> tuple[str, float]:

@@ -1,5 +1,7 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
+from typing import Any
+
 from engine.access import Rect
 from engine.block import Block
 from exporters import layout, words
@@ -7,6 +9,7 @@ from exporters.book import Book, a1
 
 SHEET = "Index"
 TOP = 5
+MANY = 1_000_000  # cells; sums of more are not exact to the last digit
 TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
 
 
@@ -18,7 +21,7 @@ def page(book: Book) -> None:
     for col, head in enumerate(heads):
         sheet.put(TOP - 1, col, head, "block")
     sheet.widths = {0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9}
-    for row, block in enumerate(book.graph, TOP):
+    for row, block in enumerate(blocks(book), TOP):
         place = book.places[block.name]
         area = book.area(block.name)
         sheet.link(row, 0, block.name, area)
@@ -33,10 +36,30 @@ def page(book: Book) -> None:
             sheet.calc(row, 7, _edited(book, block), "no", "label")
 
 
+def blocks(book: Book) -> list[Block]:
+    """Every block of the graph; the pieces of one that stands on several sheets."""
+    found = []
+    for block in book.graph:
+        pieces = book.pieces.get(block.name)
+        found += [book.places[name].block for name in pieces.names] if pieces else [block]
+    return found
+
+
 def _edited(book: Book, block: Block) -> str:
     """A formula that says "edited" when a block's sum or sum of squares is no longer the same."""
-    area, values = book.area(block.name), book.values[block.name]
-    total, squares = f"{values.sum():.12f}", f"{(values**2).sum():.12f}"
-    square = f"{area}*{area}" if values.size == 1 else f"SUMPRODUCT({area},{area})"
-    distance = f"ABS(SUM({area})-({total}))+ABS({square}-{squares})"
-    return f'IF({distance}>{TOLERANCE},"edited","no")'
+    area = book.area(block.name)
+    total, squares = _sums(book.values[block.name])
+    square = f"{area}*{area}" if block.whole.size == 1 else f"SUMPRODUCT({area},{area})"
+    distance = f"ABS(SUM({area})-({total:.12f}))+ABS({square}-{squares:.12f})"
+    tolerance = f"{TOLERANCE}*{max(1, round(squares))}" if block.whole.size > MANY else TOLERANCE
+    return f'IF({distance}>{tolerance},"edited","no")'
+
+
+def _sums(values: Any) -> tuple[float, float]:
+    """Sum and sum of squares, a few rows at a time."""
+    step = max(1, MANY // values.shape[1])
+    total = squares = 0.0
+    for k in range(0, values.shape[0], step):
+        part = values[slice(k, k + step), slice(None)]
+        total, squares = total + float(part.sum()), squares + float((part * part).sum())
+    return total, squares

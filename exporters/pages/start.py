@@ -18,6 +18,7 @@ PURPOSES = {
     "Attribution": "what each head, MLP and embedding adds to the target word’s logit",
     "Trajectory": "the residual stream walking across a plane that you choose",
     "Words": "three maps of the vocabulary, and how much each leaves out",
+    "Vocabulary": "the embedding: a column per word; blue: type over any of them",
     "Weights": "embeddings and the last norm; blue: type over any of them",
     "Sampling": "how each next word is chosen, step by step: ranks, top-k, top-p, random number",
     "Printed": "the source’s tables: printed, recomputed (it follows your edits), difference",
@@ -78,4 +79,6 @@ def purpose(name: str) -> str:
     kind, _, layer = name.partition(" ")
     if kind == "Block":
         return f"layer {layer}: attention and MLP, step by step"
+    if kind == "Vocabulary":
+        return PURPOSES[kind]
     return f"layer {layer}: type over any of them" if layer else PURPOSES[name]

@@ -27,9 +27,11 @@ def page(book: Book) -> None:
     _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
     right = 3 + book.graph.spec.n_heads + 2  # columns of the first grid, and a gap
-    for left, title in ((0, "Switches: 1 works, 0 is off"), (right, "")):
-        _heads(book, sheet, left, layers, title)
-    _effects(book, sheet, right, parts)
+    _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
+    if not book.large:
+        _heads(book, sheet, right, layers, "")
+    if not book.large:
+        _effects(book, sheet, right, parts)
     for part in parts:
         row, col = _cell(part)
         _settle(book, f"{part}.switch", row, col)
