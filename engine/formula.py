@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.access import ALONG, Rect
+from engine.access import ALONG, Rect, Subscript, reads
 from engine.block import Address, Block
 
 SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
@@ -157,6 +157,10 @@ NAMED = Style(
 )
 
 
+MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
+Read = tuple[dict[int, str], tuple]  # operand -> address; which of them are one cell
+
+
 class Formulas:
     """The formulas of one block: call it with a row and a column.
 
@@ -173,16 +177,54 @@ class Formulas:
     ):
         self._block, self._style, self._address = block, style, address
         self._runs_down = runs_down
+        # which of the output's row and column each operand depends on
+        self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
+        self._rows: dict[int, Read] = {}
+        self._cols: dict[int, Read] = {}
+        self._halves: dict[tuple, tuple[str, list[int]]] = {}
         self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
 
     def __call__(self, i: int, j: int) -> str:
-        read = self._block.reads(Rect(i, i + 1, j, j + 1))
-        single = tuple(rect.size == 1 for _, rect in read)
-        if single not in self._templates:
-            self._templates[single] = self._template(single)
-        text, order = self._templates[single]
-        addresses = [self._address(block, rect) for block, rect in read]
-        return text % tuple(addresses[k] for k in order)
+        """The formula of one cell.
+
+        Most operands are read at one place by a whole row of the output, or by a whole column: so
+        formulas are filled in twice, by column and then by row, and the halves are kept.
+        """
+        texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
+        half, order = self._halves.get((j, single)) or self._half(i, j, single)
+        found = tuple([texts[k] if k in texts else self._read(k, i, j)[0] for k in order])
+        return half % found
+
+    def _along(self, kept: dict, at: int, axis: int, i: int, j: int) -> Read:
+        """What the operands are read at that follow one axis of the output alone, or neither."""
+        read = {k: self._read(k, i, j) for k, axes in enumerate(self._axes) if axes <= {axis}}
+        texts = {k: text for k, (text, _) in read.items()}
+        kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
+        return kept[at]
+
+    def _half(self, i: int, j: int, single: tuple) -> tuple[str, list[int]]:
+        """The formula of a column, with holes for what its rows differ in, and what fills them."""
+        for kept in (self._rows, self._cols, self._halves):
+            if len(kept) > MOST_KEPT:
+                kept.clear()
+        texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
+        both = {k: True for k, axes in enumerate(self._axes) if len(axes) == 2}
+        flags = both | dict(ones) | dict(single)
+        key = tuple([flags[k] for k in range(len(self._axes))])
+        text, order = self._templates.get(key) or self._template(key)
+        rows = {k for k, _ in single}
+        filled = tuple("%s" if k in rows or k in both else texts[k] for k in order)
+        left = [k for k in order if k in rows or k in both]
+        self._halves[j, single] = text.replace("%%", "%%%%") % filled, left
+        return self._halves[j, single]
+
+    def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
+        """What operand k is read at by the cell at i and j, as text; whether that is one cell."""
+        _, subscript, operand = self._block.operands[k]
+        rect = Rect(i, i + 1, j, j + 1)
+        if subscript != ("i", "j"):
+            rect = reads(subscript, rect, operand.shape, self._block.mask)
+        return self._address(operand, rect), rect.size == 1
 
     def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
         """The formula's text with a %s for each address, and which operand each stands for."""
@@ -195,7 +237,15 @@ class Formulas:
             pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down, n)))
         text = self._block.op.call(self._style, pairs).text.replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
-        return holes.sub("%s", text), [int(k) for k in holes.findall(text)]
+        self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
+        return self._templates[single]
+
+
+def _depends(subscript: Subscript) -> frozenset[int]:
+    """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
+    rows = 0 if any(code in ("i", "≤i") for code in subscript) else None
+    cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
+    return frozenset(axis for axis in (rows, cols) if axis is not None)
 
 
 def readable(block: Block, i: int, j: int) -> str:

@@ -29,6 +29,10 @@ DTYPES: Mapping[str, Any] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
 Span = tuple[int, int]
+FEWEST, MOST = 6, 9  # significant digits: 9 always lead back to the same float32
+MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
+TENS = 10.0 ** np.arange(MOST_TENS + 1)
+AT_ONCE = 1 << 17  # numbers turned into decimals together
 
 
 class SafetensorsFile:
@@ -110,10 +114,13 @@ class Stored:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.read()
-        if self.decimal and found.dtype == np.float32:
-            text = orjson.dumps(np.ascontiguousarray(found), option=orjson.OPT_SERIALIZE_NUMPY)
-            return np.array(orjson.loads(text), dtype=np.float64)
-        return found.astype(dtype or np.float64)
+        if not (self.decimal and found.dtype == np.float32):
+            return found.astype(dtype or np.float64)
+        out = np.empty(found.shape)
+        step = max(1, AT_ONCE // max(1, found.shape[1]))
+        for k in range(0, len(found), step):
+            out[k : k + step] = decimals(found[k : k + step])
+        return out
 
     def copy(self) -> np.ndarray:
         """All of it, as an array."""
@@ -126,3 +133,26 @@ class Stored:
             columns = [np.asarray(self.part(slice(None), slice(i, i + 1))) for i in index[0]]
             return np.concatenate(columns, axis=1)
         return np.asarray(self.part(*index))
+
+
+def decimals(x: np.ndarray) -> np.ndarray:
+    """The shortest decimals of float32 numbers [rows, columns], as float64.
+
+    With d digits a number is n / 10^k, n and 10^k both exact in float64, so that the division gives
+    what reading the decimal gives. The fewest digits win that lead back to the same float32.
+    """
+    wide = x.astype(np.float64)
+    size = np.abs(wide)
+    exponent = np.floor(np.log10(np.where(size > 0, size, 1))).astype(np.int64)
+    if exponent.min() < FEWEST - 1 - MOST_TENS + 3 or exponent.max() >= FEWEST:
+        text = orjson.dumps(np.ascontiguousarray(x), option=orjson.OPT_SERIALIZE_NUMPY)
+        return np.array(orjson.loads(text), dtype=np.float64)
+    found = np.zeros_like(wide)
+    open_ = np.ones(x.shape, dtype=bool)
+    for digits in range(FEWEST, MOST + 1):
+        tens = TENS[digits - 1 - exponent]
+        near = np.rint(wide * tens) / tens
+        fits = open_ & (near.astype(np.float32) == x)
+        found = np.where(fits, near, found)
+        open_ &= ~fits
+    return found

@@ -45,7 +45,9 @@ class Place(NamedTuple):
 
     def rect(self, rect: Rect) -> Rect:
         """A rectangle of the block, as one of the sheet."""
-        top, bottom, left, right = rect[2:] + rect[:2] if self.turned else rect
+        top, bottom, left, right = rect
+        if self.turned:
+            top, bottom, left, right = left, right, top, bottom
         return Rect(top + self.top, bottom + self.top, left + self.left, right + self.left)
 
     def cell(self, i: int, j: int) -> tuple[int, int]:
@@ -78,6 +80,17 @@ class Chart:
     number: str = "0%"  # format of the values
 
 
+class Run(NamedTuple):
+    """A row or column of labels: texts, or 0, 1, 2, ... where there are none."""
+
+    area: Rect
+    style: str
+    texts: Sequence[str] = ()
+
+    def at(self, k: int) -> str | int:
+        return self.texts[k] if self.texts else k
+
+
 @dataclass
 class Sheet:
     """A sheet: entries and regions by place, and what dresses it."""
@@ -85,6 +98,7 @@ class Sheet:
     name: str
     entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
     regions: list[tuple[Place, str]] = field(default_factory=list)  # (place, style)
+    runs: list[Run] = field(default_factory=list)
     widths: Mapping[int, float] = field(default_factory=dict)
     links: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> 'Sheet'!A1
     lists: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> range of choices
@@ -171,7 +185,7 @@ class Book:
     def locate(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
         """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
         place = self.places[block.name]
-        if block.name in self.pieces:
+        if self.pieces and block.name in self.pieces:
             step, names = self.pieces[block.name]
             k = (rect.top if place.turned else rect.left) // step
             place, back = self.places[names[k]], -k * step
@@ -206,9 +220,8 @@ class Book:
 
         def address(operand: Block, rect: Rect) -> str:
             place, area = self.locate(operand, rect)
-            if not generates:
-                return self._text(place.sheet, area, here)
-            return ("" if place.sheet == here else f"{quoted(place.sheet)}!") + fixed_rows(area)
+            sheet = "" if place.sheet == here else f"{quoted(place.sheet)}!"
+            return sheet + (fixed_rows(area) if generates else a1(area))
 
         return Formulas(
             block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
@@ -218,6 +231,7 @@ class Book:
         return ("" if sheet == here else f"{quoted(sheet)}!") + a1(rect)
 
 
+@cache
 def quoted(sheet: str) -> str:
     """A sheet name as formulas have it."""
     return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
@@ -232,10 +246,12 @@ def column(index: int) -> str:
 
 def a1(rect: Rect, absolute: bool = False) -> str:
     """A rectangle of a sheet as text: `B2` or `B2:C9`; absolute: `$B$2:$C$9`."""
+    top, bottom, left, right = rect
     d = "$" if absolute else ""
-    first = f"{d}{column(rect.left)}{d}{rect.top + 1}"
-    last = f"{d}{column(rect.right - 1)}{d}{rect.bottom}"
-    return first if first == last else f"{first}:{last}"
+    first = f"{d}{column(left)}{d}{top + 1}"
+    if bottom - top == right - left == 1:
+        return first
+    return f"{first}:{d}{column(right - 1)}{d}{bottom}"
 
 
 def span(rect: Rect, absolute: bool = False) -> str:

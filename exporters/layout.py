@@ -21,7 +21,7 @@ from engine.block import Block
 from engine.formula import equation
 from engine.stored import Stored
 from exporters import theme, words
-from exporters.book import Book, Pieces, Place, Sheet, a1, one, quoted, span
+from exporters.book import Book, Pieces, Place, Run, Sheet, a1, one, quoted, span
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
@@ -174,10 +174,10 @@ def _split(book: Book, block: Block, n_words: int) -> None:
         book.places[piece.name] = place
         sheet.regions.append((place, theme.region_style(block, False)))
         texts = book.labels[block.axes[across]]
-        for n in range(begin, end):
-            sheet.put(place.top - 1, place.left + n - begin, texts[n], "label")
-        for d in range(place.size[0]):
-            sheet.put(place.top + d, MARGIN, d, "label number")
+        above = Rect(place.top - 1, place.top, place.left, place.left + end - begin)
+        sheet.runs.append(Run(above, "label", texts[begin:end]))
+        left = Rect(place.top, place.top + place.size[0], MARGIN, MARGIN + 1)
+        sheet.runs.append(Run(left, "label number"))
         names.append(piece.name)
     book.pieces[block.name] = Pieces(step, names)
     book.places[block.name] = book.places[names[0]]
@@ -212,13 +212,14 @@ def weight_bands(book: Book, name: str) -> list[Band]:
 
 def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
-    graph = book.graph
-    for block in graph:
-        inside = band.holds(block) or any(block in under for under in band.totals.values())
-        if inside and block.name in book.headings:
+    order = {name: k for k, name in enumerate(book.graph.blocks)}
+    inside = [block for block, _ in band.across]
+    inside += [block for under in band.totals.values() for block in under]
+    for block in sorted(inside, key=lambda block: order[block.name]):
+        if block.name in book.headings:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1
-        if inside and block.op:
+        if block.op:
             text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
             sheet.put(row, MARGIN, text + words.meaning(block), "equation")
             row += 1
@@ -259,6 +260,10 @@ def settle(book: Book, sheet: Sheet, place: Place) -> None:
 def label_columns(book: Book, sheet: Sheet, place: Place) -> None:
     """The texts above a block: tokens (live), words, or feature numbers."""
     axis = place.block.axes[0 if place.turned else 1]
+    if axis and axis != "token" and axis not in book.labels:
+        area = Rect(place.top - 1, place.top, place.left, place.left + place.size[1])
+        sheet.runs.append(Run(area, "label number"))
+        return
     for k in range(place.size[1]):
         label(book, sheet, place.top - 1, place.left + k, axis, k, "label")
 
@@ -268,6 +273,13 @@ def label_rows(book: Book, sheet: Sheet, place: Place) -> None:
     if place.size[0] > MOST_COLUMNS and place.block.name != "logits":
         return
     axis = place.block.axes[1 if place.turned else 0]
+    area = Rect(place.top, place.top + place.size[0], place.left - 1, place.left)
+    if axis and axis != "token" and axis not in book.labels:
+        sheet.runs.append(Run(area, "row number"))
+        return
+    if place.size[0] > MOST_COLUMNS:
+        sheet.runs.append(Run(area, "row label", book.labels[axis]))
+        return
     for k in range(place.size[0]):
         label(book, sheet, place.top + k, place.left - 1, axis, k, "row label")
 

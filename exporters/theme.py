@@ -51,6 +51,7 @@ STYLES: dict[str, dict] = {
     "link": {"font_color": "#0563C1", "underline": 1},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},
+    "row number": {"font_color": GREY, "align": "right", "num_format": "0"},
     "row label": {"font_color": GREY, "align": "right"},
     "word": {"bold": True, "align": "center"},
     "token": {

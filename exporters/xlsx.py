@@ -5,6 +5,7 @@ XlsxWriter writes; what is changed in it is told where it is changed: numbers ke
 The same book gives the same bytes: dates are fixed.
 """
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -24,14 +25,14 @@ from engine.errors import InputError
 from engine.files import replacing
 from engine.stored import Stored
 from exporters import theme
-from exporters.book import Book, Chart, Entry, Place, Series, Sheet, a1, cell, column, quoted
+from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet, a1, cell, column, quoted
 from exporters.deflate import THREADS, Deflate
 
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
-MOST_NAMED = 1 << 20  # cells of a block that all have an address
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
@@ -57,12 +58,13 @@ class _Sheet(Worksheet):
         self.strips.append((area, strip))
 
     def _write_rows(self) -> None:
-        starts = sorted(self.strips, key=lambda item: item[0].top)
+        starts = deque(sorted(self.strips, key=lambda item: item[0].top))
+        self.strips = []  # what a strip keeps goes with its last row
         crossing: list[tuple[Rect, Strip]] = []
         for row in range(self.dim_rowmin, self.dim_rowmax + 1):
             crossing = [item for item in crossing if item[0].bottom > row]
             while starts and starts[0][0].top == row:
-                crossing.append(starts.pop(0))
+                crossing.append(starts.popleft())
             cells = self.table.get(row, {})
             if not (crossing or cells or row in self.row_info):
                 continue
@@ -74,6 +76,10 @@ class _Sheet(Worksheet):
                 else:
                     self._write_cell(row, col, cells[col])
             self._xml_end_tag("row")
+
+    def _write_sheet_format_pr(self) -> None:
+        attributes = [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)]
+        self._xml_empty_tag("sheetFormatPr", attributes)
 
     def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
         attr = "".join(f' {key}="{value}"' for key, value in attributes)
@@ -199,7 +205,6 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
     ws.freeze_panes(*sheet.frozen)
-    ws.set_column(0, MAX_COLUMN, theme.COLUMN_WIDTH)
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in sheet.heights.items():
@@ -209,6 +214,8 @@ def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) ->
         ws.merge_range(a1(area), "", formats[first.style])
     for (row, col), entry in sheet.entries.items():
         _write_entry(ws, row, col, entry, sheet, formats)
+    for run in sheet.runs:
+        ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
@@ -243,26 +250,25 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, for
 def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
     block = place.block
     if block.op is None:
-        strip = _numbers(place, book.values[block.name], style._get_xf_index())
+        strip = _numbers(place, book.values[block.name], style._get_xf_index(), book.large)
     else:
         strip = _formulas(book, place, style._get_xf_index())
     ws.add_strips(place.rect(block.whole), strip)
 
 
-def _numbers(place: Place, values: Any, style: int) -> Strip:
+def _numbers(place: Place, values: Any, style: int, large: bool) -> Strip:
     """A block that holds values: each row of the sheet is a row, or a column, of it.
 
     Rows are read some at a time: the block may be a matrix that is still in its file. In a large
-    one the cells after the first of a row have no address, which ECMA-376 (part 1, 18.3.1.4) leaves
+    book the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4) leaves it
     optional: they follow each other.
     """
     area = place.rect(place.block.whole)
     height, width = area.bottom - area.top, area.right - area.left
     at_once = min(height, TURNED) if place.turned else max(1, MOST_READ // width)
-    names = [column(col) for col in range(area.left, area.right)]
-    cells = [f'<c r="{name}#" s="{style}"><v>%s</v></c>' for name in names]
-    named = "".join(cells).encode()
-    first, between = cells[0].partition("%s")[0].encode(), f'</v></c><c s="{style}"><v>'.encode()
+    before = f'<c r="{column(area.left)}#" s="{style}"><v>'.encode()
+    between = f'</v></c><c s="{style}"><v>'.encode()
+    template: list[bytes] = []
     held: dict[int, np.ndarray] = {}
 
     def line(k: int) -> np.ndarray:
@@ -275,20 +281,50 @@ def _numbers(place: Place, values: Any, style: int) -> Strip:
             decimal = isinstance(values, Stored) and values.decimal
             part = values.part(*cut).read() if decimal else values[cut]
             held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        return held[begin][k - begin]
+        found = held[begin][k - begin]
+        if k + 1 == height:
+            held.clear()
+        return found
 
     def strip(row: int) -> bytes:
         text = orjson.dumps(line(row - area.top), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
         number = b"%d" % (row + 1)
-        if height * width > MOST_NAMED:
-            return first.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
-        return named.replace(b"#", number) % tuple(text.split(b","))
+        if large:
+            return before.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
+        if not template:
+            columns = (column(col) for col in range(area.left, area.right))
+            cells = "".join(f'<c r="{name}#" s="{style}"><v>%s</v></c>' for name in columns)
+            template.append(cells.encode())
+        return template[0].replace(b"#", number) % tuple(text.split(b","))
+
+    return strip
+
+
+def _labels(run: Run, style: int) -> Strip:
+    """A row or a column of labels."""
+    area = run.area
+    names = [column(col) for col in range(area.left, area.right)]
+
+    def strip(row: int) -> bytes:
+        cells = []
+        for n, name in enumerate(names):
+            label = run.at(row - area.top + n)
+            at = f'<c r="{name}{row + 1}" s="{style}"'
+            if isinstance(label, str):
+                text = label.translate(ESCAPED)
+                cells.append(f'{at} t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>')
+            else:
+                cells.append(f"{at}><v>{label}</v></c>")
+        return "".join(cells).encode()
 
     return strip
 
 
 def _formulas(book: Book, place: Place, style: int) -> Strip:
-    """A computed block: a formula in every cell that is not blank, with its value."""
+    """A computed block: a formula in every cell that is not blank, with its value.
+
+    Nothing in these formulas needs to be escaped: addresses, arithmetic, names of functions.
+    """
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
     columns = [column(col) for col in range(area.left, area.right)]
@@ -301,10 +337,8 @@ def _formulas(book: Book, place: Place, style: int) -> Strip:
             if not block.partial or block.has(i, j):
                 value = float(values[i, j])
                 kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
-                formula = formulas(i, j).translate(ESCAPED)
-                cells.append(
-                    f'<c r="{name}{row + 1}" s="{style}"{kind}><f>{formula}</f><v>{text}</v></c>'
-                )
+                at = f'<c r="{name}{row + 1}" s="{style}"{kind}>'
+                cells.append(f"{at}<f>{formulas(i, j)}</f><v>{text}</v></c>")
         return "".join(cells).encode()
 
     return strip

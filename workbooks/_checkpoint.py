@@ -14,8 +14,9 @@ MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 def build(title: str, model: Model, passage: Passage) -> Book:
     """The workbook of a prompt of a model that was loaded from a folder."""
-    model = ablation.averaged(model, [passage.ids])
     last_only = model.spec.d_vocab > MANY_WORDS
+    if not last_only:
+        model = ablation.averaged(model, [passage.ids])
     graph = replace(model, spec=replace(model.spec, last_only=last_only)).graph(passage.ids)
     texts = shown(model.vocabulary.texts)
     spec = model.spec
@@ -57,10 +58,9 @@ def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
         ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
         ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
     )
-    row = -1 if graph.spec.last_only else last
-    return [
-        Try(f"{text}: {effect(graph, edit, texts, row)}.", where) for text, edit, where in edits
-    ]
+    if graph.spec.last_only:  # what it does is a whole pass away
+        return [Try(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits]
+    return [Try(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits]
 
 
 def effect(

@@ -1,7 +1,5 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
-from typing import Any
-
 from engine.access import Rect
 from engine.block import Block
 from exporters import layout, words
@@ -9,7 +7,6 @@ from exporters.book import Book, a1
 
 SHEET = "Index"
 TOP = 5
-MANY = 1_000_000  # cells; sums of more are not exact to the last digit
 TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
 
 
@@ -31,7 +28,7 @@ def page(book: Book) -> None:
         sheet.put(row, 4, "across" if place.turned else "down")
         sheet.put(row, 5, words.meaning(block))
         sheet.calc(row, 6, f"COUNT({area})", float(block.n_cells), "count")
-        if block.op is None and block.kind != "ids":
+        if block.op is None and block.kind != "ids" and not book.large:
             sheet.scales.append((Rect(row, row + 1, 7, 8), "unlike no"))
             sheet.calc(row, 7, _edited(book, block), "no", "label")
 
@@ -48,18 +45,8 @@ def blocks(book: Book) -> list[Block]:
 def _edited(book: Book, block: Block) -> str:
     """A formula that says "edited" when a block's sum or sum of squares is no longer the same."""
     area = book.area(block.name)
-    total, squares = _sums(book.values[block.name])
+    values = book.values[block.name]
+    total, squares = values.sum(), (values**2).sum()
     square = f"{area}*{area}" if block.whole.size == 1 else f"SUMPRODUCT({area},{area})"
     distance = f"ABS(SUM({area})-({total:.12f}))+ABS({square}-{squares:.12f})"
-    tolerance = f"{TOLERANCE}*{max(1, round(squares))}" if block.whole.size > MANY else TOLERANCE
-    return f'IF({distance}>{tolerance},"edited","no")'
-
-
-def _sums(values: Any) -> tuple[float, float]:
-    """Sum and sum of squares, a few rows at a time."""
-    step = max(1, MANY // values.shape[1])
-    total = squares = 0.0
-    for k in range(0, values.shape[0], step):
-        part = values[slice(k, k + step), slice(None)]
-        total, squares = total + float(part.sum()), squares + float((part * part).sum())
-    return total, squares
+    return f'IF({distance}>{TOLERANCE},"edited","no")'

@@ -1,0 +1,120 @@
+"""Open a large workbook in LibreOffice, recompute it from wrong caches, edit its last token.
+
+    /usr/bin/python3 benchmarks/libreoffice_large.py gpt2.xlsx [FACTS.json]
+
+Runs under the Python that has LibreOffice's `uno` module (Debian: python3-uno). Every cached value
+is made wrong first. Prints, as JSON: seconds to open, for a hard recalculation and for an edit of
+the last token, peak memory, and the largest gap between the recomputed logits and the file's.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+import uno
+from com.sun.star.beans import PropertyValue
+
+CELL = re.compile(rb"(<c\b[^>]*><f\b(?:[^>]*/>|.*?</f>))<v>(.*?)</v>")
+WRONG = b"-987654321.5"
+
+
+def poison(source: Path, target: Path) -> dict[str, list[bytes]]:
+    """Copy the workbook with every cached value wrong; the true ones of the sheet Readout."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as new:
+        names = re.findall(r'<sheet name="([^"]+)"', old.read("xl/workbook.xml").decode())
+        true: dict[str, list[bytes]] = {}
+        for part in old.namelist():
+            data = old.read(part)
+            if part.startswith("xl/worksheets/sheet") and b"<f" in data:
+                number = int(re.search(r"(\d+)\.xml", part)[1])
+                if names[number - 1] == "Readout":
+                    cells = re.findall(rb'<c r="([A-Z]+\d+)"[^>]*><f>[^<]*</f><v>([^<]*)</v>', data)
+                    true = {at.decode(): float(value) for at, value in cells}
+                data = CELL.sub(rb"\1<v>" + WRONG + rb"</v>", data)
+            new.writestr(part, data)
+    return true
+
+
+def connect(pipe: str) -> object:
+    """The desktop of the LibreOffice that listens on a pipe."""
+    local = uno.getComponentContext()
+    resolver = local.ServiceManager.createInstanceWithContext(
+        "com.sun.star.bridge.UnoUrlResolver", local
+    )
+    for _ in range(600):
+        try:
+            url = f"uno:pipe,name={pipe};urp;StarOffice.ComponentContext"
+            context = resolver.resolve(url)
+            desktop = "com.sun.star.frame.Desktop"
+            return context.ServiceManager.createInstanceWithContext(desktop, context)
+        except Exception:
+            time.sleep(0.1)
+    raise SystemExit("LibreOffice did not answer")
+
+
+def peak_memory() -> float:
+    """Peak resident memory of soffice.bin, in GB."""
+    pid = subprocess.run(["pgrep", "-n", "soffice.bin"], capture_output=True, text=True).stdout
+    status = Path(f"/proc/{pid.strip()}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1e6
+
+
+def logits(book: object, where: str) -> list[float]:
+    """The logits, by their defined name."""
+    area = book.NamedRanges.getByName("logits").Content.replace("$", "")
+    sheet, _, cells = area.rpartition(".")
+    found = book.Sheets.getByName(sheet.strip("'")).getCellRangeByName(cells).DataArray
+    return [row[0] for row in found]
+
+
+def main() -> None:
+    """Open, recompute, compare, edit."""
+    source, found = Path(sys.argv[1]), {}
+    with tempfile.TemporaryDirectory() as folder:
+        true = poison(source, Path(folder) / "wrong.xlsx")
+        pipe = f"cellformer{time.time_ns()}"
+        profile = f"-env:UserInstallation=file://{folder}/profile"
+        accept = f"--accept=pipe,name={pipe};urp;"
+        office = subprocess.Popen(["soffice", profile, "--headless", "--norestore", accept])
+        desktop = connect(pipe)
+        hidden = PropertyValue(Name="Hidden", Value=True)
+        start = time.perf_counter()
+        url = (Path(folder) / "wrong.xlsx").as_uri()
+        book = desktop.loadComponentFromURL(url, "_blank", 0, (hidden,))
+        found["open"] = time.perf_counter() - start
+        start = time.perf_counter()
+        book.calculateAll()
+        found["recalculate"] = time.perf_counter() - start
+        area = book.NamedRanges.getByName("logits").Content.replace("$", "").split(".")[-1]
+        col, top = re.match(r"([A-Z]+)(\d+)", area).groups()
+        live = logits(book, area)
+        wanted = [true[f"{col}{int(top) + k}"] for k in range(len(live))]
+        found["logits"] = len(live)
+        found["largest gap"] = max(abs(a - b) for a, b in zip(live, wanted, strict=True))
+        tokens = book.NamedRanges.getByName("tokens").Content.replace("$", "")
+        sheet, _, cells = tokens.rpartition(".")
+        row = book.Sheets.getByName(sheet.strip("'")).getCellRangeByName(cells)
+        last = row.getCellByPosition(row.Columns.Count - 1, 0)
+        times = []
+        for token in (5, 6, 7):
+            start = time.perf_counter()
+            last.Value = token
+            after = logits(book, area)
+            times.append(time.perf_counter() - start)
+        found["edit"] = sorted(times)[1]
+        found["moved"] = max(abs(a - b) for a, b in zip(after, live, strict=True))
+        found["memory"] = peak_memory()
+        book.close(True)
+        desktop.terminate()
+        office.wait(60)
+    print(json.dumps(found, indent=2))
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(json.dumps(found, indent=2) + "\n")
+
+
+main()
