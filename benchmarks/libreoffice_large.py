@@ -25,7 +25,7 @@ WRONG = b"-987654321.5"
 
 def poison(source: Path, target: Path) -> dict[str, list[bytes]]:
     """Copy the workbook with every cached value wrong; the true ones of the sheet Readout."""
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as new:
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", 8, True, 1) as new:
         names = re.findall(r'<sheet name="([^"]+)"', old.read("xl/workbook.xml").decode())
         true: dict[str, list[bytes]] = {}
         for part in old.namelist():

@@ -106,7 +106,7 @@ class Graph:
         if not isinstance(values, Stored):
             array = np.atleast_2d(np.asarray(values, dtype=np.float64))
         rows, cols = array.shape
-        block = self._add(Block(self._prefix + name, (rows, cols), axes, kind))
+        block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
         self.inputs[block.name] = array
         return block
 
@@ -146,7 +146,7 @@ class Graph:
             mask = partial[0] if partial else EVERYTHING
         name = self._prefix + name
         axes = (row_axis, col_axis)
-        return self._add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
+        return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 
     def again(self, source: Block, x: Block) -> None:
         """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
@@ -159,9 +159,10 @@ class Graph:
                 name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
                 axes = (x.axes[0], block.axes[1])
                 copy = replace(block, name=name, shape=shape, axes=axes, operands=operands)
-                copies[block.name] = self._add(copy)
+                copies[block.name] = self.add(copy)
 
-    def _add(self, block: Block) -> Block:
+    def add(self, block: Block) -> Block:
+        """Add a block that is ready."""
         if block.name in self.blocks:
             raise ValueError(f"block {block.name} exists already")
         self.blocks[block.name] = block

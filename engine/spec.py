@@ -10,6 +10,7 @@ Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
+MANY_WORDS = 2048  # above it, a workbook shows the logits of one token alone
 MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
 
 

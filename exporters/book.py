@@ -142,6 +142,7 @@ class Book:
     passage: Passage
     views: Views
     by_hand: bool  # small enough that weights stand beside what they multiply
+    live: tuple[str, ...] = ()  # the parts that recompute; (): all
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)  # name -> sheet, row, col
     sheets: dict[str, Sheet] = field(default_factory=dict)
@@ -155,14 +156,22 @@ class Book:
 
     @property
     def large(self) -> bool:
-        """Whether it shows logits of one token alone, of many words."""
-        return self.graph.spec.last_only
+        """Whether it is of many words, with the logits of one token alone, or of a part."""
+        return self.graph.spec.last_only or bool(self.live)
 
     @property
     def n_formulas(self) -> int:
         """How many cells hold a formula."""
         entries = [e for sheet in self.sheets.values() for e in sheet.entries.values() if e.formula]
         return len(entries) + sum(block.n_cells for block in self.graph if block.op)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are, labels and all."""
+        sheets = self.sheets.values()
+        entries = sum(len(sheet.entries) for sheet in sheets)
+        runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
+        return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
 
     def area(self, name: str, sheet: str = "") -> str:
         """The range of a whole block, with its sheet unless it stands on `sheet`."""

@@ -297,8 +297,7 @@ def label(book: Book, sheet: Sheet, row: int, col: int, axis: str, k: int, style
 
 def prompt_text(book: Book, k: int) -> str:
     """The text of token k of the passage."""
-    table, _ = book.graph.table(book.graph["tokens"])
-    return book.labels[table.axes[0]][int(book.values["tokens"][k, 0])]
+    return book.labels["vocab"][int(book.values["tokens"][k, 0])]
 
 
 def vocabulary(book: Book) -> str:

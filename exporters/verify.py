@@ -40,6 +40,10 @@ class CellError(str):
     """An error value, #N/A and the like, as opposed to a text that reads the same."""
 
 
+class UnreadableError(Exception):
+    """A file that an engine cannot load, for what the engine does not know."""
+
+
 @dataclass(frozen=True)
 class Report:
     """What one engine says of a workbook."""
@@ -102,7 +106,10 @@ def verify(path: str | Path, engine: str) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "book.xlsx"
         poison(book.path, copy)
-        recomputed = ENGINES[engine].recompute(copy, book)
+        try:
+            recomputed = ENGINES[engine].recompute(copy, book)
+        except UnreadableError as error:
+            return Report(engine, 0, 0.0, "", f"it cannot read this file ({error})")
     return compare(engine, book, recomputed)
 
 
@@ -154,7 +161,10 @@ def poison(source: Path, target: Path) -> None:
 def _ironcalc(path: Path, book: Workbook) -> Values:
     import ironcalc
 
-    model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+    try:
+        model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+    except ironcalc.WorkbookError as error:
+        raise UnreadableError(str(error)) from None
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
     found: Values = {}

@@ -28,7 +28,9 @@ from exporters import theme
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet, a1, cell, column, quoted
 from exporters.deflate import THREADS, Deflate
 
+Report = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+MOST_NAMED = 5_000_000  # cells of a file in which all have an address
 PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
@@ -37,6 +39,10 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
+
+
+def _nothing(n_cells: int) -> None:
+    pass
 
 
 class _Sheet(Worksheet):
@@ -50,6 +56,8 @@ class _Sheet(Worksheet):
     def __init__(self) -> None:
         super().__init__()
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
+        self.bulky = False  # whether cells may go without an address
+        self.report: Report = _nothing
 
     def add_strips(self, area: Rect, strip: Strip) -> None:
         """Have a block written: `strip(row)` gives the XML of its cells in that row."""
@@ -76,6 +84,7 @@ class _Sheet(Worksheet):
                 else:
                     self._write_cell(row, col, cells[col])
             self._xml_end_tag("row")
+            self.report(len(cells) + sum(area.right - area.left for area, _ in crossing))
 
     def _write_sheet_format_pr(self) -> None:
         attributes = [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)]
@@ -164,8 +173,11 @@ def _part(name: str) -> ZipInfo:
     return part
 
 
-def write(book: Book, path: str | Path) -> Path:
-    """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written."""
+def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
+    """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
+
+    `report` is called as rows are written, with the number of cells since the last call.
+    """
     path = Path(path)
     if path.suffix.lower() != ".xlsx":
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
@@ -178,7 +190,7 @@ def write(book: Book, path: str | Path) -> Path:
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
         for sheet in book.sheets.values():
-            _write_sheet(book, sheet, workbook, formats)
+            _write_sheet(book, sheet, workbook, formats, report)
         for place in book.places.values():
             area = a1(place.rect(place.block.whole), absolute=True)
             workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
@@ -199,8 +211,11 @@ def _check_fits(place: Place) -> None:
         )
 
 
-def _write_sheet(book: Book, sheet: Sheet, workbook: Workbook, formats: dict) -> None:
+def _write_sheet(
+    book: Book, sheet: Sheet, workbook: Workbook, formats: dict, report: Report
+) -> None:
     ws = workbook.add_worksheet(sheet.name)
+    ws.bulky, ws.report = book.n_cells > MOST_NAMED, report
     ws.hide_gridlines(2)
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
@@ -250,17 +265,17 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, for
 def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
     block = place.block
     if block.op is None:
-        strip = _numbers(place, book.values[block.name], style._get_xf_index(), book.large)
+        strip = _numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
     else:
         strip = _formulas(book, place, style._get_xf_index())
     ws.add_strips(place.rect(block.whole), strip)
 
 
-def _numbers(place: Place, values: Any, style: int, large: bool) -> Strip:
+def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     """A block that holds values: each row of the sheet is a row, or a column, of it.
 
-    Rows are read some at a time: the block may be a matrix that is still in its file. In a large
-    book the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4) leaves it
+    Rows are read some at a time: the block may be a matrix that is still in its file. In a bulky
+    file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4) leaves it
     optional: they follow each other.
     """
     area = place.rect(place.block.whole)
@@ -289,7 +304,7 @@ def _numbers(place: Place, values: Any, style: int, large: bool) -> Strip:
     def strip(row: int) -> bytes:
         text = orjson.dumps(line(row - area.top), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
         number = b"%d" % (row + 1)
-        if large:
+        if bulky:
             return before.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
         if not template:
             columns = (column(col) for col in range(area.left, area.right))

@@ -1,18 +1,20 @@
 """The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine import Evaluator, Graph, Model, ablation
+from engine.frozen import frozen
 from engine.generate import Passage
+from engine.spec import MANY_WORDS
 from engine.tokenizer import shown
 from exporters.book import Book
 from exporters.pages import Story, Try, assemble
-from exporters.pages.assembling import MANY_WORDS
 
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
-def build(title: str, model: Model, passage: Passage) -> Book:
+def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
     """The workbook of a prompt of a model that was loaded from a folder."""
     last_only = model.spec.d_vocab > MANY_WORDS
     if not last_only:
@@ -35,9 +37,9 @@ def build(title: str, model: Model, passage: Passage) -> Book:
             "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
-        tries=tries(graph, texts, passage.n_prompt - 1),
+        tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),
     )
-    return assemble(title, model, passage, story)
+    return assemble(title, model, passage, story, live=live)
 
 
 def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
@@ -61,6 +63,15 @@ def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
     if graph.spec.last_only:  # what it does is a whole pass away
         return [Try(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits]
     return [Try(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits]
+
+
+def live_tries(graph: Graph, live: Sequence[str]) -> list[Try]:
+    """Three cells of the live part: weights and settings that its blocks read."""
+    inputs = frozen(graph, live).inputs
+    found = [graph[name] for name in inputs if name.startswith(tuple(live))]
+    found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
+    text = "Type 0, and see the cells that follow change; Check says that something was edited."
+    return [Try(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
 
 
 def effect(

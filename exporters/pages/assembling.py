@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from engine import lens
+from engine.frozen import frozen
 from engine.generate import Passage
 from engine.graph import Graph
 from engine.lens import Views
 from engine.model import Model
+from engine.spec import MANY_WORDS
 from engine.tokenizer import shown
 from exporters import layout, theme
 from exporters.book import Book, Sheet, quoted
@@ -41,8 +43,7 @@ ORDER = (
 
 
 ALL = (sampling, play, switches, heads, lens_page, attribution, trajectory, vocabulary)
-FEW = (large_page, switches, heads)  # of a model with many words
-MANY_WORDS = 2048  # above it, logits of one token alone, and no maps of words
+FEW = (large_page, switches, heads)  # of a model with many words, or of one part of a model
 LINK_WIDTH = 6  # characters
 
 
@@ -54,12 +55,14 @@ def assemble(
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
     page: Callable[[Book], None] | None = None,
+    live: Sequence[str] = (),
 ) -> Book:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `page` adds a sheet of the workbook's
-    own, "Study".
+    own, "Study". `live` names the parts that are to recompute (`blocks.3`), everything unless
+    given; what they read from the rest is put as constants, and nothing else is there.
     """
     large = model.spec.d_vocab > MANY_WORDS
     if large:
@@ -67,16 +70,20 @@ def assemble(
     graph = model.graph(passage.ids)
     if passage.sampling.temperature:
         graph.fill("temperature", np.array([[passage.sampling.temperature]]))
-    views = Views() if large else _views(graph, passage)
+    if live:
+        graph = frozen(graph, live)
+    few = large or bool(live)
+    views = Views() if few else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     by_hand = headings is not None
-    book = Book(title, graph, graph.values, labels, headings or {}, passage, views, by_hand)
+    values = graph.values
+    book = Book(title, graph, values, labels, headings or {}, passage, views, by_hand, tuple(live))
     book.sheet(start.SHEET)
-    (large_page if large else play).settle(book)
+    (large_page if few else play).settle(book)
     layout.lay_out(book)
-    for module in FEW if large else ALL:
+    for module in FEW if few else ALL:
         module.page(book)
     if tables:
         printed.page(book, tables)

@@ -30,7 +30,8 @@ def page(book: Book) -> None:
     row = _line(sheet, row, text, f"ABS(SUM(Index!{counts})-{expected})", 0.0)
     if not book.large:
         row = _views(book, sheet, row)
-    text = "live logits equal the baseline (they should not, once you edit something)"
+    what = "the last live block equals" if book.live else "live logits equal"
+    text = f"{what} the baseline (they should not, once you edit something)"
     change = large.largest_change(book) if book.large else play.largest_change(book)
     _line(sheet, row, text, change, 0.0)
 

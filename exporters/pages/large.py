@@ -21,7 +21,7 @@ BASELINE = "baseline"
 def settle(book: Book) -> None:
     """Say where the controls stand, before other pages refer to them."""
     dials = ("position", "temperature")
-    for k, name in enumerate(dials):
+    for k, name in enumerate(dial for dial in dials if dial in book.graph.blocks):
         place = Place(book.graph[name], PLAY, DIALS_ROW + 1 + k, PROMPT_COL, False)
         book.places[name] = place
     book.places["tokens"] = Place(book.graph["tokens"], PLAY, ID_ROW, PROMPT_COL, True)
@@ -32,8 +32,11 @@ def page(book: Book) -> None:
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
     sheet.widths = {0: 13, 1: 16} | dict.fromkeys(range(2, 8), 12)
-    _baseline(book)
     _prompt(book, sheet)
+    if book.live:
+        return
+    _baseline(book)
+    _ids(book, sheet)
     sheet.put(DIALS_ROW, 0, "What is looked at, and how", "heading")
     for name, text in (
         ("position", "the token whose next word is ranked, counted from 0"),
@@ -64,9 +67,22 @@ def texts(book: Book) -> Rect:
 
 
 def _prompt(book: Book, sheet: Sheet) -> None:
+    """The tokens: ids, with their texts; constants where the embedding is not live."""
+    what = f"Live: {', '.join(book.live)}; the prompt is as built" if book.live else ""
+    sheet.put(LOOKUP_ROW - 1, 0, what or "The prompt: type other token ids", "heading")
+    for row, text in ((PROMPT_ROW - 1, "position"), (PROMPT_ROW, "token"), (ID_ROW, "token id")):
+        sheet.put(row, PROMPT_COL - 1, text, "row label")
+    for t in range(len(book.passage.ids)):
+        sheet.put(PROMPT_ROW - 1, PROMPT_COL + t, t, "label number")
+        if book.live:
+            sheet.put(PROMPT_ROW, PROMPT_COL + t, layout.prompt_text(book, t), "word shown")
+    sheet.regions.append((book.places["tokens"], "input count"))
+
+
+def _ids(book: Book, sheet: Sheet) -> None:
+    """The texts of the ids, and a token to look up."""
     readout, n_words = book.places["logits"].sheet, book.graph["logits"].shape[1]
     words = f"{readout}!{a1(texts(book), absolute=True)}"
-    sheet.put(LOOKUP_ROW - 1, 0, "The prompt: type other token ids", "heading")
     sheet.put(LOOKUP_ROW, PROMPT_COL - 1, "look a token up", "row label")
     first = layout.prompt_text(book, 0)
     sheet.put(LOOKUP_ROW, PROMPT_COL, first, "token")
@@ -74,17 +90,13 @@ def _prompt(book: Book, sheet: Sheet) -> None:
     found = float(book.passage.ids[0])
     sheet.calc(LOOKUP_ROW, PROMPT_COL + 1, f'IFERROR({match},"unknown")', found, "id", array=True)
     sheet.put(LOOKUP_ROW, PROMPT_COL + 2, "its id; a space is shown as ␣", "note")
-    for row, text in ((PROMPT_ROW - 1, "position"), (PROMPT_ROW, "token"), (ID_ROW, "token id")):
-        sheet.put(row, PROMPT_COL - 1, text, "row label")
     whole = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": n_words - 1}
     for t in range(len(book.passage.ids)):
         col = PROMPT_COL + t
-        sheet.put(PROMPT_ROW - 1, col, t, "label number")
         ident = cell(ID_ROW, col)
         shown = entry(texts(book), f"{ident}+1", "1", readout, absolute=True)
         sheet.calc(PROMPT_ROW, col, shown, layout.prompt_text(book, t), "word shown")
         sheet.rules[ID_ROW, col] = whole | {"error_message": f"An id from 0 to {n_words - 1}."}
-    sheet.regions.append((book.places["tokens"], "input count"))
 
 
 def _ranking(book: Book, sheet: Sheet) -> None:
@@ -117,5 +129,9 @@ def _ranking(book: Book, sheet: Sheet) -> None:
 
 def largest_change(book: Book) -> str:
     """A formula for how far the probabilities are from the baseline, all in all."""
-    gap = f"{book.area('probs')}-{book.area(BASELINE)}"
-    return f"SQRT(SUMPRODUCT({gap},{gap}))"
+    if not book.live:
+        gap = f"{book.area('probs')}-{book.area(BASELINE)}"
+        return f"SQRT(SUMPRODUCT({gap},{gap}))"
+    last = [block for block in book.graph if block.op][-1]
+    area, values = book.area(last.name), book.values[last.name]
+    return f"ABS(SUMPRODUCT({area},{area})/{float((values**2).sum()):.15f}-1)"
