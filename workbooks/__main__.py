@@ -55,10 +55,18 @@ def build(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    live: Annotated[
+        list[str] | None,
+        typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
+    ] = None,
+    digits: Annotated[
+        str,
+        typer.Option("--digits", help="exact, or short: the shortest decimals of float32."),
+    ] = "",
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from engine.generate import Sampling, passage
-    from exporters.xlsx import write
+    from workbooks import _building as building
 
     loaded = loading.load(name, prompt, ids)
     n_tokens = loaded.n_tokens if tokens is None else tokens
@@ -66,11 +74,12 @@ def build(
         raise InputError(
             f"--tokens {tokens} is less than the prompt's {len(loaded.ids)}; ask for more"
         )
-    sampling = Sampling(temperature, top_k, top_p)
-    book = loaded.build(passage(loaded.model, loaded.ids, n_tokens, sampling, seed))
-    path = write(book, output or Path(f"{Path(name).resolve().name}.xlsx"))
-    size = path.stat().st_size / 1024
-    line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")
+    model = building.with_digits(loaded.model, digits)
+    words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    path = output or Path(f"{Path(name).resolve().name}.xlsx")
+    building.write(
+        lambda: loaded.build(model, words, live or ()), path, model, n_tokens, bool(live)
+    )
 
 
 for command in (

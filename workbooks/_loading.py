@@ -1,13 +1,15 @@
 """What a name and a prompt on the command line stand for: a model, ids, and its workbook."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import workbooks
 from engine import Graph, InputError, Model
 from engine.generate import Passage
+from engine.spec import MANY_WORDS
 
 if TYPE_CHECKING:
     from exporters.book import Book
@@ -21,7 +23,7 @@ class Loaded(NamedTuple):
 
     model: Model
     ids: list[int]
-    build: "Callable[[Passage], Book]"
+    build: "Callable[[Model, Passage, Sequence[str]], Book]"
     n_tokens: int  # columns of the workbook unless another number is asked for
 
     @property
@@ -33,14 +35,22 @@ class Loaded(NamedTuple):
 def load(name: str, prompt: str | None = None, ids: str | None = None) -> Loaded:
     """A workbook of the list or a checkpoint folder, with a prompt or the one it comes with."""
     if Path(name).is_dir():
-        return _checkpoint(name, prompt, ids)
+        return _folder(name, prompt, ids)
+    from workbooks import _checkpoint
+
     module = workbooks.find(name)
     model = module.model()
     given = _ids(model, prompt, ids)
     if given is None:
         given = model.vocabulary.encode(module.PROMPT)
     n_tokens = max(len(given), getattr(module, "N_TOKENS", 0))
-    return Loaded(model, given, lambda passage: module.build(model, passage), n_tokens)
+
+    def build(model: Model, passage: Passage, live: Sequence[str]) -> "Book":
+        if live:
+            return _checkpoint.build(name, model, passage, live)
+        return module.build(model, passage)
+
+    return Loaded(model, given, build, n_tokens)
 
 
 def model(name: str) -> Model:
@@ -52,7 +62,7 @@ def model(name: str) -> Model:
     return workbooks.find(name).model()
 
 
-def _checkpoint(name: str, prompt: str | None, ids: str | None) -> Loaded:
+def _folder(name: str, prompt: str | None, ids: str | None) -> Loaded:
     from workbooks import _checkpoint
 
     found = model(name)
@@ -62,7 +72,7 @@ def _checkpoint(name: str, prompt: str | None, ids: str | None) -> Loaded:
     found.check_ids(given)
     title = Path(name).resolve().name
     n_tokens = _columns(found, len(given))
-    return Loaded(found, given, lambda p: _checkpoint.build(title, found, p), n_tokens)
+    return Loaded(found, given, partial(_checkpoint.build, title), n_tokens)
 
 
 def _columns(model: Model, n_prompt: int) -> int:
@@ -70,6 +80,8 @@ def _columns(model: Model, n_prompt: int) -> int:
     from engine.info import forecast
 
     n_tokens = max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if model.spec.d_vocab > MANY_WORDS:
+        return n_prompt  # a large vocabulary's sheet does not generate
     small = model.spec.causal and forecast(model, n_tokens).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
 

@@ -1,0 +1,237 @@
+"""Large models: matrices that stay in their file, many words, bulky files, one part alone."""
+
+import re
+import zipfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from conftest import GOLDEN, assert_recomputes, needs
+from openpyxl import load_workbook
+
+from engine import Evaluator, InputError, Model, checkpoint
+from engine.generate import passage
+from engine.info import forecast
+from engine.stored import SafetensorsFile, Stored, decimals
+from exporters import deflate, layout, xlsx
+from exporters.verify import recalculate_in_libreoffice, verify
+from workbooks import __main__ as command
+from workbooks import _checkpoint
+
+IDS = [3, 1, 2900]
+
+
+@pytest.fixture(scope="module")
+def many_words(tmp_path_factory) -> Path:
+    """A checkpoint of 3,000 words, made by the script that makes GPT-2 small."""
+    import subprocess
+    import sys
+
+    folder = tmp_path_factory.mktemp("many")
+    script = Path(__file__).parent.parent / "benchmarks" / "gpt2_small.py"
+    sizes = ["2", "12", "3", "3000", "16"]
+    subprocess.run([sys.executable, script, folder, *sizes], check=True)
+    return folder
+
+
+@pytest.fixture
+def in_file(many_words, monkeypatch) -> Model:
+    """Its model, no matrix of which is held."""
+    monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
+    monkeypatch.setattr("engine.numpy_math.MOST_READ", 5000)
+    return checkpoint.load(many_words)
+
+
+def test_a_stored_matrix_is_the_array(many_words) -> None:
+    file = SafetensorsFile(many_words / "model.safetensors")
+    stored = Stored(file, "transformer.wte.weight", (10, 30), (2, 9))
+    array = np.asarray(stored)
+    assert stored.shape == array.shape == (20, 7) and array.dtype == np.float64
+    turned = stored.swapaxes(-1, -2)
+    np.testing.assert_array_equal(np.asarray(turned), array.T)
+    np.testing.assert_array_equal(stored[3:5, :], array[3:5])
+    np.testing.assert_array_equal(turned[..., 1:4, 2:], array.T[1:4, 2:])
+    np.testing.assert_array_equal(turned[..., np.array([7, 0, 7])], array.T[:, [7, 0, 7]])
+
+
+def test_a_model_in_its_file_computes_what_a_held_one_does(in_file, many_words) -> None:
+    assert isinstance(in_file.weights["W_E"], Stored)
+    held = Model(
+        in_file.spec,
+        {name: np.array(w) for name, w in in_file.weights.items()},
+        in_file.vocabulary,
+        architecture=in_file.architecture,
+    )
+    np.testing.assert_allclose(
+        in_file.graph(IDS).values["logits"], held.graph(IDS).values["logits"], atol=1e-13
+    )
+    live = Evaluator(in_file.graph(IDS))
+    live.set("blocks.1.attn.h0.W_Q", 0, 0, 5.0)
+    assert np.abs(live["logits"] - live.graph.values["logits"]).max() > 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.02, 1e-6, 1e-12, 3000.0, 1e12])
+def test_decimals_are_the_shortest(scale: float) -> None:
+    x = np.random.default_rng(0).normal(0, scale, (50, 40)).astype(np.float32)
+    x[0, :4] = 0, 0.5, 0.1, -1
+    shortest = orjson.loads(orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY))
+    np.testing.assert_array_equal(decimals(x), shortest)
+    np.testing.assert_array_equal(decimals(x).astype(np.float32), x)
+
+
+def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
+    data = (many_words / "model.safetensors").read_bytes()
+    (tmp_path / "short.safetensors").write_bytes(data[:-1000])
+    file = SafetensorsFile(tmp_path / "short.safetensors")
+    last = max(file.tensors, key=lambda name: file.tensors[name]["data_offsets"][1])
+    with pytest.raises(InputError, match="ends within"):
+        file.read(last, (0, file.tensors[last]["shape"][0]))
+
+
+def build(model: Model, path: Path, live: tuple[str, ...] = ()) -> Path:
+    return xlsx.write(_checkpoint.build("many", model, passage(model, IDS), live), path)
+
+
+@pytest.mark.parametrize("digits", ["exact", "short"])
+def test_many_words_on_several_sheets(in_file, digits: str, tmp_path: Path, monkeypatch) -> None:
+    """Every formula agrees; both ways of writing numbers; addresses in all cells, or not."""
+    needs("libreoffice")
+    needs("ironcalc")
+    monkeypatch.setattr(layout, "MOST_COLUMNS", 800)
+    model = checkpoint.with_decimals(in_file) if digits == "short" else in_file
+    named = build(model, tmp_path / "named.xlsx")
+    assert verify(named, "ironcalc").agrees
+    sheets = load_workbook(named)
+    assert [name for name in sheets.sheetnames if name.startswith("Vocabulary")] == [
+        f"Vocabulary {k}" for k in range(4)
+    ]
+    monkeypatch.setattr(xlsx, "MOST_NAMED", 0)
+    bulky = build(model, tmp_path / "bulky.xlsx")
+    assert_recomputes([named, bulky], tmp_path / "wrong")
+    same = load_workbook(bulky)
+    for sheet in sheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                there = same[sheet.title][cell.coordinate]
+                assert there.data_type == cell.data_type
+                assert text(there.value) == text(cell.value), (sheet.title, cell.coordinate)
+
+
+def text(value: object) -> str:
+    return str(getattr(value, "text", value))  # of an array formula
+
+
+def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
+    model = checkpoint.with_decimals(in_file)
+    book = _checkpoint.build("many", model, passage(model, IDS))
+    sheets = load_workbook(xlsx.write(book, tmp_path / "short.xlsx"))
+    for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
+        place = book.places[name]
+        values = np.asarray(book.values[name])
+        for i, j in ((0, 0), (5, 3), (7, 1)):
+            row, col = place.cell(i, j)
+            assert sheets[place.sheet].cell(row + 1, col + 1).value == values[i, j]
+
+
+def test_typed_ids_and_the_ranking(many_words, tmp_path: Path) -> None:
+    needs("libreoffice")
+    model = checkpoint.load(many_words)
+    path = build(model, tmp_path / "many.xlsx")
+    sheets = load_workbook(path)
+    sheets["Play"]["E10"] = 77
+    sheets.save(tmp_path / "edited.xlsx")
+    (out,) = recalculate_in_libreoffice([tmp_path / "edited.xlsx"], tmp_path / "out")
+    play = load_workbook(out, data_only=True)["Play"]
+    logits = model.graph([3, 1, 77]).values["logits"][-1]
+    order = np.argsort(-logits, kind="stable")[:20]
+    assert [play.cell(21 + k, 3).value for k in range(20)] == order.tolist()
+    for k, v in enumerate(order):
+        assert play.cell(21 + k, 4).value == pytest.approx(logits[v], abs=1e-9)
+
+
+def test_one_part_lives_and_the_rest_is_constant(in_file, tmp_path: Path) -> None:
+    needs("libreoffice")
+    path = build(in_file, tmp_path / "part.xlsx", ("blocks.1",))
+    whole = build(in_file, tmp_path / "whole.xlsx")
+    assert path.stat().st_size < whole.stat().st_size
+    assert_recomputes([path], tmp_path / "wrong")
+    book = _checkpoint.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    assert {b.name.split(".")[1] for b in book.graph if b.op} == {"1"}
+    place, out = book.places["blocks.1.mlp.W_in"], book.places["blocks.1.resid_post"]
+    sheets = load_workbook(path)
+    row, col = place.cell(2, 3)
+    sheets[place.sheet].cell(row + 1, col + 1).value = 1.5
+    sheets.save(tmp_path / "edited.xlsx")
+    live = Evaluator(in_file.graph(IDS))
+    live.set("blocks.1.mlp.W_in", 2, 3, 1.5)
+    (found,) = recalculate_in_libreoffice([tmp_path / "edited.xlsx"], tmp_path / "out")
+    sheet = load_workbook(found, data_only=True)[out.sheet]
+    for i, j in np.ndindex(*out.block.shape):
+        row, col = out.cell(i, j)
+        expected = live["blocks.1.resid_post"][i, j]
+        assert sheet.cell(row + 1, col + 1).value == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"blocks\.1"):
+        build(in_file, tmp_path / "part.xlsx", ("blocks.2",))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_deflate_is_one_stream_whatever_the_threads() -> None:
+    data = b"".join(b"<c><v>%d</v></c>" % (k * k) for k in range(400_000))
+    found = []
+    for threads in (1, 4):
+        with ThreadPoolExecutor(threads) as pool:
+            packer = deflate.Deflate(pool)
+            parts = [packer.compress(data[k : k + 70_001]) for k in range(0, len(data), 70_001)]
+            found.append(b"".join(parts) + packer.flush())
+    assert found[0] == found[1]
+    assert zlib.decompress(found[0], -15) == data
+
+
+def test_the_parts_of_a_file_are_whole_and_related(many_words, tmp_path: Path) -> None:
+    """Every part parses; every part that relations name is there, and has a content type."""
+    from xml.etree import ElementTree
+
+    path = build(checkpoint.load(many_words), tmp_path / "many.xlsx")
+    with zipfile.ZipFile(path) as book:
+        assert book.testzip() is None
+        names = set(book.namelist())
+        types = book.read("[Content_Types].xml").decode()
+        for name in names:
+            ElementTree.fromstring(book.read(name))
+            if name.endswith(".xml") and name != "[Content_Types].xml":
+                assert f'PartName="/{name}"' in types, name
+        targets = re.findall(r'Target="([^"]+)"', book.read("xl/_rels/workbook.xml.rels").decode())
+        assert {f"xl/{target}" for target in targets} <= names
+
+
+def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> None:
+    def stop(self) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("exporters.xlsx._Sheet._write_rows", stop)
+    monkeypatch.setattr("sys.argv", ["cellformer", "build", "cat-sat", "-o", f"{tmp_path}/c.xlsx"])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert stopped.value.code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("tokens", [3, 9])
+def test_the_forecast_is_near(many_words, tokens: int) -> None:
+    model = checkpoint.load(many_words)
+    expected = forecast(model, tokens)
+    book = _checkpoint.build("many", model, passage(model, [1] * tokens))
+    assert expected.n_formulas == pytest.approx(book.n_formulas, rel=0.15)
+    assert expected.n_cells == pytest.approx(book.n_cells, rel=0.15)
+
+
+def test_golden_models_are_small() -> None:
+    for path in GOLDEN.glob("*/config.json"):
+        weights = checkpoint.load(path.parent).weights.values()
+        assert not any(isinstance(w, Stored) for w in weights)

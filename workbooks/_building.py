@@ -1,0 +1,53 @@
+"""Building a workbook at the command: which digits, a forecast of a large one, a bar while it runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engine import InputError, Model, checkpoint
+from engine.info import forecast
+from engine.stored import Stored
+from workbooks._printing import console, line
+
+if TYPE_CHECKING:
+    from exporters.book import Book
+
+LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
+GOOGLE = 10_000_000  # cells that Google Sheets takes
+
+
+def with_digits(model: Model, digits: str) -> Model:
+    """The model with the numbers that the workbook will hold.
+
+    Exact doubles, or the shortest decimals of float32: these unless asked otherwise for a model
+    whose matrices stay in their file. The engine reads the same numbers.
+    """
+    if digits not in ("", "exact", "short"):
+        raise InputError(f"--digits {digits!r} is neither exact nor short")
+    stored = any(isinstance(w, Stored) for w in model.weights.values())
+    if digits == "short" or (not digits and stored):
+        return checkpoint.with_decimals(model)
+    return model
+
+
+def write(build: "Callable[[], Book]", path: Path, model: Model, n_tokens: int, part: bool) -> None:
+    """Build and write; for a large one say first what it will be."""
+    from exporters import xlsx
+
+    expected = forecast(model, n_tokens)
+    if expected.n_cells > LARGE and not part:
+        line(f"forecast: {expected}")
+        if expected.n_cells > GOOGLE:
+            line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
+    book = build()
+    if book.n_cells > LARGE:
+        columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
+        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("", total=book.n_cells)
+            path = xlsx.write(book, path, lambda n: bar.advance(task, n))
+    else:
+        path = xlsx.write(book, path)
+    size = path.stat().st_size / 1024
+    line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")
