@@ -91,7 +91,7 @@ class Run(NamedTuple):
         return self.texts[k] if self.texts else k
 
 
-@dataclass
+@dataclass(repr=False)
 class Sheet:
     """A sheet: entries and regions by place, and what dresses it."""
 
@@ -130,7 +130,7 @@ class Pieces(NamedTuple):
     names: list[str]
 
 
-@dataclass
+@dataclass(repr=False)
 class Book:
     """A workbook: its graph, the values that its cells carry, its sheets and places."""
 

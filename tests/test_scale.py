@@ -227,8 +227,9 @@ def test_the_forecast_is_near(many_words, tokens: int) -> None:
     model = checkpoint.load(many_words)
     expected = forecast(model, tokens)
     book = _checkpoint.build("many", model, passage(model, [1] * tokens))
-    assert expected.n_formulas == pytest.approx(book.n_formulas, rel=0.15)
-    assert expected.n_cells == pytest.approx(book.n_cells, rel=0.15)
+    n_formulas, n_cells = book.n_formulas, book.n_cells
+    assert expected.n_formulas == pytest.approx(n_formulas, rel=0.15)
+    assert 0.6 * n_cells < expected.n_cells <= n_cells  # labels are not counted
 
 
 def test_golden_models_are_small() -> None:
