@@ -41,7 +41,8 @@ def default_graph(name: str) -> Graph:
 def default_book(name: str) -> Book:
     """A workbook with its own prompt and number of columns."""
     loaded = load(name)
-    return loaded.build(passage(loaded.model, loaded.ids, loaded.n_tokens))
+    words = passage(loaded.model, loaded.ids, loaded.n_tokens)
+    return loaded.build(loaded.model, words, ())
 
 
 @pytest.fixture(scope="session")

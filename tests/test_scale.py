@@ -1,6 +1,8 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
 import re
+import subprocess
+import sys
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -17,24 +19,24 @@ from engine.generate import passage
 from engine.info import forecast
 from engine.stored import SafetensorsFile, Stored, decimals
 from exporters import deflate, layout, xlsx
-from exporters.verify import recalculate_in_libreoffice, verify
+from exporters.verify import poison, recalculate_in_libreoffice, verify
 from workbooks import __main__ as command
 from workbooks import _checkpoint
 
 IDS = [3, 1, 2900]
 
 
+def make(folder: Path, *sizes: int) -> Path:
+    """A random checkpoint: layers, width, heads, words, context."""
+    script = Path(__file__).parent.parent / "benchmarks" / "gpt2_small.py"
+    subprocess.run([sys.executable, script, folder, *map(str, sizes)], check=True)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def many_words(tmp_path_factory) -> Path:
-    """A checkpoint of 3,000 words, made by the script that makes GPT-2 small."""
-    import subprocess
-    import sys
-
-    folder = tmp_path_factory.mktemp("many")
-    script = Path(__file__).parent.parent / "benchmarks" / "gpt2_small.py"
-    sizes = ["2", "12", "3", "3000", "16"]
-    subprocess.run([sys.executable, script, folder, *sizes], check=True)
-    return folder
+    """A checkpoint of 3,000 words."""
+    return make(tmp_path_factory.mktemp("many"), 2, 12, 3, 3000, 16)
 
 
 @pytest.fixture
@@ -236,3 +238,28 @@ def test_golden_models_are_small() -> None:
     for path in GOLDEN.glob("*/config.json"):
         weights = checkpoint.load(path.parent).weights.values()
         assert not any(isinstance(w, Stored) for w in weights)
+
+
+def values_of(path: Path, name: str) -> list[tuple]:
+    """The numbers of one sheet of a file too large to be held."""
+    rows = load_workbook(path, data_only=True, read_only=True)[name].iter_rows(values_only=True)
+    return [tuple(x for x in row if isinstance(x, int | float)) for row in rows]
+
+
+def test_eight_layers_and_fifty_thousand_words(tmp_path: Path) -> None:
+    """A model of TinyStories' sizes, 4 million cells: built, opened, recalculated, compared."""
+    needs("libreoffice")
+    folder = make(tmp_path / "model", 8, 64, 16, 50257, 64)
+    model = checkpoint.load(folder)
+    ids = [(7919 * k + 13) % model.spec.d_vocab for k in range(16)]
+    book = _checkpoint.build("stories", model, passage(model, ids))
+    path = xlsx.write(book, tmp_path / "stories.xlsx")
+    assert book.n_cells > 4_000_000
+    poison(path, tmp_path / "wrong.xlsx")
+    (out,) = recalculate_in_libreoffice([tmp_path / "wrong.xlsx"], tmp_path / "out")
+    for sheet in ("Readout", "Block 7", "Play"):
+        for ours, theirs in zip(values_of(path, sheet), values_of(out, sheet), strict=False):
+            assert theirs == pytest.approx(ours, abs=1e-9), sheet
+    logits = model.graph(ids).values["logits"][-1]
+    column = [row[0] for row in values_of(out, "Readout") if len(row) > 2]
+    assert np.abs(np.array(column[-len(logits) :]) - logits).max() < 1e-9
