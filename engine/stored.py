@@ -32,6 +32,7 @@ Span = tuple[int, int]
 FEWEST, MOST = 6, 9  # significant digits: 9 always lead back to the same float32
 MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
 TENS = 10.0 ** np.arange(MOST_TENS + 1)
+STRIP = 1 << 20  # numbers read from a file together
 AT_ONCE = 1 << 17  # numbers turned into decimals together
 
 
@@ -51,10 +52,14 @@ class SafetensorsFile:
         if hasattr(self, "_handle"):
             os.close(self._handle)
 
+    def dtype(self, name: str) -> Any:
+        """The type of a tensor's numbers."""
+        return DTYPES[self.tensors[name]["dtype"]]
+
     def read(self, name: str, rows: Span) -> np.ndarray:
         """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
         entry = self.tensors[name]
-        dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+        dtype, shape = self.dtype(name), tuple(entry["shape"])
         width = shape[1] * dtype.itemsize
         offset = self.begin + entry["data_offsets"][0] + rows[0] * width
         data = np.empty((rows[1] - rows[0], shape[1]), dtype)
@@ -96,8 +101,13 @@ class Stored:
         return replace(self, transposed=not self.transposed)
 
     def read(self) -> np.ndarray:
-        """All of it, in the type of the file."""
-        found = self.file.read(self.name, self.rows)[:, slice(*self.cols)]
+        """All of it, in the type of the file; of a narrow strip, the rest is let go row by row."""
+        (top, bottom), (left, right) = self.rows, self.cols
+        found = np.empty((bottom - top, right - left), self.file.dtype(self.name))
+        step = max(1, STRIP // max(1, self.file.tensors[self.name]["shape"][1]))
+        for k in range(top, bottom, step):
+            rows = (k, min(k + step, bottom))
+            found[k - top : rows[1] - top] = self.file.read(self.name, rows)[:, left:right]
         if not np.isfinite(found).all():
             where = f"{self.name} in {self.file.path}"
             raise InputError(f"{where} holds a value that is not finite")

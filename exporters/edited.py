@@ -136,6 +136,8 @@ def _in_place(sheet: Sheet, written: Any) -> None:
         for at, entry in sheet.entries.items()
         if entry.formula is None and entry.style not in TYPED and entry.value != ""
     }
+    for run in sheet.runs:
+        fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
     moved = sorted(at for at, value in fixed.items() if not _alike(value, _at(written, *at)))
     for what, verb, down, right in (
         ("row", "inserted", 1, 0),

@@ -135,9 +135,10 @@ def bands(book: Book, name: str) -> list[Band]:
 def lay_out(book: Book) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
     for block in book.graph:
-        n_words = block.shape[0 if turned(block, book) else 1] if block.kind == "weight" else 0
-        if n_words > MOST_COLUMNS:
-            _split(book, block, n_words)
+        if block.kind == "weight":
+            across = 0 if turned(block, book) else 1
+            if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
+                _split(book, block, block.shape[across])
     for block in book.graph:
         name = page(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:

@@ -333,8 +333,8 @@ def any_book(spec: ModelSpec, ids: list[int]) -> Book:
 
 
 def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
-    book = any_book(ModelSpec(d_vocab=16_400, d_model=2, n_ctx=1, tied=True), [0])
-    with pytest.raises(InputError, match="W_E would reach"):
+    book = any_book(ModelSpec(d_vocab=3, d_model=2, n_ctx=1, n_layers=1, d_mlp=16_400), [0])
+    with pytest.raises(InputError, match="W_in would reach"):
         write(book, tmp_path / "wide.xlsx")
     assert list(tmp_path.iterdir()) == []
 
