@@ -16,8 +16,9 @@ import time
 import zipfile
 from pathlib import Path
 
-import uno
+import uno  # noqa: F401  it makes com.sun.star importable
 from com.sun.star.beans import PropertyValue
+from office import connect
 
 CELL = re.compile(rb"(<c\b[^>]*><f\b(?:[^>]*/>|.*?</f>))<v>(.*?)</v>")
 WRONG = b"-987654321.5"
@@ -38,23 +39,6 @@ def poison(source: Path, target: Path) -> dict[str, list[bytes]]:
                 data = CELL.sub(rb"\1<v>" + WRONG + rb"</v>", data)
             new.writestr(part, data)
     return true
-
-
-def connect(pipe: str) -> object:
-    """The desktop of the LibreOffice that listens on a pipe."""
-    local = uno.getComponentContext()
-    resolver = local.ServiceManager.createInstanceWithContext(
-        "com.sun.star.bridge.UnoUrlResolver", local
-    )
-    for _ in range(600):
-        try:
-            url = f"uno:pipe,name={pipe};urp;StarOffice.ComponentContext"
-            context = resolver.resolve(url)
-            desktop = "com.sun.star.frame.Desktop"
-            return context.ServiceManager.createInstanceWithContext(desktop, context)
-        except Exception:
-            time.sleep(0.1)
-    raise SystemExit("LibreOffice did not answer")
 
 
 def memory(which: str) -> float:

@@ -16,6 +16,7 @@ from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, Model, ablation
 from engine.generate import Sampling
+from engine.spec import MANY_WORDS
 from exporters.book import Book, Sheet, cell, quoted
 from exporters.layout import ID_ROW, NUMBER_ROW, PICK_ROW, PLAY, PROMPT_COL
 from exporters.pages import Story, assemble, printed, source, start
@@ -106,7 +107,14 @@ def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[Book, M
     if model is None:
         if find is None:
             raise InputError("it does not carry its model; name it with --model")
-        model = ablation.averaged(find(facts.title), [facts.passage.ids])
+        model = find(facts.title)
+    if facts.part or model.spec.d_vocab > MANY_WORDS:
+        raise InputError(
+            "a workbook of one part alone, or of more than "
+            f"{MANY_WORDS:,} words, is not read back; make the edits with `run --set`"
+        )
+    if facts.model is None:
+        model = ablation.averaged(model, [facts.passage.ids])
     return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings), model
 
 

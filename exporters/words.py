@@ -68,12 +68,12 @@ MEANING = {
     "target": "the word that is followed, as its id",
     "rival": "the word that the target is held against, as its id",
     "x": "the residual stream at the position",
+    "last": "the token at the position: what is read out",
     "direction": "what a logit is read along: the word's unembedding",
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
     "by": "divisors of all norms passed",
 }
-PARTS = {"ln1": "LayerNorm before attention", "ln2": "LayerNorm before the MLP"}
 AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}
 
 

@@ -177,6 +177,15 @@ def test_one_part_lives_and_the_rest_is_constant(in_file, tmp_path: Path) -> Non
         assert sheet.cell(row + 1, col + 1).value == pytest.approx(expected, abs=1e-9)
 
 
+def test_what_is_not_read_back_is_told(in_file, many_words, tmp_path: Path) -> None:
+    from exporters import edited
+
+    for live in ((), ("blocks.1",)):
+        path = build(in_file, tmp_path / "many.xlsx", live)
+        with pytest.raises(InputError, match="is not read back"):
+            edited.read(path, lambda title: checkpoint.load(many_words))
+
+
 def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"blocks\.1"):
         build(in_file, tmp_path / "part.xlsx", ("blocks.2",))

@@ -11,6 +11,14 @@ from engine.tokenizer import shown
 from exporters.book import Book
 from exporters.pages import Story, Try, assemble
 
+ALL = (
+    "Play: type a sentence of tokens with a space between each; it continues itself.",
+    "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
+)
+FEW = (
+    "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens.",
+    "Heads: where each token looks. Switches: heads and MLPs off.",
+)
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
@@ -29,12 +37,15 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
         about=[
             f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
             f"{spec.d_vocab:,} tokens.",
-            f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; every number "
-            "is a formula down to the weights.",
+            f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; "
+            + (
+                f"live is {', '.join(live)}, and what it reads is constant."
+                if live
+                else "every number is a formula down to the weights."
+            ),
         ],
         look=[
-            "Play: type a sentence of tokens with a space between each; it continues itself.",
-            "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
+            *(FEW if live or last_only else ALL),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),

@@ -39,6 +39,7 @@ class Source:
     title: str
     passage: Passage
     headings: Mapping[str, str] | None
+    part: bool  # whether one part of the model alone is live
     model: Model | None
 
 
@@ -54,6 +55,7 @@ def page(book: Book, model: Model) -> None:
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
+        "part": bool(book.live),
     }
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
@@ -118,11 +120,11 @@ def read(column: list[str]) -> Source:
             Sampling(**facts["sampling"]),
             np.array(facts["numbers"], dtype=np.float64),
         )
-        title, headings = str(facts["title"]), facts["headings"]
+        title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError):
         raise InputError(
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
-    return Source(title, passage, headings, unpack(archive) if archive else None)
+    return Source(title, passage, headings, part, unpack(archive) if archive else None)

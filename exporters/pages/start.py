@@ -29,6 +29,14 @@ PURPOSES = {
 }
 
 
+IN_LARGE = {
+    PLAY: "the prompt as token ids: type others where they are live, and the next token is ranked",
+    "Switches": "switch heads and MLPs off: 1 works, 0 is off",
+    "Index": "every block: where it stands, its shape, its meaning",
+    "Source": "what the workbook was built from",
+}
+
+
 def page(book: Book, story: Story) -> None:
     """The first thing that a reader sees."""
     sheet = book.sheet(SHEET)
@@ -49,7 +57,7 @@ def page(book: Book, story: Story) -> None:
         if name != SHEET:
             row += 1
             sheet.link(row, 1, name, f"{quoted(name)}!A1")
-            sheet.put(row, 2, purpose(name))
+            sheet.put(row, 2, purpose(name, book.large))
     sheet.put(row + 2, 0, "How to read the cells", "heading")
     legend = [
         ("weight blue", 0.5, "blue: typed in, a weight or a setting; change it"),
@@ -74,9 +82,11 @@ def _cell_of(book: Book, suggestion: Try) -> str:
     return book.at(*suggestion.cell)
 
 
-def purpose(name: str) -> str:
-    """What a sheet is for, in a line."""
+def purpose(name: str, large: bool) -> str:
+    """What a sheet is for, in a line; some hold less in a large workbook."""
     kind, _, layer = name.partition(" ")
+    if large and name in IN_LARGE:
+        return IN_LARGE[name]
     if kind == "Block":
         return f"layer {layer}: attention and MLP, step by step"
     if kind == "Vocabulary":

@@ -13,7 +13,6 @@ from exporters.layout import SWITCHES
 from exporters.pages.play import sentence
 
 GRID_ROW = 9
-EFFECT = "effect"
 
 
 def page(book: Book) -> None:
@@ -30,7 +29,6 @@ def page(book: Book) -> None:
     _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
     if not book.large:
         _heads(book, sheet, right, layers, "")
-    if not book.large:
         _effects(book, sheet, right, parts)
     for part in parts:
         row, col = _cell(part)
@@ -41,8 +39,9 @@ def page(book: Book) -> None:
     grid = Rect(GRID_ROW, GRID_ROW + len(layers), 1, right - 2)
     sheet.scales.append((grid, "off"))
     row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
+    measured = "not measured; type your own" if book.large else "constants, over reference prompts"
     for leaf, text in (
-        ("average", "What each writes on average: constants, over the prompts it was measured on"),
+        ("average", f"What each writes on average: {measured}"),
         ("off", "What is written in place of a part that is off"),
     ):
         row = _vectors(book, sheet, leaf, text, row)
