@@ -1,7 +1,7 @@
 """Time edits in LibreOffice: argv is a workbook, a count, and two cells (sheet row column each).
 
 Runs under the Python that has LibreOffice's `uno` module (Debian: python3-uno). Prints the median
-seconds from setting the first cell to reading the second.
+seconds from setting the first cell to reading the second and, on standard error, those to open.
 """
 
 import subprocess
@@ -30,7 +30,9 @@ def main() -> None:
             ]
         )
         desktop = connect(pipe)
+        start = time.perf_counter()
         book = desktop.loadComponentFromURL(Path(path).resolve().as_uri(), "_blank", 0, ())
+        print(f"opened in {time.perf_counter() - start:.2f} s", file=sys.stderr)
         source = book.Sheets.getByName(sheet).getCellByPosition(int(col), int(row))
         target = book.Sheets.getByName(to_sheet).getCellByPosition(int(to_col), int(to_row))
         times = []
