@@ -28,26 +28,36 @@ class Op:
     subscripts: dict[str, Subscript]
     out: Subscript
     blank: float
-    many: str  # the parameter that takes any number of operands, if there is one
+    many: frozenset[str]  # the parameters that take any number of operands
 
     def bind(self, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
         bound = inspect.signature(self.function).bind(None, *args, **kwargs).arguments
         pairs: list[tuple[str, Any]] = []
         for parameter, given in list(bound.items())[1:]:
-            for operand in given if isinstance(given, tuple) else (given,):
+            for operand in given if parameter in self.many else (given,):
                 if operand is not None:
                     pairs.append((parameter, operand))
         return pairs
 
     def call(self, m: Any, pairs: list[tuple[str, Any]]) -> Any:
         """Run the function under interpreter `m` on operands as `bind` listed them."""
-        many = [x for p, x in pairs if p == self.many]
-        return self.function(m, *many, **{p: x for p, x in pairs if p != self.many})
+        given: dict[str, Any] = {p: [] for p in self.many}
+        for parameter, x in pairs:
+            if parameter in self.many:
+                given[parameter].append(x)
+            else:
+                given[parameter] = x
+        return self.function(m, **given)
 
 
-def op(*, out: str = "i,j", blank: float = 0.0, **subscripts: str) -> Callable[[Callable], Op]:
-    """Make a function over primitives an op; each operand's subscript is given by its name."""
+def op(
+    *, out: str = "i,j", blank: float = 0.0, many: str = "", **subscripts: str
+) -> Callable[[Callable], Op]:
+    """Make a function over primitives an op; each operand's subscript is given by its name.
+
+    `many` names the parameters, if any, that take a list of operands.
+    """
 
     def split(text: str) -> Subscript:
         rows, cols = text.split(",")
@@ -55,9 +65,7 @@ def op(*, out: str = "i,j", blank: float = 0.0, **subscripts: str) -> Callable[[
 
     def decorate(function: Callable) -> Op:
         codes = {name: split(text) for name, text in subscripts.items()}
-        parameters = inspect.signature(function).parameters.values()
-        many = "".join(p.name for p in parameters if p.kind is p.VAR_POSITIONAL)
-        return Op(function.__name__, function, codes, split(out), blank, many)
+        return Op(function.__name__, function, codes, split(out), blank, frozenset(many.split()))
 
     return decorate
 
@@ -70,8 +78,8 @@ def embed(m, ids, table):
     return m.lookup(table, ids)
 
 
-@op(xs="i,j", b="0,j")
-def add(m, *xs, b=None):
+@op(xs="i,j", b="0,j", many="xs")
+def add(m, xs, b=None):
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -97,9 +105,20 @@ def instead(m, average, on, mean_ablation):
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
-def write(m, x, w, on, off, b=None):
+def write(m, x, w, on, off=None, b=None):
     """A share of the residual stream: none of its own while `on` is 0."""
-    return (m.dot(x, w) if b is None else m.dot(x, w) + b) * on + off
+    own = (m.dot(x, w) if b is None else m.dot(x, w) + b) * on
+    return own if off is None else own + off
+
+
+@op(zs="i,:", ws=":,j", b="0,j", many="zs ws")
+def write_heads(m, zs, ws, b=None):
+    """What all heads together write."""
+    shares = [m.dot(z, w) for z, w in zip(zs, ws, strict=True)]
+    total = shares[0]
+    for share in shares[1:]:
+        total = total + share
+    return total if b is None else total + b
 
 
 # --- linear maps --------------------------------------------------------------------------
@@ -183,9 +202,9 @@ def scores(m, q, k, scale):
     return m.dot(q, k) * scale
 
 
-@op(pattern="i,≤i", v="≤i,j")
-def mix(m, pattern, v):
-    return m.dot(pattern, v)
+@op(pattern="i,≤i", v="≤i,j", on="0,0")
+def mix(m, pattern, v, on=None):
+    return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
 
 
 # --- softmax: of scores over the keys seen, of logits over the vocabulary -------------------

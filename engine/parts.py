@@ -48,7 +48,7 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
 
 def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
     """The embedding, and the token vectors that the residual stream starts with."""
-    if spec.n_layers and (spec.n_heads or spec.d_mlp):
+    if spec.n_layers and (spec.n_heads or spec.d_mlp) and not spec.last_only:
         g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
     W_E = g.weight("W_E", "vocab", "d_model")
@@ -98,23 +98,53 @@ def shared(attn: Graph, spec: ModelSpec) -> Shared:
     return Shared(scale, attn.input("switch", 1.0))
 
 
-def instead(g: Graph, on: Block) -> Block:
+def instead(g: Graph, on: Block) -> Block | None:
     """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
 
-    The average is a constant that `ablation.averages` measures; until then it is zero.
+    The average is a constant that `ablation.averages` measures; until then it is zero. A model
+    with the logits of one token alone has none: its heads' averages would be a third of its cells.
     """
+    if g.spec.last_only:
+        return None
     average = g.input("average", np.zeros((1, g.spec.d_model)), ("", "d_model"))
     return g.block("off", ops.instead, average, on, g["mean_ablation"])
 
 
-def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Block:
+class Head(NamedTuple):
+    """What of a head its layer's output is made of."""
+
+    z: Block  # [n_tokens, d_head]
+    W_O: Block  # [d_head, d_model]
+    result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
+
+
+def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
     scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
+    if h.spec.last_only:
+        on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
+        z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
+        return Head(z, h.weight("W_O", "d_head", "d_model"), None)
     z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
     W_O = h.weight("W_O", "d_head", "d_model")
     on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
-    return h.block("result", ops.write, z, W_O, on, instead(h, on))  # [n_tokens, d_model]
+    result = h.block("result", ops.write, z, W_O, on, instead(h, on))  # [n_tokens, d_model]
+    return Head(z, W_O, result)
+
+
+def write_heads(b: Graph, heads: Sequence[Head], bias: bool) -> Block:
+    """What attention writes: the sum of what its heads write, [n_tokens, d_model].
+
+    A model with the logits of one token alone sums in one step, and its heads are switched off at
+    z: each head's own share, `result`, would be a third of its cells.
+    """
+    b_O = b.at("attn").weight("b_O", "d_model") if bias else None
+    results = [head.result for head in heads if head.result]
+    if results:
+        return b.block("attn_out", ops.add, results, b=b_O)
+    zs, weights, _ = zip(*heads, strict=True)
+    return b.block("attn_out", ops.write_heads, zs, weights, b=b_O)
 
 
 def contract(b: Graph, post: Block, bias: bool) -> Block:

@@ -57,6 +57,7 @@ class _Sheet(Worksheet):
         super().__init__()
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
+        self.n_shared = 0  # formulas that a column shares
         self.report: Report = _nothing
 
     def add_strips(self, area: Rect, strip: Strip) -> None:
@@ -267,7 +268,9 @@ def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
     if block.op is None:
         strip = _numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
     else:
-        strip = _formulas(book, place, style._get_xf_index())
+        shared = ws.n_shared if book.shared(block) else None
+        ws.n_shared += 0 if shared is None else place.size[1]
+        strip = _formulas(book, place, style._get_xf_index(), shared)
     ws.add_strips(place.rect(block.whole), strip)
 
 
@@ -335,25 +338,35 @@ def _labels(run: Run, style: int) -> Strip:
     return strip
 
 
-def _formulas(book: Book, place: Place, style: int) -> Strip:
+def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value.
 
+    Where the cells of a column share their formula it stands in the first of them; `shared` is the
+    number that it has on its sheet in the block's first column.
     Nothing in these formulas needs to be escaped: addresses, arithmetic, names of functions.
     """
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
+    def formula(row: int, n: int, i: int, j: int) -> str:
+        if shared is None:
+            return f"<f>{formulas(i, j)}</f>"
+        if row > area.top:
+            return f'<f t="shared" si="{shared + n}"/>'
+        whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
+        return f'<f t="shared" ref="{whole}" si="{shared + n}">{formulas(i, j)}</f>'
+
     def strip(row: int) -> bytes:
         k = row - area.top
         pairs = [(i, k) if place.turned else (k, i) for i in range(len(columns))]
         cells = []
-        for name, (i, j) in zip(columns, pairs, strict=True):
+        for n, (name, (i, j)) in enumerate(zip(columns, pairs, strict=True)):
             if not block.partial or block.has(i, j):
                 value = float(values[i, j])
                 kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
                 at = f'<c r="{name}{row + 1}" s="{style}"{kind}>'
-                cells.append(f"{at}<f>{formulas(i, j)}</f><v>{text}</v></c>")
+                cells.append(f"{at}{formula(row, n, i, j)}<v>{text}</v></c>")
         return "".join(cells).encode()
 
     return strip

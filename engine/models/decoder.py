@@ -26,18 +26,18 @@ def decoder(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         if spec.n_heads:
             read = x if spec.norm_after else norm(b.at("ln1"), spec, x)
-            x = b.block("resid_mid", ops.add, x, attention(b, spec, read, turn))
+            x = b.block("resid_mid", ops.add, [x, attention(b, spec, read, turn)])
             x = norm(b.at("ln1"), spec, x) if spec.norm_after else x
         if spec.d_mlp:
             read = x if spec.norm_after else norm(b.at("ln2"), spec, x)
-            x = b.block("resid_post", ops.add, x, mlp(b, spec, read))  # [n_tokens, d_model]
+            x = b.block("resid_post", ops.add, [x, mlp(b, spec, read)])  # [n_tokens, d_model]
             x = norm(b.at("ln2"), spec, x) if spec.norm_after else x
         stream = [x]
 
-    x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     if spec.final_norm:
         final = parts.rms_norm if spec.norm == "rms" else parts.layer_norm
         x = final(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
@@ -50,7 +50,7 @@ def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | N
     attn = b.at("attn")
     shared = parts.shared(attn, spec)
     head_axes = ("d_model", "d_head")
-    results = []
+    heads = []
     for head in range(spec.n_heads):
         h = attn.at(f"h{head}")
         q = parts.linear(h, "q", x, "Q", head_axes, spec.bias)  # [n_tokens, d_head]
@@ -59,9 +59,8 @@ def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | N
         if turn:
             q = parts.rotate(h, "rot_q", q, turn, spec)
             k = parts.rotate(h, "rot_k", k, turn, spec)
-        results.append(parts.attend(h, q, k, v, shared, Mask(spec.causal)))
-    b_O = attn.weight("b_O", "d_model") if spec.bias else None
-    return b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
+        heads.append(parts.attend(h, q, k, v, shared, Mask(spec.causal)))
+    return parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
 
 
 def mlp(b: Graph, spec: ModelSpec, x: Block) -> Block:

@@ -20,30 +20,29 @@ def gpt2(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequenc
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
         shared = parts.shared(attn, spec)
-        results = []
+        heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=True)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=True)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
-            results.append(parts.attend(h, q, k, v, shared, Mask()))  # [n_tokens, d_model]
-        b_O = attn.weight("b_O", "d_model")
-        attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
+            heads.append(parts.attend(h, q, k, v, shared, Mask()))  # z: [n_tokens, d_head]
+        attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
         mlp = b.at("mlp")
         y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
         post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
         mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, x, mlp_out)]  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, mlp_out])]  # [n_tokens, d_model]
 
-    x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     parts.unembed(g, spec, x, W_E)
     return g

@@ -21,12 +21,12 @@ def gpt_neox(
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
         shared = parts.shared(attn, spec)
-        results = []
+        heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
@@ -34,19 +34,18 @@ def gpt_neox(
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
             q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
             k = parts.rotate(h, "rot_k", k, turn, spec)  # [n_tokens, d_head]
-            results.append(parts.attend(h, q, k, v, shared, Mask()))  # [n_tokens, d_model]
-        b_O = attn.weight("b_O", "d_model") if spec.bias else None
-        attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
-        resid_mid = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
+            heads.append(parts.attend(h, q, k, v, shared, Mask()))  # z: [n_tokens, d_head]
+        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
+        resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
         mlp = b.at("mlp")
         y = parts.layer_norm(b.at("ln2"), x if spec.parallel else resid_mid, spec.norm_eps)
         pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
         post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
         mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, resid_mid, mlp_out)]  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [resid_mid, mlp_out])]  # [n_tokens, d_model]
 
-    x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     parts.unembed(g, spec, x, W_E)
     return g

@@ -20,7 +20,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        x = b.block("resid_pre", ops.add, *stream)  # [n_tokens, d_model]
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
@@ -37,7 +37,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
                 k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
             keys.append(parts.rotate(kv, "rot_k", k, turn, spec))  # [n_tokens, d_head]
             values.append(v)  # [n_tokens, d_head]
-        results = []
+        heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
@@ -45,10 +45,9 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
                 q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
             q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
             k, v = keys[head // group], values[head // group]
-            results.append(parts.attend(h, q, k, v, shared, mask))  # [n_tokens, d_model]
-        b_O = attn.weight("b_O", "d_model") if spec.out_bias else None
-        attn_out = b.block("attn_out", ops.add, *results, b=b_O)  # [n_tokens, d_model]
-        x = b.block("resid_mid", ops.add, x, attn_out)  # [n_tokens, d_model]
+            heads.append(parts.attend(h, q, k, v, shared, mask))  # z: [n_tokens, d_head]
+        attn_out = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
         mlp = b.at("mlp")
         y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
@@ -57,9 +56,9 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
         opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
         post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
         mlp_out = parts.contract(b, post, spec.mlp_bias)  # [n_tokens, d_model]
-        stream = [b.block("resid_post", ops.add, x, mlp_out)]  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, mlp_out])]  # [n_tokens, d_model]
 
-    x = g.block("resid_final", ops.add, *stream)  # [n_tokens, d_model]
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     parts.unembed(g, spec, x, W_E)
     return g

@@ -23,7 +23,8 @@ def page(book: Book) -> None:
     sheet = book.sheet(SWITCHES)
     layout.dress(book, sheet)
     sheet.widths = {0: 16, 1: 14}
-    _mean(book, sheet)
+    if "mean_ablation" in book.graph.blocks:
+        _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
     right = 3 + book.graph.spec.n_heads + 2  # columns of the first grid, and a gap
     _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
@@ -40,11 +41,9 @@ def page(book: Book) -> None:
     sheet.scales.append((grid, "off"))
     row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
     measured = "not measured; type your own" if book.large else "constants, over reference prompts"
-    for leaf, text in (
-        ("average", f"What each writes on average: {measured}"),
-        ("off", "What is written in place of a part that is off"),
-    ):
-        row = _vectors(book, sheet, leaf, text, row)
+    if "mean_ablation" in book.graph.blocks:
+        row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
+        _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
 
 
 def _cell(part: str) -> tuple[int, int]:
