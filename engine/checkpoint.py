@@ -28,7 +28,7 @@ from engine.models.gpt_neo import gpt_neo
 from engine.models.gpt_neox import gpt_neox
 from engine.models.llama import llama
 from engine.spec import ModelSpec
-from engine.stored import SafetensorsFile, Stored
+from engine.stored import SafetensorsFile, Stored, decimals
 from engine.tokenizer import WordList, load_tokenizer, save_tokenizer
 
 ARCHITECTURES = {
@@ -478,12 +478,14 @@ def save(model: Model, folder: str | Path) -> None:
 
 
 def with_decimals(model: Model) -> Model:
-    """The model with float32 numbers that stay in their file read as their shortest decimals."""
+    """The model with the shortest decimals that float32 knows its weights by."""
     weights = {
-        name: replace(w, decimal=True) if isinstance(w, Stored) else w
+        name: replace(w, decimal=True)
+        if isinstance(w, Stored)
+        else decimals(np.asarray(w, dtype=np.float32))
         for name, w in model.weights.items()
     }
-    return replace(model, weights=weights)
+    return replace(model, weights=weights, exact=model)
 
 
 EPS = {"gpt2": "layer_norm_epsilon", "gpt_neo": "layer_norm_epsilon", "gpt_neox": "layer_norm_eps"}

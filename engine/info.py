@@ -8,12 +8,13 @@ from engine.model import Model
 from engine.spec import MANY_WORDS
 from engine.stored import Stored
 
-# Measured on workbooks of random models: compressed bytes of a number and of a formula cell, where
-# numbers have all their digits, and where they are the shortest decimals of float32; what
-# LibreOffice takes to open a cell, and to hold one: GPT-2 small on 4 cores.
-BYTES_PER_NUMBER, BYTES_PER_SHORT, BYTES_PER_FORMULA = 11.0, 5.3, 23.0
-SECONDS_PER_CELL = 0.6e-6
-HELD_PER_NUMBER, HELD_PER_FORMULA = 17.0, 700.0
+# Measured on workbooks of random models: compressed bytes of a number that has all its digits, and
+# of the shortest decimals of float32; of a formula, and of one that its column shares; what
+# LibreOffice takes to open a number and a formula, and to hold one: GPT-2 small on 4 cores.
+BYTES_PER_NUMBER, BYTES_PER_SHORT = 11.0, 5.3
+BYTES_PER_FORMULA, BYTES_PER_SHARED = 23.0, 15.0
+SECONDS_PER_NUMBER, SECONDS_PER_FORMULA = 0.46e-6, 9.4e-6
+HELD_PER_NUMBER, HELD_PER_FORMULA = 19.5, 680.0
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Forecast:
     megabytes: float
 
     def __str__(self) -> str:
-        seconds = self.n_cells * SECONDS_PER_CELL
         numbers = self.n_cells - self.n_formulas
+        seconds = numbers * SECONDS_PER_NUMBER + self.n_formulas * SECONDS_PER_FORMULA
         held = (numbers * HELD_PER_NUMBER + self.n_formulas * HELD_PER_FORMULA) / 1e9
         return (
             f"{self.n_cells:,} cells, {self.n_formulas:,} formulas, "
@@ -70,7 +71,8 @@ def forecast(model: Model, n_tokens: int) -> Forecast:
     numbers = cells - formulas
     short = any(isinstance(w, Stored) and w.decimal for w in model.weights.values())
     each = BYTES_PER_SHORT if short else BYTES_PER_NUMBER
-    megabytes = (numbers * each + formulas * BYTES_PER_FORMULA) / 1e6
+    text = BYTES_PER_SHARED if last_only else BYTES_PER_FORMULA
+    megabytes = (numbers * each + formulas * text) / 1e6
     return Forecast(cells, formulas, megabytes)
 
 

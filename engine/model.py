@@ -31,6 +31,7 @@ class Model:
     architecture: Architecture = decoder
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
+    exact: "Model | None" = None  # this one with all digits; see `checkpoint.with_decimals`
 
     def __post_init__(self) -> None:
         blank = self.architecture(self.spec, None, [0])

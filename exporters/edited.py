@@ -96,8 +96,7 @@ def _facts(written: Any) -> source.Source:
     if source.SHEET not in written.sheetnames:
         raise InputError("it has no sheet Source: it is not a workbook of cellformer's, or the "
                          "sheet was deleted; build it anew")  # fmt: skip
-    texts = [row[0] for row in written[source.SHEET].iter_rows(max_col=1, values_only=True)]
-    return source.read(["" if text is None else str(text) for text in texts])
+    return source.read(source.column(written))
 
 
 def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[Book, Model]:

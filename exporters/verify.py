@@ -25,6 +25,7 @@ from openpyxl import load_workbook
 from openpyxl.utils import range_boundaries
 
 from engine.errors import InputError
+from exporters.pages import source
 
 Where = tuple[str, str]  # (sheet, cell)
 Value = float | str | bool | None
@@ -32,6 +33,7 @@ Values = dict[Where, Value]
 
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
+MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 WRONG = b"-987654321.5"
 TIMEOUT = 600
 
@@ -66,6 +68,7 @@ class Workbook:
     path: Path
     formulas: Values
     names: dict[str, list[tuple[str, str]]]  # sheet -> (range, defined name)
+    digits: float | None = None  # what weights with fewer digits do to a logit; None: exact
 
 
 def read(path: str | Path) -> Workbook:
@@ -73,6 +76,7 @@ def read(path: str | Path) -> Workbook:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"there is no file {path}")
+    _check_size(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -94,7 +98,19 @@ def read(path: str | Path) -> Workbook:
     for name, defined in written.defined_names.items():
         for sheet_name, area in defined.destinations:
             names.setdefault(sheet_name, []).append((area.replace("$", ""), name))
-    return Workbook(path, found, names)
+    ours = source.SHEET in written.sheetnames
+    return Workbook(path, found, names, source.digits(source.column(written)) if ours else None)
+
+
+def _check_size(path: Path) -> None:
+    """Raise InputError for a workbook that has more cells than are compared one by one."""
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+        if size > MOST_READ:
+            raise InputError(
+                f"{path} unpacks to {size / 1e6:,.0f} MB, and cells are compared in memory, up to "
+                f"{MOST_READ / 1e6:,.0f} MB; build a part of it with --live"
+            )
 
 
 def verify(path: str | Path, engine: str) -> Report:
@@ -199,6 +215,9 @@ _ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def _gnumeric(path: Path, book: Workbook) -> Values:
+    with zipfile.ZipFile(path) as archive:
+        if any(b",0,ROW()" in archive.read(part) for part in archive.namelist()):
+            raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
     out = path.with_name("recalculated.xlsx")
     _run(["ssconvert", "--recalc", str(path), str(out)])
     return read_values(out, book)

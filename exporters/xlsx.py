@@ -35,6 +35,7 @@ PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
+LONGEST = 8192  # characters of a formula
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
@@ -184,6 +185,7 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
     for place in book.places.values():
         _check_fits(place)
+        _check_length(book, place)
     with replacing(path) as temporary:
         workbook = _Book(temporary)
         workbook.worksheet_class = _Sheet
@@ -209,6 +211,19 @@ def _check_fits(place: Place) -> None:
         raise InputError(
             f"{place.block.name} would reach row {end.bottom:,} and column {end.right:,} of its "
             f"sheet, which ends at {MAX_ROW + 1:,} and {MAX_COLUMN + 1:,}; take a smaller model"
+        )
+
+
+def _check_length(book: Book, place: Place) -> None:
+    """Raise InputError for formulas that are longer than programs take."""
+    block = place.block
+    if (
+        block.op
+        and (n := len(book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1))) > LONGEST
+    ):
+        raise InputError(
+            f"{block.name} needs formulas of {n:,} characters, and {LONGEST:,} is the most that "
+            "spreadsheets take; its layer has too many heads: --live one of the others"
         )
 
 

@@ -186,6 +186,60 @@ def test_what_is_not_read_back_is_told(in_file, many_words, tmp_path: Path) -> N
             edited.read(path, lambda title: checkpoint.load(many_words))
 
 
+def test_a_head_switched_off_in_the_sheet(many_words, tmp_path: Path) -> None:
+    needs("libreoffice")
+    model = checkpoint.load(many_words)
+    book = _checkpoint.build("many", model, passage(model, IDS))
+    sheets = load_workbook(xlsx.write(book, tmp_path / "many.xlsx"))
+    place, logits = book.places["blocks.1.attn.h2.switch"], book.places["logits"]
+    sheets[place.sheet].cell(place.top + 1, place.left + 1).value = 0
+    sheets.save(tmp_path / "off.xlsx")
+    (out,) = recalculate_in_libreoffice([tmp_path / "off.xlsx"], tmp_path / "out")
+    sheet = load_workbook(out, data_only=True)[logits.sheet]
+    found = [sheet.cell(logits.top + 1 + k, logits.left + 1).value for k in range(3000)]
+    live = Evaluator(model.graph(IDS))  # with every head's own share
+    live.set("blocks.1.attn.h2.switch", 0, 0, 0.0)
+    assert np.abs(np.array(found) - live["logits"][-1]).max() < 1e-9
+    assert np.abs(live["logits"] - live.graph.values["logits"]).max() > 1e-4
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, capsys, stays) -> None:
+    """Of a model that stays in its file and of one that is held."""
+    needs("ironcalc")
+    if stays:
+        monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
+    ids, path = ",".join(map(str, IDS)), tmp_path / "short.xlsx"
+    run = ["cellformer", "build", str(many_words), "--ids", ids, "--digits", "short", "-o"]
+    monkeypatch.setattr("sys.argv", [*run, str(path)])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert not stopped.value.code
+    monkeypatch.setattr("sys.argv", ["cellformer", "verify", str(path), "--engine", "ironcalc"])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert not stopped.value.code
+    exact = checkpoint.load(many_words)
+    short = checkpoint.with_decimals(exact)
+    gap = np.subtract(*(m.graph(IDS).values["logits"][-1] for m in (exact, short)))
+    found = float(re.search(r"moves by (\S+) at most", capsys.readouterr().out)[1])
+    assert found == pytest.approx(np.abs(gap).max(), rel=0.06) and found > 0
+
+
+def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(xlsx, "LONGEST", 100)
+    with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
+        build(checkpoint.load(many_words), tmp_path / "long.xlsx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workbook_too_large_to_be_compared_is_told(many_words, tmp_path, monkeypatch) -> None:
+    path = build(checkpoint.load(many_words), tmp_path / "many.xlsx")
+    monkeypatch.setattr("exporters.verify.MOST_READ", 1000)
+    with pytest.raises(InputError, match=r"unpacks to .* MB"):
+        verify(path, "ironcalc")
+
+
 def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"blocks\.1"):
         build(in_file, tmp_path / "part.xlsx", ("blocks.2",))

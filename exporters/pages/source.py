@@ -10,7 +10,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ def page(book: Book, model: Model) -> None:
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
         "part": bool(book.live),
+        "digits": _effect_of_digits(book, model),
     }
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
@@ -65,6 +66,14 @@ def page(book: Book, model: Model) -> None:
     else:
         text = "not carried along: name the model with `cellformer diff --model`"
         sheet.put(CHECKPOINT_ROW, 0, text, "note")
+
+
+def _effect_of_digits(book: Book, model: Model) -> float | None:
+    """The largest difference in a logit that shortened weights make."""
+    if model.exact is None or "logits" not in book.values:
+        return None
+    exact = replace(model.exact, spec=book.graph.spec).graph(book.passage.ids)
+    return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
 
 
 def _put_text(put: Any, row: int, text: str) -> None:
@@ -107,13 +116,32 @@ def unpack(archive: bytes) -> Model:
         return Model(**{**vars(model), "averages": averages})
 
 
+def column(written: Any) -> list[str]:
+    """The texts of the Source sheet's first column, in a workbook that openpyxl has opened."""
+    texts = [row[0] for row in written[SHEET].iter_rows(max_col=1, values_only=True)]
+    return ["" if text is None else str(text) for text in texts]
+
+
+def digits(column: list[str]) -> float | None:
+    """What a Source sheet says that shortened weights do to a logit; None: they are exact."""
+    try:
+        found = _facts(column).get("digits")
+        return None if found is None else float(found)
+    except (ValueError, TypeError):
+        return None
+
+
+def _facts(column: list[str]) -> dict[str, Any]:
+    return json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+
+
 def read(column: list[str]) -> Source:
     """What a Source sheet says: the texts of its first column, blanks as empty texts.
 
     Raises InputError where it says nothing that can be used.
     """
     try:
-        facts = json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+        facts = _facts(column)
         passage = Passage(
             [int(i) for i in facts["ids"]],
             int(facts["n_prompt"]),
