@@ -15,6 +15,7 @@ from engine.formula import A1, Formulas
 from engine.generate import Passage
 from engine.graph import Graph
 from engine.lens import Views
+from exporters.story import Try
 
 MAX_SHEET_NAME = 31
 
@@ -108,6 +109,7 @@ class Sheet:
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
     heights: dict[int, float] = field(default_factory=dict)
     rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
+    purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
         self.entries[row, col] = Entry(value, style)
@@ -147,6 +149,7 @@ class Book:
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)  # name -> sheet, row, col
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
+    tries: Sequence[Try] = ()  # the edits that its start sheet suggests
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name, made at the end if it is new."""

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import workbooks
 from engine import Graph, Model, ModelSpec, WordList
-from engine.generate import passage
 from engine.models.decoder import decoder
 from exporters.book import Book
 from exporters.verify import ENGINES, compare, poison, read, read_values, recalculate_in_libreoffice
 from exporters.xlsx import write
-from workbooks._loading import load
+from workbooks._loading import book
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -40,9 +39,7 @@ def default_graph(name: str) -> Graph:
 
 def default_book(name: str) -> Book:
     """A workbook with its own prompt and number of columns."""
-    loaded = load(name)
-    words = passage(loaded.model, loaded.ids, loaded.n_tokens)
-    return loaded.build(loaded.model, words, ())
+    return book(name)
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,13 @@
 """The workbooks: one module each, found by its name (hyphens on the command line).
 
-A module gives `STORY` (what the workbook says of itself), `PROMPT` (what it is built with),
+A module has a `TOPIC` of the gallery's, and a `TITLE`, `name: what it is`.
+
+One that is a transformer gives `STORY` (what the workbook says of itself), `PROMPT` (what it is built with),
 `model()` and `build(model, passage)`, the Book; `N_TOKENS` where it is to have more columns than
 the prompt has words. One whose model is trained gives `train(seed, embed_scale)`, which yields each
 step's progress and then the model, `floor(ids)`, the least loss on those ids, and `figures(model)`,
-how well it does. Its docstring says what to look at and what to try.
+how well it does. One that is not gives `book()`, the Book. A module's docstring says what to look
+at and what to try.
 """
 
 from importlib import import_module
@@ -15,6 +18,22 @@ from types import ModuleType
 def names() -> list[str]:
     """The names of all workbooks, as the command line has them."""
     return sorted(m.name.replace("_", "-") for m in iter_modules(__path__) if m.name[0] != "_")
+
+
+TOPICS = ("A whole model", "Words and positions", "Attention", "Inside a block", "The last step",
+          "Sizes")  # fmt: skip
+
+
+def title(name: str) -> str:
+    """What a workbook is, in a line."""
+    module = find(name)
+    return getattr(module, "TITLE", None) or module.STORY.title
+
+
+def by_topic() -> dict[str, list[str]]:
+    """The names of all workbooks under their topics."""
+    topics = {name: find(name).TOPIC for name in names()}
+    return {topic: [name for name in names() if topics[name] == topic] for topic in TOPICS}
 
 
 def find(name: str) -> ModuleType:

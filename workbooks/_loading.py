@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import workbooks
@@ -38,7 +39,7 @@ def load(name: str, prompt: str | None = None, ids: str | None = None) -> Loaded
         return _folder(name, prompt, ids)
     from workbooks import _checkpoint
 
-    module = workbooks.find(name)
+    module = _transformer(name)
     model = module.model()
     given = _ids(model, prompt, ids)
     if given is None:
@@ -59,7 +60,32 @@ def model(name: str) -> Model:
         from engine import checkpoint
 
         return checkpoint.load(name)
-    return workbooks.find(name).model()
+    return _transformer(name).model()
+
+
+def book(name: str) -> "Book":
+    """A workbook of the list, as it comes."""
+    module = workbooks.find(name)
+    if hasattr(module, "book"):
+        return module.book()
+    from engine.generate import passage
+
+    loaded = load(name)
+    return loaded.build(loaded.model, passage(loaded.model, loaded.ids, loaded.n_tokens), ())
+
+
+def is_worksheet(name: str) -> bool:
+    """Whether a workbook of the list is made of worksheets, without a transformer."""
+    return not Path(name).is_dir() and hasattr(workbooks.find(name), "book")
+
+
+def _transformer(name: str) -> ModuleType:
+    module = workbooks.find(name)
+    if hasattr(module, "book"):
+        raise InputError(
+            f"{name} holds no transformer, only its worksheets: `cellformer build {name}`"
+        )
+    return module
 
 
 def _folder(name: str, prompt: str | None, ids: str | None) -> Loaded:

@@ -11,6 +11,7 @@ from engine.generate import Passage
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
+TOPIC = "A whole model"
 PROMPT = "the cat sat"
 WORDS = [
     "the",

@@ -20,6 +20,7 @@ from exporters.book import Book
 from exporters.pages import Story, Try, assemble
 from workbooks import _calling_game as game
 
+TOPIC = "A whole model"
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
 FOLDER = Path(__file__).parent / "models" / "dialogue-game"

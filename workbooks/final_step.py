@@ -14,6 +14,7 @@ from engine.parts import softmax
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
+TOPIC = "The last step"
 PROMPT = "posited"
 WORDS = ("Tarso", "Cefa", "Paolo")
 QUERIES = ("posited", *WORDS)

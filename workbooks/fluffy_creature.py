@@ -11,6 +11,7 @@ from engine.generate import Passage
 from exporters.book import Book
 from exporters.pages import Printed, Story, Try, assemble
 
+TOPIC = "A whole model"
 PROMPT = "fluffy blue creature forest"
 WORDS = ("fluffy", "blue", "creature", "forest")
 BLOCK, HEAD = "blocks.0", "blocks.0.attn.h0"

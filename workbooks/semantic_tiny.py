@@ -20,6 +20,7 @@ from exporters.pages.trajectory import feature
 from exporters.pages.vocabulary import word_vector
 from workbooks import _semantics as semantics
 
+TOPIC = "Words and positions"
 PROMPT = "<BOS> queen is"
 N_TOKENS = 9
 SCALE = 0.02  # the shipped model that the workbook shows

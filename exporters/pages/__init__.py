@@ -5,6 +5,6 @@ shows. `assemble` makes the whole book.
 """
 
 from exporters.pages.assembling import assemble
-from exporters.pages.story import Printed, Story, Try
+from exporters.story import Printed, Story, Try
 
 __all__ = ["Printed", "Story", "Try", "assemble"]

@@ -33,7 +33,7 @@ from exporters.pages import (
 )
 from exporters.pages import large as large_page
 from exporters.pages import lens as lens_page
-from exporters.pages.story import Printed, Story
+from exporters.story import Printed, Story
 
 ORDER = (
     "Start", "Play", "Study", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine.access import Rect
 from exporters import layout
 from exporters.book import Book, Sheet, a1, one
-from exporters.pages.story import Printed
+from exporters.story import Printed
 
 SHEET = "Printed"
 

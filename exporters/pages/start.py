@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from exporters.book import Book, Sheet, cell, quoted
 from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
-from exporters.pages.story import Story, Try
+from exporters.story import Story, Try
 
 SHEET = "Start"
 PURPOSES = {
@@ -40,7 +40,8 @@ IN_LARGE = {
 def page(book: Book, story: Story) -> None:
     """The first thing that a reader sees."""
     sheet = book.sheet(SHEET)
-    sheet.widths = {0: 3, 1: 24, 2: 96}
+    book.tries = story.tries
+    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
     row = _section(sheet, 3, "What this is", story.about)
@@ -50,6 +51,9 @@ def page(book: Book, story: Story) -> None:
         sheet.put(row + k, 0, str(k), "row label")
         sheet.link(row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
+        if suggestion.watch:
+            seen = book.at(*suggestion.watch)
+            sheet.link(row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
     row += len(story.tries) + 2
     row = _section(sheet, row, "What to look at", story.look)
     sheet.put(row, 0, "Sheets", "heading")
@@ -57,7 +61,7 @@ def page(book: Book, story: Story) -> None:
         if name != SHEET:
             row += 1
             sheet.link(row, 1, name, f"{quoted(name)}!A1")
-            sheet.put(row, 2, purpose(name, book.large))
+            sheet.put(row, 2, book.sheets[name].purpose or purpose(name, book.large))
     sheet.put(row + 2, 0, "How to read the cells", "heading")
     legend = [
         ("weight blue", 0.5, "blue: typed in, a weight or a setting; change it"),

@@ -6,10 +6,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Try:
-    """An edit for the reader to make: a cell, or the k-th word of the prompt, and what happens."""
+    """An edit for the reader to make: a cell, or the k-th word of the prompt, and what happens.
+
+    What the text promises, for a test to hold it to: `value` typed there, and `also` into other
+    cells, the cell `watch` shows `becomes`.
+    """
 
     text: str
     cell: tuple[str, int, int] | int
+    value: float | str | None = None
+    watch: tuple[str, int, int] | None = None
+    becomes: float | str | None = None
+    also: tuple[tuple[tuple[str, int, int], float | str], ...] = ()
 
 
 @dataclass(frozen=True)
