@@ -101,7 +101,8 @@ class Sheet:
     regions: list[tuple[Place, str]] = field(default_factory=list)  # (place, style)
     runs: list[Run] = field(default_factory=list)
     widths: Mapping[int, float] = field(default_factory=dict)
-    links: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> 'Sheet'!A1
+    # cell -> 'Sheet'!A1, or external:file.xlsx
+    links: dict[tuple[int, int], str] = field(default_factory=dict)
     lists: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> range of choices
     scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)
     charts: list[Chart] = field(default_factory=list)

@@ -94,8 +94,8 @@ def _open(path: Path) -> tuple[Any, Any]:
 
 def _facts(written: Any) -> source.Source:
     if source.SHEET not in written.sheetnames:
-        raise InputError("it has no sheet Source: it is not a workbook of cellformer's, or the "
-                         "sheet was deleted; build it anew")  # fmt: skip
+        raise InputError("it has no sheet Source: it holds no transformer, is not a workbook of "
+                         "cellformer's, or the sheet was deleted; build it anew")  # fmt: skip
     return source.read(source.column(written))
 
 

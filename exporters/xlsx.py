@@ -264,7 +264,8 @@ def _write_sheet(
 def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict) -> None:
     style = formats[entry.style]
     if (row, col) in sheet.links:
-        target = f"internal:{sheet.links[row, col]}"
+        link = sheet.links[row, col]
+        target = link if link.startswith("external:") else f"internal:{link}"
         ws.write_url(row, col, target, style, string=str(entry.value))
     elif entry.array:
         ws.write_array_formula(row, col, row, col, "=" + str(entry.formula), style, entry.value)

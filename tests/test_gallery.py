@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import default_book, needs
+from conftest import EARLIER, default_book, needs
 from openpyxl import load_workbook
 
 import workbooks
@@ -12,7 +12,6 @@ from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.verify import recalculate_in_libreoffice
 from exporters.xlsx import write
 
-EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 PAGES = [name for name in workbooks.names() if name not in EARLIER]
 MOST_LINES = 200
 

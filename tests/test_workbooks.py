@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, assert_recomputes, default_book, default_graph, needs, random_model
+from conftest import (
+    EARLIER,
+    GOLDEN,
+    assert_recomputes,
+    default_book,
+    default_graph,
+    needs,
+    random_model,
+)
 from openpyxl import load_workbook
 
 import workbooks
@@ -28,12 +36,19 @@ from exporters.verify import (
 )
 from exporters.xlsx import write
 from workbooks import _checkpoint
+from workbooks._loading import is_worksheet
 
 NAMES = workbooks.names()
+TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 N_EDITS = 120
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+def test_libreoffice_agrees_at_every_formula_cell(built, tmp_path: Path) -> None:
+    needs("libreoffice")
+    assert_recomputes([built[name] for name in NAMES], tmp_path / "wrong")
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "libreoffice"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_engine_agrees_at_every_formula_cell(name: str, engine: str, built) -> None:
     needs(engine)
@@ -78,7 +93,8 @@ def test_every_engine_notices_an_altered_weight(engine: str, built, tmp_path: Pa
 
 
 def test_poison_changes_every_cached_value(built, tmp_path: Path) -> None:
-    for name, path in built.items():
+    for name in NAMES:
+        path = built[name]
         poison(path, tmp_path / "wrong.xlsx")
         book = read(path)
         wrong = read_values(tmp_path / "wrong.xlsx", book)
@@ -158,10 +174,10 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
-    graph = default_book(name).graph
+    book = default_book(name)
     written = load_workbook(built[name])
-    assert set(written.defined_names) >= set(graph.blocks)
-    for block in graph:
+    assert set(written.defined_names) >= {*book.graph.blocks, *book.places}
+    for block in (place.block for place in book.places.values()):
         ((sheet, area),) = written.defined_names[block.name].destinations
         rows = written[sheet][area.replace("$", "")]
         n = len(rows) * len(rows[0]) if isinstance(rows, tuple) else 1
@@ -171,13 +187,14 @@ def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     """Three edits with their cells; words to choose from; baseline, live and change; a chart."""
-    story = workbooks.find(name).STORY
-    assert len(story.tries) == 3
+    assert len(default_book(name).tries) == 3
     written = load_workbook(built[name])
     links = [c.hyperlink.location for row in written["Start"] for c in row if c.hyperlink]
     for where in links:
         sheet, _, cell = where.rpartition("!")
         assert written[sheet.strip("'")][cell] is not None
+    if name not in TRANSFORMERS:
+        return
     play = written["Play"]
     lists = [rule for rule in play.data_validations.dataValidation if rule.type == "list"]
     words_to_choose = default_book(name).graph["tokens"].shape[0] + len(("target", "rival"))
@@ -185,7 +202,7 @@ def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     assert len(play._charts) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EARLIER)
 def test_each_suggested_edit_changes_the_probabilities(name: str) -> None:
     module = workbooks.find(name)
     graph = default_graph(name)

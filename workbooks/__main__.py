@@ -20,7 +20,7 @@ from engine import InputError
 from workbooks import _editing as editing
 from workbooks import _exploring as exploring
 from workbooks import _loading as loading
-from workbooks._options import Ids, Name, Prompt, Seed, Temperature, TopK, TopP
+from workbooks._options import Ids, Prompt, Seed, Temperature, TopK, TopP
 from workbooks._printing import console, line
 
 app = typer.Typer(
@@ -33,19 +33,27 @@ app = typer.Typer(
 
 @app.command("list")
 def list_() -> None:
-    """Name the workbooks, with a line each."""
+    """Name the workbooks by topic, with a line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name in workbooks.names():
-        table.add_row(Text(name, style="bold"), workbooks.find(name).STORY.title.partition(": ")[2])
+    for topic, names in workbooks.by_topic().items():
+        table.add_row(Text(topic, style="italic"))
+        for name in names:
+            table.add_row(Text(f"  {name}", style="bold"), workbooks.title(name).partition(": ")[2])
     console.print(table)
 
 
 @app.command()
 def build(
-    name: Name,
-    output: Annotated[
-        Path | None, typer.Option("-o", help="The file; NAME.xlsx unless given.")
+    name: Annotated[
+        str | None, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", help="The file, NAME.xlsx unless given; with --all a folder."),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
+    ] = False,
     prompt: Prompt = None,
     ids: Ids = None,
     tokens: Annotated[
@@ -68,6 +76,17 @@ def build(
     from engine.generate import Sampling, passage
     from workbooks import _building as building
 
+    if all_ == (name is not None):
+        raise InputError("name a workbook, or ask for all of them with --all and no name")
+    if name is None:
+        from workbooks import _gallery as gallery
+
+        return gallery.build(output or Path("gallery"))
+    if loading.is_worksheet(name):
+        if prompt or ids or tokens or live or digits:
+            raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
+        path = output or Path(f"{name}.xlsx")
+        return building.write(lambda: loading.book(name), path)
     loaded = loading.load(name, prompt, ids)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     if n_tokens < len(loaded.ids):
@@ -77,9 +96,9 @@ def build(
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
     path = output or Path(f"{Path(name).resolve().name}.xlsx")
-    building.write(
-        lambda: loaded.build(model, words, live or ()), path, model, n_tokens, bool(live)
-    )
+    if not live:
+        building.announce(model, n_tokens)
+    building.write(lambda: loaded.build(model, words, live or ()), path)
 
 
 for command in (

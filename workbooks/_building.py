@@ -32,15 +32,19 @@ def with_digits(model: Model, digits: str) -> Model:
     return model
 
 
-def write(build: "Callable[[], Book]", path: Path, model: Model, n_tokens: int, part: bool) -> None:
-    """Build and write; for a large one say first what it will be."""
-    from exporters import xlsx
-
+def announce(model: Model, n_tokens: int) -> None:
+    """Say what a large workbook will be."""
     expected = forecast(model, n_tokens)
-    if expected.n_cells > LARGE and not part:
+    if expected.n_cells > LARGE:
         line(f"forecast: {expected}")
         if expected.n_cells > GOOGLE:
             line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
+
+
+def write(build: "Callable[[], Book]", path: Path) -> None:
+    """Build and write, a large one with a bar."""
+    from exporters import xlsx
+
     book = build()
     if book.n_cells > LARGE:
         columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
