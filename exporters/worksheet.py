@@ -197,6 +197,8 @@ class Worksheet:
         for i, j in np.ndindex(*array.shape):
             cell: Any = array[i, j]
             value: str | float = cell if isinstance(cell, str) else float(cell)
+            if (top + i, left + j) in self.sheet.entries:
+                raise ValueError(f"{name} stands on something else in row {top + i + 1}")
             if formula is None:
                 self.sheet.put(top + i, left + j, value, _style(style or "input", "blue"))
             else:

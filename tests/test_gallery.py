@@ -11,9 +11,11 @@ from exporters.book import Book
 from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.verify import recalculate_in_libreoffice
 from exporters.xlsx import write
+from workbooks import __main__ as command
 
 PAGES = [name for name in workbooks.names() if name not in EARLIER]
 MOST_LINES = 200
+ROOT = Path(__file__).parent.parent
 
 
 def cell_of(book: Book, at: tuple[str, int, int] | int) -> tuple[str, int, int]:
@@ -80,3 +82,47 @@ def test_modules_are_short_and_say_what_to_look_at(name: str) -> None:
     assert module.__doc__.startswith(f"{name}: ")
     if name in PAGES:
         assert len(Path(module.__file__).read_text().splitlines()) < MOST_LINES
+
+
+def test_all_at_once_with_an_index(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["cellformer", "build", "--all", "-o", str(tmp_path / "all")])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert not stopped.value.code
+    written = {path.name for path in (tmp_path / "all").iterdir()}
+    assert written == {f"{name}.xlsx" for name in workbooks.names()} | {"index.xlsx"}
+    sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
+    links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
+    assert links == {name: f"{name}.xlsx" for name in workbooks.names()}
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("build", "name a workbook"),
+        ("build cat-sat --all", "name a workbook"),
+        ("build attention-by-columns --prompt a", "takes a name and -o alone"),
+        ("run attention-by-columns", "holds no transformer"),
+        ("build --all -o {file}", "cannot be made"),
+    ],
+)
+def test_what_cannot_be_is_told(line: str, fault: str, tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "file").write_text("")
+    words = [word.format(file=tmp_path / "file") for word in line.split()]
+    monkeypatch.setattr("sys.argv", ["cellformer", *words])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    assert stopped.value.code == 2
+    assert fault in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_every_workbook_is_listed_and_pictured(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["cellformer", "list"])
+    with pytest.raises(SystemExit):
+        command.main()
+    listed, readme = capsys.readouterr().out, (ROOT / "README.md").read_text()
+    for name in workbooks.names():
+        assert name in listed
+        assert f"docs/gallery/{name}.png" in readme
+        assert (ROOT / "docs" / "gallery" / f"{name}.png").is_file()
