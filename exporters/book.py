@@ -231,19 +231,20 @@ class Book:
         """
         here = self.places[block.name].sheet
         generates = self.passage.n_prompt < len(self.passage.ids)
-        still, picked, _ = self._down(block) if self.large else (set(), set(), set())
+        ways = self._down(block) if self.large else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
 
         def address(operand: Block, rect: Rect) -> str:
             place, area = self.locate(operand, rect)
             sheet = "" if place.sheet == here else f"{quoted(place.sheet)}!"
-            if operand.name in picked and operand.name not in self.pieces:
+            way = ways.get(operand.name)
+            if way == "picked" and operand.name not in self.pieces:
                 whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
                 row = 1 if rect.bottom - rect.top == 1 else 0
                 above = self.places[block.name].top
                 return f"INDEX({sheet}{a1(whole, absolute=True)},{row},ROW()-{above})"
-            return sheet + (fixed_rows(area) if generates or operand.name in still else a1(area))
+            return sheet + (fixed_rows(area) if generates or way == "still" else a1(area))
 
         return Formulas(
             block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
@@ -257,24 +258,29 @@ class Book:
         """
         if not self.large or block.partial or self.places[block.name].size[0] == 1:
             return False
-        known = set().union(*self._down(block))
-        return all(b.name in known and b.name not in self.pieces for _, _, b in block.operands)
+        ways = self._down(block)
+        return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)
 
-    def _down(self, block: Block) -> tuple[set[str], set[str], set[str]]:
-        """What each operand does as one goes down a column of the block: stay where it is, have
-        the next of its columns read, or move down a row itself. Others do none of these."""
+    def _down(self, block: Block) -> dict[str, str]:
+        """What each operand does as one goes down a column of the block: "still", it stays; "moving",
+        its next row is read; "picked", its next column is; "", none of these."""
         turned = self.places[block.name].turned
         down = "j" if turned else "i"
-        still, picked, moving = set(), set(), set()
+        ways: dict[str, str] = {}
         for _, codes, operand in block.operands:
             crosswise = self.places[operand.name].turned
-            if not any(down in code for code in codes):
-                still.add(operand.name)
+            if any(code[0] == "~" for code in codes):
+                way = ""
+            elif not any(down in code for code in codes):
+                way = "still"
             elif codes[1 if crosswise else 0] == down:
-                moving.add(operand.name)
+                way = "moving"
             elif turned and codes[1] == "j" and codes[0] != "?" and operand.shape[1] > 1:
-                picked.add(operand.name)
-        return still, picked, moving
+                way = "picked"
+            else:
+                way = ""
+            ways[operand.name] = way if ways.get(operand.name, way) == way else ""
+        return ways
 
     def _text(self, sheet: str, rect: Rect, here: str) -> str:
         return ("" if sheet == here else f"{quoted(sheet)}!") + a1(rect)

@@ -186,6 +186,21 @@ def test_what_is_not_read_back_is_told(in_file, many_words, tmp_path: Path) -> N
             edited.read(path, lambda title: checkpoint.load(many_words))
 
 
+def test_every_architecture_as_a_large_workbook(tmp_path: Path, monkeypatch) -> None:
+    """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
+    needs("libreoffice")
+    needs("ironcalc")
+    for module in ("workbooks._checkpoint", "exporters.pages.assembling"):
+        monkeypatch.setattr(f"{module}.MANY_WORDS", 1)
+    paths = []
+    for folder in sorted(path.parent for path in GOLDEN.glob("*/config.json")):
+        model = checkpoint.load(folder)
+        book = _checkpoint.build(folder.name, model, passage(model, [1, 2, 0, 2, 1]))
+        paths.append(xlsx.write(book, tmp_path / f"{folder.name}.xlsx"))
+        assert book.large and verify(paths[-1], "ironcalc").agrees, folder.name
+    assert_recomputes(paths, tmp_path / "wrong")
+
+
 def test_a_head_switched_off_in_the_sheet(many_words, tmp_path: Path) -> None:
     needs("libreoffice")
     model = checkpoint.load(many_words)
