@@ -262,8 +262,8 @@ class Book:
         return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)
 
     def _down(self, block: Block) -> dict[str, str]:
-        """What each operand does as one goes down a column of the block: "still", it stays; "moving",
-        its next row is read; "picked", its next column is; "", none of these."""
+        """What each operand does as one goes down a column of the block: "still", it stays;
+        "moving", its next row is read; "picked", its next column is; "", none of these."""
         turned = self.places[block.name].turned
         down = "j" if turned else "i"
         ways: dict[str, str] = {}
