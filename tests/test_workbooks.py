@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import (
-    EARLIER,
     GOLDEN,
     assert_recomputes,
     default_book,
-    default_graph,
     needs,
     random_model,
 )
@@ -43,9 +41,11 @@ TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 N_EDITS = 120
 
 
-def test_libreoffice_agrees_at_every_formula_cell(built, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", range(3))
+def test_libreoffice_agrees_at_every_formula_cell(first: int, built, tmp_path: Path) -> None:
+    """A third of the workbooks at a time: starting LibreOffice takes longer than most of them."""
     needs("libreoffice")
-    assert_recomputes([built[name] for name in NAMES], tmp_path / "wrong")
+    assert_recomputes([built[name] for name in NAMES[first::3]], tmp_path / "wrong")
 
 
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "libreoffice"])
@@ -200,22 +200,6 @@ def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     words_to_choose = default_book(name).graph["tokens"].shape[0] + len(("target", "rival"))
     assert len(lists) == words_to_choose + len(("choose",))
     assert len(play._charts) == 1
-
-
-@pytest.mark.parametrize("name", EARLIER)
-def test_each_suggested_edit_changes_the_probabilities(name: str) -> None:
-    module = workbooks.find(name)
-    graph = default_graph(name)
-    for suggestion in module.STORY.tries:
-        live = Evaluator(graph)
-        if isinstance(suggestion.cell, int):
-            word = re.search(r"`(\w+)`", suggestion.text)[1]
-            live.set("tokens", suggestion.cell, 0, module.model().vocabulary.encode(word)[0])
-        else:
-            typed = re.search(r"Type (=SQRT\(2\)|-?[\d.]+)[,:]? ?", suggestion.text)[1].rstrip(".")
-            live.set(*suggestion.cell, 2**0.5 if "SQRT" in typed else float(typed))
-        gap = np.abs(live["probs"][-1] - graph.values["probs"][-1]).max()
-        assert gap > 0.002, suggestion
 
 
 def test_an_unknown_word_is_named_and_leaves_no_error(built, tmp_path: Path) -> None:
