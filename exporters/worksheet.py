@@ -6,7 +6,7 @@ where its cells stand, so that formulas are put together from `table.at(i, j)` a
 table's name is the name of its range in the workbook, and what an edit (`Try`) points to.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -146,7 +146,7 @@ class Worksheet:
         sheet.frozen = (3, 0)
         self.widths({0: 16})
 
-    def widths(self, widths: dict[int, float]) -> None:
+    def widths(self, widths: Mapping[int, float]) -> None:
         """Column widths, in characters."""
         self.sheet.widths = {**self.sheet.widths, **widths}
 
