@@ -1,0 +1,134 @@
+"""induction: two attention layers, set by hand, that continue a text as it went before: A B ... A B.
+
+The head of layer 0 looks one token back and notes the word there; the head of layer 1 looks for a
+place whose note is the word now read, and says what stands there. Look at the two patterns. Try it
+without the first head, with another word after the first `the`, or with softer scores.
+"""
+
+import numpy as np
+
+from engine import Evaluator, Model, ModelSpec, WordList
+from engine.generate import Passage
+from exporters.book import Book
+from exporters.pages import Story, Try, assemble
+
+TOPIC = "Attention"
+TITLE = "induction: two heads that continue a text as it went before"
+PROMPT = "the cat sat on the"
+N_TOKENS = 8  # columns of the workbook: the prompt, and three words that it goes on with
+WORDS = ("the", "cat", "dog", "sat", "on")
+N_WORDS, N_CTX = len(WORDS), N_TOKENS
+BACK, MATCHER = "blocks.0.attn.h0", "blocks.1.attn.h0"  # the two heads
+MATCH = 40.0  # a query's length: scores are this, over the root of d_head, where a key fits
+WRITE = 8.0  # how strongly the induction head writes the word that it found
+USUAL = np.array([  # logits of the word that usually follows: a bigram table, the direct path
+    [-1.5, 0.5, 3.0, -0.5, -1.0],  # after the: rather dog than cat
+    [-1.0, -1.5, -0.5, 2.0, 1.0],
+    [-1.0, -0.5, -1.5, 2.0, 1.0],
+    [1.0, -1.0, -0.5, -1.5, 2.0],
+    [3.0, 0.5, 1.0, -1.0, -1.5],
+])  # fmt: skip
+
+# The residual stream is four subspaces side by side, each read and written by its own parts.
+TOKEN, PREVIOUS, NEXT, PLACE = np.split(
+    np.arange(3 * N_WORDS + N_CTX), [N_WORDS, 2 * N_WORDS, 3 * N_WORDS]
+)
+D_MODEL, D_HEAD = 3 * N_WORDS + N_CTX, max(N_WORDS, N_CTX)
+
+
+def model() -> Model:
+    """The weights: all 0 but for a few that carry one subspace into another."""
+    spec = ModelSpec(
+        d_vocab=N_WORDS, d_model=D_MODEL, n_ctx=N_CTX, n_layers=2, n_heads=1, d_head=D_HEAD,
+        position="learned",
+    )  # fmt: skip
+    W_pos = np.zeros((N_CTX, D_MODEL))
+    W_pos[:, PLACE] = np.eye(N_CTX)
+    W_pos[0, PREVIOUS] = -1.0  # no word stands before the first: its note of itself is undone
+    weights = {
+        "W_E": reading(TOKEN)[:, :N_WORDS].T,
+        "W_pos": W_pos,
+        # Layer 0: the query of place i is the key of place i - 1; the word there is noted.
+        f"{BACK}.W_Q": MATCH * reading(PLACE[1:]),
+        f"{BACK}.W_K": reading(PLACE),
+        f"{BACK}.W_V": reading(TOKEN),
+        f"{BACK}.W_O": reading(PREVIOUS).T,
+        # Layer 1: the word now read is the query, the notes are the keys; the word there is said.
+        f"{MATCHER}.W_Q": MATCH * reading(TOKEN),
+        f"{MATCHER}.W_K": reading(PREVIOUS),
+        f"{MATCHER}.W_V": reading(TOKEN),
+        f"{MATCHER}.W_O": WRITE * reading(NEXT).T,
+        "W_U": reading(NEXT)[:, :N_WORDS] + reading(TOKEN)[:, :N_WORDS] @ USUAL,
+    }
+    return Model(spec, weights, WordList(WORDS))
+
+
+def reading(features: np.ndarray) -> np.ndarray:
+    """The matrix that reads these features of the stream into a head's first: [d_model, d_head]."""
+    return np.eye(D_MODEL)[:, features] @ np.eye(len(features), D_HEAD)
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a prompt and its continuation."""
+    return assemble("induction", model, passage, story(model), headings=HEADINGS)
+
+
+HEADINGS = {
+    "embed": "Words and places, each in a subspace of its own",
+    f"{BACK}.q": "Previous-token head: the query of place i is the key of place i - 1",
+    f"{BACK}.scores": "Everyone looks one token back; the first only has itself",
+    f"{BACK}.z": "The word there is noted in the subspace `previous`",
+    f"{MATCHER}.q": "Induction head: the query is the word, the keys are the notes",
+    f"{MATCHER}.scores": "A word looks at the places that come after itself",
+    f"{MATCHER}.z": "The word that stands there is written into the subspace `next`",
+    "logits": "Read out: what `next` holds, and what usually follows the word in `token`",
+}
+
+
+def story(model: Model) -> Story:
+    """What the start sheet says; what its edits do is computed here."""
+    ids = model.vocabulary.encode(PROMPT)
+    last, cat, dog, on = len(ids) - 1, WORDS.index("cat"), WORDS.index("dog"), WORDS.index("on")
+    live = Evaluator(model.graph(ids))
+
+    def after(*changes: tuple[str, int, int, float]) -> tuple[np.ndarray, float]:
+        """Probabilities after the prompt, and how far `cat` is looked at, with a cell set."""
+        live.reset()
+        for name, i, j, value in changes:
+            live.set(name, i, j, value)
+        return live["probs"][last], live[f"{MATCHER}.pattern"][last, 1]
+
+    switch, divisor = (f"{BACK}.switch", 0, 0), ("blocks.1.attn.sqrt_d_head", 0, 0)
+    p, looked = after()
+    without, _ = after((*switch, 0.0))
+    other, _ = after(("tokens", 1, 0, on))
+    soft, blurred = after((*divisor, MATCH))
+    usual = np.exp(USUAL[0]) / np.exp(USUAL[0]).sum()
+    return Story(
+        title=TITLE,
+        source="After A Gentle Introduction to Transformers (2025), which names induction heads as what "
+        "a second layer is for.",
+        about=[
+            "In `the cat sat on the` the second `the` is followed by what followed the first: `cat`. The rule is",
+            "A B ... A, so B, whatever A and B are. All weights are set by hand, most of them to 0.",
+            "One layer cannot do it: a place must first know which word came before it, and then be found by that word.",
+            "So information takes two hops. Layer 0 notes at each place its previous word; layer 1 finds the note that fits.",
+            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, "
+            f"{NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",
+            "the, cat, dog, sat, on. Past both heads, W_U reads `token` with a bigram table: what usually follows a word.",
+        ],
+        look=[
+            "Heads: layer 0 is one step off the diagonal; in layer 1 the second `the` looks at `cat`. A word that is new",
+            "finds no note that fits, and looks at several places alike.",
+            f"Lens: by the bigram table alone `dog` leads with {usual[dog]:.3f}; after layer 1 it is `cat` with {p[cat]:.3f}.",
+            "Attribution: what each head adds to the logit of `cat`. Play: the text goes on, `cat sat on`.",
+        ],
+        tries=[
+            Try(f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {p[cat]:.3f} to "
+                f"{without[cat]:.3f}, and `dog` leads.", switch, 0.0, ("probs", last, cat), float(without[cat])),
+            Try(f"Choose `on` for `cat`: `on` rises from {p[on]:.3f} to {other[on]:.3f}. No weight has changed: the "
+                "prompt taught it.", 1, "on", ("probs", last, on), float(other[on])),
+            Try(f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {blurred:.2f}, not {looked:.2f}, and "
+                f"falls to {soft[cat]:.3f}.", divisor, MATCH, ("probs", last, cat), float(soft[cat])),
+        ],
+    )  # fmt: skip
