@@ -285,6 +285,19 @@ def test_any_decoder_becomes_a_workbook_that_recomputes(shape, ids, tmp_path: Pa
         assert verify(path, "gnumeric").agrees
 
 
+@pytest.mark.parametrize("many", [1, 2048])
+def test_words_that_tie(many: int, tmp_path: Path, monkeypatch) -> None:
+    """All logits alike: whatever ranks words finds the first of those that tie."""
+    needs("ironcalc")
+    for module in ("workbooks._checkpoint", "exporters.pages.assembling"):
+        monkeypatch.setattr(f"{module}.MANY_WORDS", many)
+    model = random_model(ModelSpec(5, 4, 4, n_layers=1, n_heads=1, d_head=2))
+    model = replace(model, weights=dict(model.weights) | {"W_U": np.zeros((4, 5))})
+    path = write(_checkpoint.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
+    report = verify(path, "ironcalc")
+    assert report.agrees, report
+
+
 def test_the_same_sheets_for_any_decoder(tmp_path: Path) -> None:
     """A gpt2, a llama, attention alone: every page, and every formula agrees in LibreOffice."""
     needs("libreoffice")

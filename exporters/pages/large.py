@@ -110,7 +110,8 @@ def _ranking(book: Book, sheet: Sheet) -> None:
     areas = {name: book.area(name) for name in ("logits", "probs", BASELINE)}
     order = np.argsort(-logits, kind="stable")[:N_RANKS]
     readout = book.places["logits"].sheet
-    for k, v in enumerate(order.tolist()):
+    for k, ranked in enumerate(order):
+        v = int(np.argmax(logits == logits[ranked]))  # of words that tie, MATCH finds the first
         row = RESULTS_ROW + 2 + k
         ident = cell(row, 2)
         sheet.put(row, 0, k + 1, "label number")

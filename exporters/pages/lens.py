@@ -82,7 +82,7 @@ def _summary(book: Book, sheet: Sheet, n: int) -> None:
     texts = layout.beside(book, "logits", 1, len(row))
     for k in range(min(WORDS_SHOWN, len(row))):
         where = f"MATCH(LARGE({scores},{k + 1}),{scores},0)"
-        v = int(order[k])
+        v = int(np.argmax(row == row[order[k]]))  # of words that tie, MATCH finds the first
         sheet.calc(TOP + 3 + 2 * k, col, f"INDEX({texts},{where},1)", book.labels[axis][v], "word")
         chance = book.value(f"lens.{n}.probs", 0, v)
         sheet.calc(TOP + 4 + 2 * k, col, f"INDEX({chances},{where},1)", chance, "percent")
