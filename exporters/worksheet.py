@@ -99,8 +99,8 @@ class Workbook:
         ws = self.sheet(
             "Printed", "what the source prints: printed, recomputed, difference, and why"
         )
-        ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 80})
-        for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "note")):
+        ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+        for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
             ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
         for k, (what, printed, table, i, j, note, decimals) in enumerate(rows, ws.cursor + 1):
             value = float(table.values[i, j])
@@ -108,7 +108,7 @@ class Workbook:
             ws.sheet.put(k, 2, printed, "printed")
             ws.calc(k, 3, table.at(i, j), value, "live")
             ws.calc(k, 4, f"D{k + 1}-C{k + 1}", value - printed, "change")
-            ws.sheet.put(k, 5, note, "note")
+            ws.sheet.put(k, 6, note, "note")
             limit = f"beyond {0.5 * 10.0**-decimals * (1 + 1e-6):.10f}"
             ws.sheet.scales.append((one(k, 4), limit))
         ws.cursor += len(rows) + 2

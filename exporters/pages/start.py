@@ -7,6 +7,7 @@ from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.story import Story, Try
 
 SHEET = "Start"
+LINE, LONGEST = 15, 108  # a row's height in points, the characters of a line
 PURPOSES = {
     PLAY: "type a sentence in the yellow cell: it continues itself, and the next word is ranked",
     "Study": "what was asked of the model, and what came out",
@@ -51,6 +52,7 @@ def page(book: Book, story: Story) -> None:
         sheet.put(row + k, 0, str(k), "row label")
         sheet.link(row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
+        sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)
         if suggestion.watch:
             seen = book.at(*suggestion.watch)
             sheet.link(row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
