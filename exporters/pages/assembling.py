@@ -113,7 +113,7 @@ def _put_in_order(book: Book) -> None:
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
         sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
-        sheet.put(2, 0, start.purpose(name, book.large), "note")
+        sheet.put(2, 0, sheet.purpose or start.purpose(name, book.large), "note")
 
 
 def _clear_of_links(sheet: Sheet) -> int:
