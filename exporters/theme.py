@@ -34,7 +34,7 @@ DIVERGING = {
     "max_color": "#8FB9DD",
 }
 GRIDLINE = "#E5E5E5"
-SERIES = ("#BFBFBF", "#2E75B6")
+SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#70AD47")
 ONE_SERIES = ("#2E75B6",)
 
 _NUMBER = {"num_format": "0.000", "align": "right"}

@@ -6,6 +6,7 @@ where its cells stand, so that formulas are put together from `table.at(i, j)` a
 table's name is the name of its range in the workbook, and what an edit (`Try`) points to.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -205,8 +206,8 @@ class Worksheet:
                 text = formula if isinstance(formula, str) else formula(i, j)
                 self.calc(top + i, left + j, text, value, style or "activation")
         block = Block(name, (height, width), ("", ""), "setting")
-        if name in self.book.places:
-            raise ValueError(f"two tables are named {name}")
+        if name in self.book.places or re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
+            raise ValueError(f"{name} is another table's name, or a cell's")
         self.book.places[name] = Place(block, self.sheet.name, top, left, False)
         self.cursor = max(self.cursor, top + height + 1)
         return found

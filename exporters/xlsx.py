@@ -425,7 +425,8 @@ def _write_chart(workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> 
     if chart.joined:
         kind["subtype"] = "straight_with_markers"
     drawn = workbook.add_chart(kind)
-    colours = theme.SERIES if len(chart.series) > 1 else theme.ONE_SERIES
+    several = len(chart.series) > 1
+    colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
     for series, colour in zip(chart.series, colours, strict=True):
         drawn.add_series(_series(sheet, chart, series, colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})

@@ -38,3 +38,8 @@ def times(left: Table, right: Table, bias: Table | None = None) -> Callable[[int
         return "+".join([*terms, bias.at(i)] if bias else terms)
 
     return cell
+
+
+def across(left: Table, right: Table) -> Callable[[int, int], str]:
+    """The product left @ right^T: rows with rows."""
+    return lambda i, j: f"SUMPRODUCT({left.row(i)},{right.row(j)})"
