@@ -185,5 +185,5 @@ PRINTED = (
     Printed("Step 7: logits", [PRINTED_LOGITS], "logits", rows=[2], decimals=1,
             note="Printed for the posited vector, which W_U reproduces exactly; the recomputed vector gives these."),
     Printed("Step 7: probabilities of on, mat, floor", [[0.16, 0.32, 0.24]], "probs", rows=[2],
-            cols=[5, 6, 7], note="The printed logits themselves give 0.159, 0.320 and 0.237."),
+            cols=[5, 6, 7], note="The printed logits themselves give 0.156, 0.315 and 0.233."),
 )  # fmt: skip
