@@ -1,5 +1,6 @@
 """What tests share: random small models, the workbooks built once, programs that may be missing."""
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from workbooks._loading import book
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 GOLDEN = Path(__file__).parent / "golden"
 
+# Workbooks that are read back are millions of objects, which the collector need not walk so often.
+gc.set_threshold(200_000, 20, 100)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
