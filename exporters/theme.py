@@ -126,6 +126,7 @@ for _kind, _fill in FILLS.items():
     STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
     STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
 STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
+STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
 STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
 

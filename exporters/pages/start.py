@@ -7,7 +7,7 @@ from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.story import Story, Try
 
 SHEET = "Start"
-LINE, LONGEST = 15, 108  # a row's height in points, the characters of a line
+LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 PURPOSES = {
     PLAY: "type a sentence in the yellow cell: it continues itself, and the next word is ranked",
     "Study": "what was asked of the model, and what came out",
