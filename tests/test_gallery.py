@@ -104,6 +104,18 @@ def test_modules_are_short_and_say_what_to_look_at(name: str) -> None:
         assert len(Path(module.__file__).read_text().splitlines()) < MOST_LINES
 
 
+def test_two_layers_gives_every_printed_table() -> None:
+    """Section 6 prints two decimals."""
+    book = default_book("two-layers")
+    for table in workbooks.find("two-layers").printed():
+        found = book.values[table.block]
+        rows = range(len(found)) if table.rows is None else table.rows
+        for i, line in zip(rows, table.printed, strict=True):
+            for j, value in enumerate(line):
+                if book.graph[table.block].has(i, j):
+                    assert abs(found[i, j] - value) < 0.006, (table.title, i, j)
+
+
 def test_all_at_once_with_an_index(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.argv", ["cellformer", "build", "--all", "-o", str(tmp_path / "all")])
     with pytest.raises(SystemExit) as stopped:
@@ -122,6 +134,8 @@ def test_all_at_once_with_an_index(tmp_path: Path, monkeypatch, capsys) -> None:
         ("build", "name a workbook"),
         ("build cat-sat --all", "name a workbook"),
         ("build attention-by-columns --prompt a", "takes a name and -o alone"),
+        ("build attention-by-columns --seed 3", "takes a name and -o alone"),
+        ("build --all --temperature 0.5", "--all takes -o alone"),
         ("run attention-by-columns", "holds no transformer"),
         ("build --all -o {file}", "cannot be made"),
     ],

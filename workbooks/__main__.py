@@ -78,12 +78,15 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
+    chosen = (prompt, ids, tokens, temperature, top_k, top_p != 1, seed, live, digits)
     if name is None:
+        if any(chosen):
+            raise InputError("--all takes -o alone: each workbook is built with its own prompt")
         from workbooks import _gallery as gallery
 
         return gallery.build(output or Path("gallery"))
     if loading.is_worksheet(name):
-        if prompt or ids or tokens or live or digits:
+        if any(chosen):
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: loading.book(name), path)
