@@ -86,7 +86,8 @@ def attended(a: Arrays, h: str, masked: bool) -> Arrays:
     """One head: from x_0_LN [d_model, n] to what it writes, o [d_model, n]."""
     q, k, v = (a[f"{name}{h}"] @ a["x_0_LN"] for name in ("W_Q", "W_K", "W_V"))
     S = q.T @ k / np.sqrt(D_HEAD)
-    e = np.exp(S - S.max(axis=1, keepdims=True)) * (np.tri(len(S)) if masked else 1)
+    seen = np.where(np.tri(len(S)), S, -np.inf) if masked else S
+    e = np.exp(seen - seen.max(axis=1, keepdims=True))
     sums = e.sum(axis=1, keepdims=True)
     A = e / sums
     r = v @ A.T

@@ -165,13 +165,13 @@ def compared(ws: Worksheet, gpt2: Table, derived: Table, sums: Table) -> list[Co
 def padded(ws: Worksheet) -> list[Comparison]:
     """The document's example of softmax*: a hidden score's share is 0."""
     ws.heading("softmax*: a hidden score counts as minus infinity, here -1000")
-    scores = ws.table("padded", PADDED, style="dial")
+    scores = ws.table("padded", PADDED, title="scores", style="dial")
     e = np.exp(PADDED - PADDED.max())
     exps = ws.table("padded_exp", e, lambda i, j: f"EXP({scores.at(0, j)}-MAX({scores.row(0)}))",
-                    beside=scores)  # fmt: skip
+                    title="exponentials", beside=scores)  # fmt: skip
     shares = ws.table("padded_share", e / e.sum(),
-                      lambda i, j: f"{exps.at(0, j)}/SUM({exps.row(0)})", beside=exps,
-                      style="attention")  # fmt: skip
+                      lambda i, j: f"{exps.at(0, j)}/SUM({exps.row(0)})", title="shares",
+                      style="attention", beside=exps)  # fmt: skip
     what = "softmax of 1, 2 and a hidden score, share"
     return [Comparison(f"{what} {j + 1}", share, shares, 0, j, decimals=3)
             for j, share in enumerate((0.269, 0.731, 0.0))]  # fmt: skip

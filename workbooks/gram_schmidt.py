@@ -63,12 +63,11 @@ def book() -> Book:
     printed: list[tuple[str, list[list[float]], Table]] = [
         ("v1 = king - queen", [[0, 2, 0]], v1), ("e1 = v1 / |v1|", [[0, 1, 0]], e1),
         ("v2 = king - man", [[1, 0, -1]], v2), ("v2·e1", [[0]], along),
-        ("e2 = v2 / |v2|", [[0.71, 0, -0.71]], e2),
+        ("e2 = v2 / |v2|", [[0.71, 0, -0.71]], e2), ("king - man + woman", [[2, -1, 0]], target),
         ("each word on e1 and e2", [[1, 1.41], [-1, 1.41], [1, 0], [-1, 0]], coords),
-        ("king - man + woman", [[2, -1, 0]], target),
     ]  # fmt: skip
-    w.compare([Comparison(f"{what}, {i + 1}.{j + 1}", rows[i][j], table, i, j)
-               for what, rows, table in printed for i, j in np.ndindex(*np.shape(rows))])  # fmt: skip
+    w.compare([Comparison(f"{what}, {i + 1}.{j + 1}", rows[i][j], t, i, j)
+               for what, rows, t in printed for i, j in np.ndindex(*np.shape(rows))])  # fmt: skip
     ones = [f"OR({near(dot(e, e))},{near(dot(e, e), 0)})" for e in (e1, e2)]
     w.checks([
         ("e1 has length 1, or is 0 where the pair has no difference", ones[0], True),
@@ -88,7 +87,6 @@ def _axes(ws: Worksheet, vectors: Table) -> tuple[Table, ...]:
     n1 = ws.table("length_1", norm(v1.values), length(v1), ["|v1|"], beside=v1)
     e1 = ws.table("axis_1", axis1, lambda _, j: share(v1.at(0, j), n1.at()), ["e1"], DIMS,
                   style="attention", beside=n1)  # fmt: skip
-
     ws.heading("Second axis: another difference, less what the first axis already says")
     ws.text("v2 = a - b      rest = v2 - (v2·e1) e1      e2 = rest / |rest|", style="equation")
     v2 = _combination(ws, "v2", SECOND, vectors)
@@ -117,9 +115,7 @@ def _map(ws: Worksheet, vectors: Table, e1: Table, e2: Table) -> Table:
 def _analogy(ws: Worksheet, vectors: Table) -> Table:
     """The target of the analogy, and how near each word is to it by cosine."""
     ws.heading("The target, and how near each word is to it; the words asked about may win too")
-    ws.text(
-        "target = a - b + c  [3]     cosine = word · target / (|word| |target|)", style="equation"
-    )
+    ws.text("target = a - b + c    cosine = word · target / (|word| |target|)", style="equation")
     target = _combination(ws, "target", ASKED, vectors)
     n = ws.table("n_target", norm(target.values), length(target), ["|target|"], beside=target)
     on = (VECTORS @ target.values[0])[:, None]
@@ -185,14 +181,14 @@ def story() -> Story:
         look=["Axes: v2·e1, what the second difference shares with the first axis.",
               "Map: the parallelogram. Analogy: the cosine of every word with the target."],
         tries=[
-            Try(f"Choose woman: v2·e1 is {taken:.0f} instead of {along:.0f} and is taken away; "
-                f"e2 begins with {e2[0]:.3f} as before.",
+            Try(f"Choose woman, not man: v2·e1 is {taken:.0f} instead of {along:.0f} and is taken "
+                f"away; e2 begins with {e2[0]:.3f} as before.",
                 ("v2_words", 0, 1), "woman", ("along", 0, 0), taken),
-            Try("Type 1 as queen's third number: an axis is made of words, so man, whom nobody "
-                f"touched, moves from {on[2, 0]:.3f} to {moved:.3f} on it.",
+            Try("Type 1 as queen's third number: axes are made of words, so man moves on the first "
+                f"one from {on[2, 0]:.3f} to {moved:.3f}.",
                 ("vectors", 1, 2), 1.0, ("coordinates", 2, 0), moved),
             Try(f"Type 0 as queen's first number: her cosine falls from {now[1]:.3f} to "
-                f"{then[1]:.3f}; nearest is now {winner}, one of the words asked about.",
+                f"{then[1]:.3f}; nearest is {winner}, one of the words asked.",
                 ("vectors", 1, 0), 0.0, ("nearest", 0, 0), winner),
         ],
     )  # fmt: skip

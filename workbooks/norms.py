@@ -1,199 +1,194 @@
-"""norms: LayerNorm and RMSNorm on the same vector, and where in a layer they stand.
+"""norms: LayerNorm and RMSNorm on the same vector, step by step, and before or after a sublayer.
 
-Look at each step, and at the size of the stream layer by layer. Try another scale, another offset:
-LayerNorm sees neither, RMSNorm sees the offset.
+LayerNorm ignores a vector's scale and an offset of all its entries; RMSNorm ignores only the scale.
+Look at what changes in each, and at the size of the stream in a stack. Try a scale of 0.001.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
 from engine.access import Rect
 from exporters.book import Book, Chart, Series
 from exporters.pages import Story, Try
-from exporters.worksheet import Table, Workbook, Worksheet, near
+from exporters.worksheet import Comparison, Table, Workbook, near
 
 TOPIC = "Inside a block"
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
-X = np.array([2.0, -1.0, 0.5, 3.0, 0.0, -1.5])
-SCALE, OFFSET, EPS = 1.0, 0.0, 1e-5
-GAIN, BIAS = np.ones(6), np.zeros(6)
-START = np.array([1.0, -0.5, 0.25, 0.75])  # of the stream, [d_model]
-W = np.array(
-    [[0.6, -0.2, 0.1, 0.3], [0.2, 0.5, -0.3, 0.1], [-0.1, 0.3, 0.7, 0.2], [0.3, 0.1, -0.2, 0.4]]
-)  # fmt: skip  [d_model, d_model], a row for each output
-N_LAYERS = 8
-FEATURES = tuple(f"x{k + 1}" for k in range(6))
-PLACES = ("none", "pre", "post")
+X, SCALE, OFFSET, EPS = np.array([2.0, -1.0, 0.5, 3.0, -0.5, 1.0]), 3.0, 2.0, 1e-5
+GAIN, BIAS = np.array([1.0, 1.5, 1.0, 0.5, 1.0, 2.0]), np.array([0.0, 0.0, 0.5, 0.0, -0.5, 0.0])
+STATES, ENTRIES = ("x", "scale · x", "x + offset"), [f"x{j}" for j in range(1, len(X) + 1)]
+X_0, LAYERS, STRENGTH = np.array([1.0, -0.5, 0.25, 0.5]), 8, 1.0  # of the stack
+W = np.random.default_rng(1).normal(0, 0.5, (len(X_0), len(X_0))).round(1).T
+KINDS = ("no norms", "pre-norm", "post-norm")
+NONE, PRE, POST = range(len(KINDS))
 
 
-def layer_norm(x: np.ndarray, eps: float = EPS) -> np.ndarray:
-    """Centred, divided by the standard deviation (Ba et al. 2016, section 3): [..., d_model]."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
+def states(scale: float = SCALE, offset: float = OFFSET) -> np.ndarray:
+    """The vector as typed, scaled, and offset: [3, d_model]."""
+    return np.array([X, scale * X, X + offset])
 
 
-def rms_norm(x: np.ndarray, eps: float = EPS) -> np.ndarray:
-    """Divided by the root mean square (Zhang & Sennrich 2019, section 4): [..., d_model]."""
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps)
+def normed(x: np.ndarray, centre: bool) -> np.ndarray:
+    """Each row over the root of its mean square, its mean taken off before if `centre`: [n, d]."""
+    x = x - centre * x.mean(axis=-1, keepdims=True)
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPS)
 
 
-def stack(place: str, w: np.ndarray = W) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The stream, what the sublayer reads and what it writes: each [N_LAYERS + 1, d_model]."""
-    stream, read, wrote = [START], [], []
-    for _ in range(N_LAYERS + 1):
-        x = stream[-1]
-        read.append(layer_norm(x) if place == "pre" else x)
-        wrote.append(w @ read[-1])
-        total = x + wrote[-1]
-        stream.append(layer_norm(total) if place == "post" else total)
-    return np.array(stream[:-1]), np.array(read), np.array(wrote)
+def stacks(strength: float = STRENGTH) -> np.ndarray:
+    """The streams of `KINDS` before the first layer and after each: [3, layers + 1, d]."""
+    f = strength * W.T
+    streams = [np.array([X_0] * len(KINDS))]
+    for _ in range(LAYERS):
+        none, pre, post = streams[-1]
+        after = none + none @ f, pre + normed(pre, True) @ f, normed(post + post @ f, True)
+        streams.append(np.array(after))
+    return np.stack(streams, axis=1)
 
 
-def size(x: np.ndarray) -> np.ndarray:
-    """The root mean square of each row."""
-    return np.sqrt((x**2).mean(axis=1, keepdims=True))
+def vectors(w: Workbook) -> tuple[Table, ...]:
+    """Both norms of the three states: the settings, then of each norm what `norm` gives."""
+    ws = w.sheet("Norms", "a vector as typed, scaled and offset: what each norm makes of the three")
+    ws.widths({0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12})
+    settings = ws.table("settings", [SCALE, OFFSET, EPS], None, (), ["scale", "offset", "eps"],
+                        style="input setting")  # fmt: skip
+    eps = settings.at(0, 2)
+    typed = ws.table("typed", [X, GAIN, BIAS], None, ["x   [d_model]", "gain γ", "bias β"], ENTRIES)
+    ws.heading("The vector in three states: what a norm ignores, it makes the same in two of them")
+    x = ws.table("states", states(), lambda i, j: typed.at(0, j) if i == 0 else
+                 f"{typed.at(0, j)}{' *+'[i]}{settings.at(0, i - 1)}", STATES, ENTRIES)  # fmt: skip
+    mean = ws.table("mean", states().mean(axis=1)[:, None], lambda i, _: f"AVERAGE({x.row(i)})",
+                    cols=["mean"], beside=x)  # fmt: skip
+
+    def norm(name: str, centre: bool, steps: tuple[str, str, str]) -> tuple[Table, ...]:
+        """One norm: the squares' mean before it, mean and variance after, the result, changes."""
+        c, n = states() - centre * states().mean(axis=1, keepdims=True), normed(states(), centre)
+        y = n * GAIN + centre * BIAS
+        start = ws.table(f"{name}_start", c, lambda i, j: x.at(i, j) + (
+                         f"-{mean.at(i)}" if centre else ""), STATES, ENTRIES, steps[0])  # fmt: skip
+        squares = (c**2).mean(axis=1)[:, None]
+        square = ws.table(f"{name}_square", squares, lambda i, _: f"SUMPRODUCT({start.row(i)},"
+                          f"{start.row(i)})/{len(X)}", cols=[steps[1]], beside=start)  # fmt: skip
+        root = ws.table(f"{name}_root", np.sqrt(squares + EPS), lambda i, _:
+                        f"SQRT({square.at(i)}+{eps})", cols=["root"], beside=square)  # fmt: skip
+        over = ws.table(f"{name}_over", n, lambda i, j: f"{start.at(i, j)}/{root.at(i)}", STATES,
+                        ENTRIES, "divided by the root")  # fmt: skip
+        after = ws.table(f"{name}_after", np.column_stack([n.mean(axis=1), n.var(axis=1)]), lambda
+            i, j: f"{('AVERAGE', 'VARP')[j]}({over.row(i)})", (), ["mean", "variance"], beside=over)  # fmt: skip
+        out = ws.table(f"{name}_out", y, lambda i, j: f"{over.at(i, j)}*{typed.at(1, j)}" + (
+            f"+{typed.at(2, j)}" if centre else ""), STATES, ENTRIES, steps[2], "readout")  # fmt: skip
+        moved = ws.table(f"{name}_moved", y[1:] - y[0], lambda i, j: f"{out.at(i + 1, j)}-"
+                         f"{out.at(0, j)}", [f"{s}: change" for s in STATES[1:]], style="tiny")  # fmt: skip
+        return square, after, out, moved
+
+    ws.heading("LayerNorm: take the mean off, and divide by the root of the variance")
+    ws.text("LayerNorm(x) = (x - mean) / sqrt(variance + eps) · γ + β   [d]", style="equation")
+    layer = norm("layer", True, ("x - mean", "variance", "times gain, plus bias"))
+    ws.heading("RMSNorm: leave the mean where it is, and divide by the root of the mean square")
+    ws.text("RMSNorm(x) = x / sqrt(mean square + eps) · γ   [d]", style="equation")
+    rms = norm("rms", False, ("x", "mean square", "times gain"))
+    for left, title, out in ((0, "LayerNorm", layer[2]), (7, "RMSNorm", rms[2])):
+        heads = out.part(slice(1))._replace(top=out.rect.top - 1, bottom=out.rect.top)
+        bars = [Series(STATES[i], heads, out.part(slice(i, i + 1))) for i in (0, 2)]
+        ws.chart(Chart(ws.cursor, left, "column", title, bars, (480, 280), number="0.0"))
+    return settings, *layer, *rms
+
+
+def stack(w: Workbook, eps: str) -> Table:
+    """Layer on layer, without norms, with pre-norm and with post-norm: the sizes of the streams."""
+    ws = w.sheet("Stack", "the same sublayer eight times, its norm before it, after it or left out")
+    ws.widths({0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)})
+    values, cols = stacks(), ENTRIES[: len(X_0)]
+    x_0 = ws.table("x_0", X_0, None, ["x before"], cols)
+    strength = ws.table("strength", STRENGTH, rows=["strength"], style="input setting")
+    weights = ws.table("W", W, title="W   [d, d], in every layer", style="weight")
+    ws.text("f(x) = strength · W x", "without norms: x + f(x)", "pre-norm: x + f(LayerNorm(x))",
+            "post-norm: LayerNorm(x + f(x))", style="equation")  # fmt: skip
+    row, ws.cursor = x_0.rect.top - 1, x_0.rect.top + 15  # the charts stand beside
+
+    def run(kind: int) -> Table:
+        """One kind's stream. Its place is told before it is filled: it reads what it feeds."""
+        ws.heading(KINDS[kind])
+        start, name = ws.cursor, KINDS[kind].replace("-", "_").replace(" ", "_")
+        area, found = Rect(start + 2, start + 3 + LAYERS, 1, 1 + len(cols)), values[kind]
+        stream = Table(ws.sheet.name, area, found)
+
+        def layer_norm(z: Table) -> Table:
+            x = z.values[:LAYERS].astype(float)
+            stats = np.stack([x.mean(axis=1), np.sqrt(x.var(axis=1) + EPS)], axis=1)
+            by = ws.table(f"{name}_stats", stats, lambda n, j:
+                          f"SQRT(VARP({z.row(n)})+{eps})" if j else f"AVERAGE({z.row(n)})",
+                          cols=["mean", "root"], beside=z)  # fmt: skip
+            return ws.table(f"{name}_norm", normed(x, True), lambda n, j:
+                            f"({z.at(n, j)}-{by.at(n)})/{by.at(n, 1)}",
+                            (), cols, "norm", beside=by)  # fmt: skip
+
+        read = layer_norm(stream) if kind == PRE else stream
+        f_x = STRENGTH * read.values[:LAYERS].astype(float) @ W.T
+        f = ws.table(f"{name}_f", f_x, lambda n, j: f"{strength.at()}*SUMPRODUCT({read.row(n)},"
+                     f"{weights.row(j)})", (), cols, "f", beside=read)  # fmt: skip
+        total = ws.table(f"{name}_sum", found[:-1] + f_x, lambda n, j:
+                         f"{stream.at(n, j)}+{f.at(n, j)}", (), cols, "x + f", beside=f)  # fmt: skip
+        after = layer_norm(total) if kind == POST else total
+        ws.cursor = start
+        return ws.table(name, found, lambda n, j: after.at(n - 1, j) if n else x_0.at(0, j),
+                        range(LAYERS + 1), cols, "x, after so many layers")  # fmt: skip
+
+    streams = [run(kind) for kind in range(len(KINDS))]
+    ws.heading("Sizes of the streams, sqrt(sum of x²), after so many layers")
+    sizes = ws.table("sizes", np.linalg.norm(values, axis=2).T, lambda n, kind: "SQRT(SUMPRODUCT("
+                     f"{streams[kind].row(n)},{streams[kind].row(n)}))", range(LAYERS + 1), KINDS)  # fmt: skip
+    layers = sizes.part(cols=slice(1))._replace(left=0, right=1)
+    for left, title, kinds in ((7, "Before or after", (PRE, POST)), (15, "Or none", (NONE, PRE))):
+        lines = [Series(KINDS[k], layers, sizes.part(cols=slice(k, k + 1))) for k in kinds]
+        ws.chart(Chart(row, left, "line", title, lines, (440, 300), ("layers", "size"), number="0"))
+    return sizes
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("norms")
-    layer, rms = step_by_step(w)
-    layers(w)
+    settings, _, after, _, moved, square, rms_after, _, _ = vectors(w)
+    eps, sizes = settings.at(0, 2), stack(w, settings.at(0, 2))
+    left = f"LayerNorm gives 0, but RMSNorm leaves the mean in: {rms_after.values[0, 0]:.3f}"
+    w.compare([
+        Comparison("LayerNorm before gain and bias: mean of the entries", 0, after, decimals=0),
+        Comparison("their variance", 1, after, 0, 1, decimals=0),
+        Comparison("RMSNorm, said to do essentially the same: mean", 0, rms_after, note=left),
+    ])  # fmt: skip
+    post = ",".join(sizes.at(n + 1, POST) for n in range(LAYERS))
     w.checks([
-        ("what LayerNorm leaves has mean 0", near(f"AVERAGE({layer.all()})", 0), True),
-        ("what RMSNorm leaves has root mean square 1, but for eps",
-         f"ABS(SQRT(SUMPRODUCT({rms.all()},{rms.all()})/6)-1)<0.001", True),
+        ("LayerNorm: the entries of every row have mean 0", near(after.column(0), 0), True),
+        ("RMSNorm: the entries' mean square is mean square / (mean square + eps)",
+         near(f"{rms_after.at(0, 1)}+{rms_after.at()}^2", f"{square.at()}/({square.at()}+{eps})"), True),
+        ("LayerNorm ignores the offset", near(moved.row(1), 0), True),
+        ("post-norm: no size exceeds sqrt(d)", f"MAX({post})<SQRT({len(X_0)})+0.000000001", True),
     ])  # fmt: skip
     return w.done(story())
 
 
-def step_by_step(w: Workbook) -> tuple[Table, Table]:
-    """Both norms of one vector, a column for each step; what each leaves before the gain."""
-    ws = w.sheet("Norms", "the same vector through both norms, a step in each column")
-    ws.heading("The vector: x = scale · typed + offset   [d_model]")
-    settings = ws.table("settings", [[SCALE, OFFSET, EPS]], None, (), ("scale", "offset", "eps"),
-                        style="input setting")  # fmt: skip
-    scale, offset, eps = (settings.at(0, k, fixed=True) for k in range(3))
-    typed = ws.table("typed", X[:, None], None, FEATURES, ["typed"])
-    x = SCALE * X + OFFSET
-    column = Columns(ws, typed)
-    moved = column.add("x", x, lambda i: f"{scale}*{typed.at(i)}+{offset}")
-    gain = column.add("gain", GAIN, None)
-    bias = column.add("bias", BIAS, None)
-    ws.heading("LayerNorm: centre, divide by the standard deviation, gain and bias")
-    ws.text("out = (x - mean) / sqrt(variance + eps) · gain + bias", style="equation")
-    mean = ws.table("mean", x.mean(), f"AVERAGE({moved.all()})", ["mean"])
-    variance = ws.table("variance", x.var(), f"VARP({moved.all()})", ["variance"])
-    deviation = ws.table("deviation", np.sqrt(x.var() + EPS),
-                         f"SQRT({variance.at()}+{eps})", ["deviation"])  # fmt: skip
-    centred = ws.table("centred", (x - x.mean())[:, None],
-                       lambda i, j: f"{moved.at(i)}-{mean.at(fixed=True)}", FEATURES,
-                       ["centred"])  # fmt: skip
-    column = Columns(ws, centred)
-    left = column.add("divided", layer_norm(x), lambda i: f"{centred.at(i)}/{deviation.at()}")
-    column.add("layer_norm", layer_norm(x) * GAIN + BIAS,
-               lambda i: f"{left.at(i)}*{gain.at(i)}+{bias.at(i)}")  # fmt: skip
-    ws.heading("RMSNorm: divide by the root mean square, gain; nothing is centred, no bias")
-    ws.text("out = x / sqrt(mean of squares + eps) · gain", style="equation")
-    squares = ws.table("mean_square", (x**2).mean(),
-                       f"SUMPRODUCT({moved.all()},{moved.all()})/6", ["mean square"])  # fmt: skip
-    root = ws.table("root", np.sqrt((x**2).mean() + EPS), f"SQRT({squares.at()}+{eps})", ["root"])
-    plain = ws.table("rms_divided", rms_norm(x)[:, None],
-                     lambda i, j: f"{moved.at(i)}/{root.at(fixed=True)}", FEATURES,
-                     ["divided"])  # fmt: skip
-    Columns(ws, plain).add("rms_norm", rms_norm(x) * GAIN, lambda i: f"{plain.at(i)}*{gain.at(i)}")
-    return left, plain
-
-
-class Columns:
-    """Tables of one column, each to the right of the one before."""
-
-    def __init__(self, ws: Worksheet, first: Table):
-        self.ws, self.last = ws, first
-
-    def add(self, name: str, values: np.ndarray, formula: Callable[[int], str] | None) -> Table:
-        """One more; typed where there is no formula."""
-        text = (lambda i, j: formula(i)) if formula else None
-        self.last = self.ws.table(name, values[:, None], text, cols=[name.replace("_", " ")],
-                                  style="" if formula else "weight", beside=self.last)  # fmt: skip
-        return self.last
-
-
-def layers(w: Workbook) -> None:
-    """The same linear sublayer again and again: without a norm, before it, after it."""
-    ws = w.sheet("Layers", "how the stream grows: no norm, a norm before each sublayer, or after")
-    ws.widths(dict.fromkeys(range(1, 24), 7))
-    start = ws.table("start", START, None, ["stream at first"])
-    weights = ws.table("W", W, None, ("o1", "o2", "o3", "o4"), title="W of every sublayer, a row for each output",
-                       style="weight")  # fmt: skip
-    sizes = [run(ws, place, start, weights) for place in PLACES]
-    numbers = Table(ws.sheet.name, Rect(sizes[0].rect.top, sizes[0].rect.bottom, 0, 1), np.zeros(1))
-    series = [Series(title, numbers.rect, table.rect)
-              for title, table in zip(("no norm", "before", "after"), sizes, strict=True)]  # fmt: skip
-    ws.chart(Chart(4, 10, "scatter", "Size of the stream after each layer", series, (560, 220),
-                   ("layers", "root mean square"), joined=True, number="0.0"))  # fmt: skip
-
-
-def run(ws: Worksheet, place: str, start: Table, weights: Table) -> Table:
-    """One stack: stream, read, written, size; a row for each layer."""
-    equations = {"none": "x ← x + W x", "pre": "x ← x + W LayerNorm(x)",
-                 "post": "x ← LayerNorm(x + W x)"}  # fmt: skip
-    ws.heading({"none": "No norm", "pre": "Before the sublayer", "post": "After it"}[place])
-    ws.text(equations[place] + "   [layers, d_model]", style="equation")
-    values = stack(place)
-    top, rows = ws.cursor + 1, N_LAYERS + 1
-    x, read, wrote = (Table(ws.sheet.name, Rect(top, top + rows, left, left + 4), v)
-                      for left, v in zip((1, 7, 13), values, strict=True))  # fmt: skip
-
-    def norm(cell: str, row: str) -> str:
-        return f"({cell}-AVERAGE({row}))/SQRT(VARP({row})+{EPS:.5f})"
-
-    def stream(i: int, j: int) -> str:
-        if i == 0:
-            return start.at(0, j)
-        if place != "post":
-            return f"{x.at(i - 1, j)}+{wrote.at(i - 1, j)}"
-        total = [f"{x.at(i - 1, k)}+{wrote.at(i - 1, k)}" for k in range(4)]
-        mean = f"(SUM({x.row(i - 1)})+SUM({wrote.row(i - 1)}))/4"
-        spread = "+".join(f"({cell}-{mean})^2" for cell in total)
-        return f"({total[j]}-{mean})/SQRT(({spread})/4+{EPS:.5f})"
-
-    ws.table(f"stream_{place}", values[0], stream, range(rows), title="stream x")
-    ws.table(f"read_{place}", values[1],
-             lambda i, j: norm(x.at(i, j), x.row(i)) if place == "pre" else x.at(i, j),
-             title="read", beside=x)  # fmt: skip
-    ws.table(f"wrote_{place}", values[2],
-             lambda i, j: f"SUMPRODUCT({weights.row(j)},{read.row(i)})",
-             title="written W · read", beside=read)  # fmt: skip
-    return ws.table(f"size_{place}", size(values[0]),
-                    lambda i, j: f"SQRT(SUMPRODUCT({x.row(i)},{x.row(i)})/4)",
-                    title="size", beside=wrote, style="readout")  # fmt: skip
-
-
 def story() -> Story:
     """What the start sheet says; what its edits do is computed here."""
-    scaled, shifted = layer_norm(10 * X)[0], rms_norm(X + 5)[0]
-    strong = W.copy()
-    strong[0, 0] = 2.0
-    grown, before = size(stack("pre", strong)[0])[-1, 0], size(stack("pre")[0])[-1, 0]
+    full, tiny = (normed(states(scale=s), True)[1, 3] * GAIN[3] + BIAS[3] for s in (SCALE, 0.001))
+    close, far = (normed(states(offset=s), False)[2, 1] * GAIN[1] for s in (OFFSET, 100))
+    was, now = (np.linalg.norm(stacks(k)[:, -1], axis=1) for k in (STRENGTH, 3))
     return Story(
         title=TITLE,
-        source="After A Gentle Introduction to Transformers, LayerNorm, and lecture slides, RMSNorm.",
+        source="After lecture slides and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
         about=[
-            "A norm keeps what a sublayer reads on one scale, whatever the stream has grown to.",
-            "The slides call RMSNorm the same effect: it is, but for the mean, which it leaves in.",
-            "Before the sublayer (GPT-2) the stream may grow; after it (2017) it is set back each time.",
+            "A norm gives each sublayer an input of one size. LayerNorm ignores a vector's positive scale, and an offset of all",
+            "its entries; RMSNorm only the scale. The slides say that it does essentially the same: it leaves the mean in.",
+            "The introduction gives the result a mean β and deviation γ: but each entry has a β and γ of its own. It omits eps.",
+            "Pre-norm: the stream is never divided and may grow; the norm before the logits is missing in the introduction's table.",
         ],
-        look=["Norms: each step. Layers: the stream of eight layers, and its size as a chart."],
+        look=[
+            "Norms: the changes, six decimals each: what eps leaves, and what RMSNorm lets through.",
+            "Stack: without norms the stream grows by a factor, with pre-norm by steps of one size, with post-norm it stays at sqrt(d).",
+        ],
         tries=[
-            Try(f"Type 10, a scale: the first number stays {scaled:.3f}; neither norm sees it.",
-                ("settings", 0, 0), 10.0, ("layer_norm", 0, 0), scaled),
-            Try(f"Type 5, an offset: RMSNorm's first number goes from {rms_norm(X)[0]:.3f} to "
-                f"{shifted:.3f}; LayerNorm's stays.",
-                ("settings", 0, 1), 5.0, ("rms_norm", 0, 0), shifted),
-            Try(f"Type 2, a larger weight: with norms before it the stream's size after eight "
-                f"layers is {grown:.1f} instead of {before:.1f}: it grows step by step, not by factors.",
-                ("W", 0, 0), 2.0, ("size_pre", N_LAYERS, 0), grown),
+            Try(f"Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {tiny:.3f} for x4, not {full:.3f}.",
+                ("settings", 0, 0), 0.001, ("layer_out", 1, 3), float(tiny)),
+            Try(f"Type 100: RMSNorm makes x2 {far:.3f}, not {close:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+                ("settings", 0, 1), 100, ("rms_out", 2, 1), float(far)),
+            Try(f"Type 3: pre-norm ends at {now[PRE]:.1f}, not {was[PRE]:.1f}; without norms at {now[NONE]:.0f}, not {was[NONE]:.0f}; post-norm stays at {now[POST]:.1f}.",
+                ("strength", 0, 0), 3, ("sizes", LAYERS, PRE), float(now[PRE])),
         ],
     )  # fmt: skip

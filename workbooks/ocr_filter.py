@@ -23,11 +23,7 @@ READ = np.kron(np.eye(2), np.ones((1, 4)))  # [classes, features]: each class su
 SIDE_BY_SIDE = (
     ("", "filter", "attention head"),
     ("what it keeps", "3 x 3 weights", "W_Q, W_K, W_V, and a share of W_O"),
-    (
-        "where it looks",
-        "the same small window at every stop",
-        "any earlier token, chosen by content",
-    ),
+    ("where it looks", "a small window, always the same", "any earlier token, chosen by content"),
     ("how it matches", "pixels times weights, summed", "a query with each key, then softmax"),
     ("the same everywhere", "the weights", "the weights; the pattern is new each time"),
     ("what it gives", "one number: how well the window fits", "a blend of other tokens' values"),
@@ -64,20 +60,19 @@ def book() -> Book:
     image = ws.table("image", STROKE, None, range(5), range(5), style="dial")
     ws.shade(image.rect, f"when ink {image.at().partition('!')[2]}=1")
     maps = {name: convolve(ws, x, name, image) for name in FILTERS}
+    sums = maps["vertical"]["row sums"] = row_sums(ws, image, maps["vertical"]["weights"])
     probs, features, logits = classify(ws, x, [maps[name]["pool"] for name in FILTERS])
-    beside = w.sheet(
-        "Filter and head", "the same idea, a detector used everywhere, and where it ends"
-    )
+    beside = w.sheet("Filter and head", "two detectors that are used everywhere, side by side")
     beside.widths({0: 22, 1: 40, 2: 46})
     for k, line in enumerate(SIDE_BY_SIDE):
         for col, text in enumerate(line):
-            beside.sheet.put(
-                beside.cursor + k, col, text, "block" if k == 0 or col == 0 else "text"
-            )
+            beside.sheet.put(beside.cursor + k, col, text, "text" if k and col else "block")
     compare(w, maps, features, logits, probs)
     w.checks([
         ("probabilities sum to 1", near(f"SUM({probs.all()})"), True),
         ("nothing after ReLU is below zero", f"MIN({features.all()})>=0", True),
+        ("the first stop's row sums add up to its entry of the map",
+         near(f"SUM({sums.column(0)})", maps["vertical"]["conv"].at(0, 0)), True),
     ])  # fmt: skip
     return w.done(story())
 
@@ -85,7 +80,7 @@ def book() -> Book:
 def convolve(ws: Worksheet, x: dict, name: str, image: Table) -> dict[str, Table]:
     """One filter: weights, feature map, ReLU and pool, side by side."""
     ws.heading(f"The {name} filter at its nine stops, ReLU, max-pool")
-    ws.text("conv[i, j] = sum of window(i, j) · weights   [3, 3];   pool: the largest of 2 x 2   [2, 2]",
+    ws.text("conv[i, j] = sum of window(i, j) · weights  [3, 3];  pool: largest of 2 x 2  [2, 2]",
             style="equation")  # fmt: skip
     kernel = ws.table(name, WEIGHTS[name], None, title="weights", style="weight")
 
@@ -102,15 +97,25 @@ def convolve(ws: Worksheet, x: dict, name: str, image: Table) -> dict[str, Table
                     lambda i, j: f"MAX({relu.at(i, j)}:{relu.at(i + 1, j + 1).partition('!')[2]})",
                     title="pool", beside=relu)  # fmt: skip
     ws.shade(conv.rect, "diverging")
-    return {"conv": conv, "relu": relu, "pool": pool}
+    return {"weights": kernel, "conv": conv, "relu": relu, "pool": pool}
+
+
+def row_sums(ws: Worksheet, image: Table, kernel: Table) -> Table:
+    """The filter's first two stops row by row, beside the image: [rows, stops]."""
+    found = np.einsum("jkl,kl->kj", windows(STROKE)[0, :2], WEIGHTS["vertical"])
+
+    def row_sum(k: int, j: int) -> str:
+        end = image.at(k, j + 2).partition("!")[2]
+        return f"SUMPRODUCT({image.at(k, j)}:{end},{kernel.row(k)})"
+
+    return ws.table("row_sums", found, row_sum, range(3), ("left", "middle"),
+                    "vertical filter, top stops: row sums", beside=image)  # fmt: skip
 
 
 def classify(ws: Worksheet, x: dict, pools: list[Table]) -> tuple[Table, Table, Table]:
     """Flatten, a linear layer of two classes, softmax."""
     ws.heading("Flatten: four features of each filter; a linear layer; softmax")
-    ws.text(
-        "logits = read · features   [2];   probs = exp(logits - largest) / sum", style="equation"
-    )
+    ws.text("logits = read · features  [2];  probs = exp(logits - largest) / sum", style="equation")
     cells = [pool.at(i, j) for pool in pools for i in range(2) for j in range(2)]
     features = ws.table("features", x["features"], lambda i, j: cells[j], ["features"])
     read = ws.table("read", READ, None, FILTERS, title="read", style="weight")
@@ -130,9 +135,10 @@ def compare(
 ) -> None:
     """Every number that the appendix prints."""
     printed = {
-        ("vertical", "conv"): [[-3, 6, -3]] * 3, ("vertical", "relu"): [[0, 6, 0]] * 3,
-        ("vertical", "pool"): [[6, 6]] * 2, ("horizontal", "conv"): [[0, 0, 0]] * 3,
-        ("horizontal", "relu"): [[0, 0, 0]] * 3, ("horizontal", "pool"): [[0, 0]] * 2,
+        ("vertical", "row sums"): [[-1, 2]] * 3, ("vertical", "conv"): [[-3, 6, -3]] * 3,
+        ("vertical", "relu"): [[0, 6, 0]] * 3, ("vertical", "pool"): [[6, 6]] * 2,
+        ("horizontal", "conv"): [[0, 0, 0]] * 3, ("horizontal", "relu"): [[0, 0, 0]] * 3,
+        ("horizontal", "pool"): [[0, 0]] * 2,
     }  # fmt: skip
     rows = [
         Comparison(f"{name} {step} [{i}, {j}]", value, maps[name][step], i, j, decimals=0)
@@ -169,7 +175,8 @@ def story() -> Story:
         about=[
             "A filter is a small pattern of weights that visits every 3 x 3 window of the picture.",
             "The pool overlaps: a 3 x 3 map gives 2 x 2 windows only when they move by one.",
-            "The appendix says that a shift of a pixel changes nothing; try it: half of the score goes.",
+            "Pooling, says the appendix, outlasts a shift by a pixel: half of the logit goes.",
+            "By two pixels all of it goes, since no stop has its middle on the edge.",
         ],
         look=["Filter: from pixels to a class. Filter and head: what a head does otherwise."],
         tries=[

@@ -94,7 +94,8 @@ def attend(page: Page, h: int) -> None:
         f"SUMPRODUCT({q.column(i)},{k.column(j)})/SQRT({D_HEAD})"), f"v_h{h}")  # fmt: skip
 
     def exponential(i: int, j: int) -> str:
-        e = f"EXP({S.at(i, j)}-MAX({S.row(i)}))"
+        seen = ",".join(S.at(i, k) for k in range(i + 1))
+        e = f"EXP({S.at(i, j)}-IF({mask}=1,MAX({seen}),MAX({S.row(i)})))"
         return f"IF({mask}=1,0,{e})" if j > i else e
 
     e = page.put(f"exp_S_h{h}", exponential, f"S_h{h}")
