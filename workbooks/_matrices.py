@@ -14,12 +14,13 @@ class Page:
         self.ws, self.values, self.at = ws, values, dict[str, Table]()
 
     def put(self, name: str, formula: Formula | None = None, beside: str = "", style: str = "",
-            rows: Sequence[str] = (), cols: Sequence[str] = ()) -> Table:  # fmt: skip
+            rows: Sequence[str] = (), cols: Sequence[str] = (),
+            title: str = "") -> Table:  # fmt: skip
         """A table, a weight unless it has a formula or a style; rows and columns are numbered."""
         height, width = self.values[name].shape
         self.at[name] = self.ws.table(
             name, self.values[name], formula, rows or [str(k + 1) for k in range(height)],
-            cols or [str(k + 1) for k in range(width)], f"{name}: {height} × {width}",
+            cols or [str(k + 1) for k in range(width)], title or f"{name}: {height} × {width}",
             style or ("activation" if formula else "weight"), self.at[beside] if beside else None,
         )  # fmt: skip
         return self.at[name]

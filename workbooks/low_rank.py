@@ -1,197 +1,192 @@
-"""low-rank: what a head reads and writes, as thin factors and as whole matrices.
+"""low-rank: a head's two large matrices, each a product of two thin ones.
 
-A head's value matrix is down then up, its OV circuit; its scores come from one matrix too, QK. Look
-at the differences: zero. Try a weight, and GPT-3's sizes.
+Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
+W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and what it costs.
 """
 
-import numpy as np
+from itertools import combinations
 
 from exporters.book import Book
 from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, near
+from exporters.worksheet import Workbook, near
+from workbooks import _low_rank_sizes
+from workbooks._low_rank import D_HEAD, D_MODEL, HEADS, RANKED, edited
+from workbooks._low_rank_sizes import BUILT, GPT_3, MISPRINTED, counts, misprinted
 from workbooks._matrices import Page, across, times
 
 TOPIC = "Inside a block"
-TITLE = "low-rank: OV and QK, thin factors and whole matrices"
-HEADS = (0, 1)
-WEIGHTS = {
-    "x": [[1, 0, 0.5, -0.5], [0, 1, -1, 0.5], [0.5, 0.5, 1, 1]],  # [T, d_model]
-    "W_Q_0": [[1, 0], [0, 1], [0.5, 0], [0, -0.5]], "W_K_0": [[0, 1], [1, 0], [0, 0.5], [0.5, 0]],
-    "W_Q_1": [[0.5, 1], [-1, 0], [0, 1], [1, 0]], "W_K_1": [[1, 0.5], [0, 1], [1, 0], [0, -1]],
-    "down_0": [[1, 0], [0, 1], [1, 1], [0, 0.5]], "up_0": [[0.5, 0, 1, 0], [0, 1, 0, -0.5]],
-    "down_1": [[0, 1], [1, 0], [-1, 0], [0.5, 1]], "up_1": [[0, 1, 0, 0.5], [1, 0, -0.5, 0]],
-}  # fmt: skip
-SIZES = ("d_model", "d_head", "heads", "vocabulary")
-GPT3 = np.array([12288.0, 128, 96, 50257])
-
-
-def compute(**edited: np.ndarray) -> dict[str, np.ndarray]:
-    """Every matrix of the page, by the name of its table."""
-    a = {name: np.array(values, float) for name, values in WEIGHTS.items()} | edited
-    x, seen = a["x"], np.tri(3)
-    for h in HEADS:
-        a[f"QK_{h}"] = a[f"W_Q_{h}"] @ a[f"W_K_{h}"].T
-        a[f"OV_{h}"] = a[f"down_{h}"] @ a[f"up_{h}"]
-        a[f"q_{h}"], a[f"k_{h}"] = x @ a[f"W_Q_{h}"], x @ a[f"W_K_{h}"]
-        a[f"scores_{h}"] = a[f"q_{h}"] @ a[f"k_{h}"].T
-        a[f"direct_{h}"] = x @ a[f"QK_{h}"] @ x.T
-        e = np.exp(a[f"scores_{h}"] / np.sqrt(2)) * seen
-        a[f"exp_{h}"], a[f"pattern_{h}"] = e, e / e.sum(axis=1, keepdims=True)
-        a[f"v_{h}"] = x @ a[f"down_{h}"]
-        a[f"z_{h}"] = a[f"pattern_{h}"] @ a[f"v_{h}"]
-        a[f"wrote_{h}"] = a[f"z_{h}"] @ a[f"up_{h}"]
-        a[f"mixed_{h}"] = a[f"pattern_{h}"] @ x
-        a[f"whole_{h}"] = a[f"mixed_{h}"] @ a[f"OV_{h}"]
-        a[f"minor_{h}"] = np.zeros((1, 1))  # of rank d_head = 2: its 3 x 3 determinants are 0
-    a["sum"] = a["wrote_0"] + a["wrote_1"]
-    a["concat"], a["W_O"] = np.hstack([a["z_0"], a["z_1"]]), np.vstack([a["up_0"], a["up_1"]])
-    a["product"] = a["concat"] @ a["W_O"]
-    a["difference"] = a["product"] - a["sum"]
-    return a
+TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"
 
 
 def book() -> Book:
     """The workbook."""
-    w, a = Workbook("low-rank"), compute()
-    ws = w.sheet("Weights", "what is typed: three tokens, two heads of d_head = 2 in d_model = 4")
-    page = Page(ws, a)
-    page.put("x", style="input", rows=["the", "cat", "sat"])
+    w = Workbook("low-rank")
+    ws = w.sheet("Heads", "two heads, each in two ways; a word is a row: x W")
+    ws.widths(dict.fromkeys(range(1, 22), 7))
+    page = Page(ws, edited())
+    ws.heading("Three words")
+    page.put("x", style="input")
     for h in HEADS:
-        page.section(f"Head {h}", "W_Q, W_K, down: [d_model, d_head]; up: [d_head, d_model]")
-        left = f"W_Q_{h}"
-        page.put(left)
-        for name in (f"W_K_{h}", f"down_{h}", f"up_{h}"):
-            page.put(name, beside=left)
-            left = name
-    for h in HEADS:
-        head(w, page, h)
-    heads_together(w, page)
-    sizes, counts = scale(w)
-    compare(w, sizes, counts)
-    t = page.at
+        match(page, h)
+        write(page, h)
+    add_heads(page)
+    ws = w.sheet("Rank", "a rank is the size of the largest minor that is not 0")
+    ranks = Page(ws, page.values)
+    ws.widths(dict.fromkeys(range(1, 22), 7))
+    outer(ranks, page)
+    for name in RANKED:
+        rank(ranks, page, name)
+    ws = w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all")
+    w.compare(_low_rank_sizes.fill(ws))
+    at = page.at
     w.checks([
-        ("q · k and x QK x^T are the same scores",
-         near(f"SUM({t['scores_0'].all()})-SUM({t['direct_0'].all()})", 0), True),
-        ("down then up, and OV, write the same",
-         near(f"SUM({t['wrote_1'].all()})-SUM({t['whole_1'].all()})", 0), True),
-        ("OV has rank d_head = 2: a 3 × 3 determinant is 0", near(t["minor_0"].at(), 0), True),
-        ("heads added and heads side by side are equal", near(t["difference"].all(), 0), True),
+        ("scores from Q and K equal x QK xᵀ",
+         f"AND({','.join(near(at[f'S_difference_h{h}'].all(), 0) for h in HEADS)})", True),
+        ("what a head writes from V and W_O equals pattern x OV",
+         f"AND({','.join(near(at[f'out_difference_h{h}'].all(), 0) for h in HEADS)})", True),
+        ("the heads added equal all z concatenated times the stacked W_O",
+         near(at["out_difference"].all(), 0), True),
+        ("the rank of QK and of OV is at most d_head",
+         f"MAX({ranks.at['rank_QK_h1'].at()},{ranks.at['rank_OV_h1'].at()})<={D_HEAD}", True),
     ])  # fmt: skip
     return w.done(story())
 
 
-def head(w: Workbook, page: Page, h: int) -> None:
-    """One head, by its factors and by its two whole matrices."""
-    page.ws = w.sheet(f"Head {h}", "scores and writings twice: by thin factors, by whole matrices")
-    t = page.at
-    page.section("Who looks at whom", "scores = (x W_Q)(x W_K)^T = x QK x^T,  QK = W_Q W_K^T",
-                 "QK: [d_model, d_model], of rank d_head; scores: [queries, keys]")  # fmt: skip
-    page.put(f"QK_{h}", across(t[f"W_Q_{h}"], t[f"W_K_{h}"]))
-    page.put(f"q_{h}", times(t["x"], t[f"W_Q_{h}"]), beside=f"QK_{h}")
-    page.put(f"k_{h}", times(t["x"], t[f"W_K_{h}"]), beside=f"q_{h}")
-    page.put(f"scores_{h}", across(t[f"q_{h}"], t[f"k_{h}"]))
-    x, qk = t["x"], t[f"QK_{h}"]
+def match(page: Page, h: int) -> None:
+    """The scores of a head, through queries and keys and through QK; then its pattern."""
+    page.section(f"Head {h}: where it looks", "Q = x W_Q,  K = x W_K    [n × d_head]",
+                 "S = Q Kᵀ / √d_head    [n × n],  A = softmax of each row up to its own word",
+                 "QK = W_Q W_Kᵀ    [d_model × d_model];  S = x QK xᵀ / √d_head")  # fmt: skip
+    x, root = page.at["x"], f"SQRT({D_HEAD})"
+    W_Q, W_K = page.put(f"W_Q_h{h}"), page.put(f"W_K_h{h}", beside=f"W_Q_h{h}")
+    QK = page.put(f"QK_h{h}", across(W_Q, W_K), f"W_K_h{h}")
+    Q = page.put(f"Q_h{h}", times(x, W_Q))
+    K = page.put(f"K_h{h}", times(x, W_K), f"Q_h{h}")
+    S = page.put(f"S_h{h}", lambda i, j: f"SUMPRODUCT({Q.row(i)},{K.row(j)})/{root}", f"K_h{h}")
+    x_QK = page.put(f"x_QK_h{h}", times(x, QK), f"S_h{h}")
+    other = page.put(f"S_circuit_h{h}", lambda i, j: f"SUMPRODUCT({x_QK.row(i)},{x.row(j)})/{root}",
+                     f"x_QK_h{h}")  # fmt: skip
+    page.put(f"S_difference_h{h}", lambda i, j: f"{S.at(i, j)}-{other.at(i, j)}")
 
-    def direct(i: int, j: int) -> str:
-        pairs = ((a, b) for a in range(4) for b in range(4))
-        return "+".join(f"{x.at(i, a)}*{qk.at(a, b)}*{x.at(j, b)}" for a, b in pairs)
+    def exponential(i: int, j: int) -> str:
+        seen = ",".join(S.at(i, k) for k in range(i + 1))
+        return f"EXP({S.at(i, j)}-MAX({seen}))" if j <= i else "0"
 
-    page.put(f"direct_{h}", direct, beside=f"scores_{h}")
-    scores = t[f"scores_{h}"]
-    page.put(f"exp_{h}", lambda i, j: f"EXP({scores.at(i, j)}/SQRT(2))" if j <= i else "0")
-    e = t[f"exp_{h}"]
-    page.put(f"pattern_{h}", lambda i, j: f"{e.at(i, j)}/SUM({e.row(i)})", f"exp_{h}", "attention")
-    page.section("What is written", "pattern (x down) up = (pattern x) OV,  OV = down · up",
-                 "OV: [d_model, d_model], of rank d_head; writings: [T, d_model]")  # fmt: skip
-    page.put(f"OV_{h}", times(t[f"down_{h}"], t[f"up_{h}"]))
-    page.put(f"v_{h}", times(t["x"], t[f"down_{h}"]), beside=f"OV_{h}")
-    page.put(f"z_{h}", times(t[f"pattern_{h}"], t[f"v_{h}"]), beside=f"v_{h}")
-    page.put(f"wrote_{h}", times(t[f"z_{h}"], t[f"up_{h}"]))
-    page.put(f"mixed_{h}", times(t[f"pattern_{h}"], t["x"]), beside=f"wrote_{h}")
-    page.put(f"whole_{h}", times(t[f"mixed_{h}"], t[f"OV_{h}"]), beside=f"mixed_{h}")
-    page.put(f"minor_{h}", determinant(t[f"OV_{h}"]))
+    e = page.put(f"exp_S_h{h}", exponential, f"S_difference_h{h}")
+    A = page.put(
+        f"A_h{h}", lambda i, j: f"{e.at(i, j)}/SUM({e.row(i)})", f"exp_S_h{h}", "attention"
+    )
+    page.ws.shade(A.rect, "scale")
 
 
-def determinant(m: Table) -> str:
-    """The determinant of the first three rows and columns (Sarrus)."""
-    down = [f"{m.at(0, k)}*{m.at(1, (k + 1) % 3)}*{m.at(2, (k + 2) % 3)}" for k in range(3)]
-    up = [f"{m.at(0, k)}*{m.at(1, (k + 2) % 3)}*{m.at(2, (k + 1) % 3)}" for k in range(3)]
-    return "+".join(down) + "-" + "-".join(up)
+def write(page: Page, h: int) -> None:
+    """What a head writes, through values and W_O and through OV."""
+    page.section(f"Head {h}: what it writes", "V = x W_V,  z = A V    [n × d_head]",
+                 "out = z W_O    [n × d_model]",
+                 "OV = W_V W_O    [d_model × d_model];  out = A x OV, the same")  # fmt: skip
+    page.ws.text("W_V is value-down, and W_O value-up: down to d_head numbers, and up again.")
+    x, A = page.at["x"], page.at[f"A_h{h}"]
+    W_V, W_O = page.put(f"W_V_h{h}"), page.put(f"W_O_h{h}", beside=f"W_V_h{h}")
+    OV = page.put(f"OV_h{h}", times(W_V, W_O), f"W_O_h{h}")
+    V = page.put(f"V_h{h}", times(x, W_V))
+    z = page.put(f"z_h{h}", times(A, V), f"V_h{h}")
+    out = page.put(f"out_h{h}", times(z, W_O), f"z_h{h}")
+    Ax = page.put(f"A_x_h{h}", times(A, x), f"out_h{h}")
+    other = page.put(f"out_circuit_h{h}", times(Ax, OV), f"A_x_h{h}")
+    page.put(f"out_difference_h{h}", lambda i, j: f"{out.at(i, j)}-{other.at(i, j)}")
 
 
-def heads_together(w: Workbook, page: Page) -> None:
-    """The heads' writings added; and concatenated, times the stacked W_O."""
-    page.ws, t = w.sheet("Heads", "the heads' writings added, and concatenated times W_O"), page.at
-    page.section("Added", "sum over heads of z up   [T, d_model]")
-    page.put("sum", lambda i, j: f"{t['wrote_0'].at(i, j)}+{t['wrote_1'].at(i, j)}")
-    page.section("Concatenated", "[z_0 | z_1] · W_O, with up_0 above up_1 in W_O   [T, d_model]")
-    page.put("concat", lambda i, j: t[f"z_{j // 2}"].at(i, j % 2))
-    page.put("W_O", lambda i, j: t[f"up_{i // 2}"].at(i % 2, j), beside="concat")
-    page.put("product", times(t["concat"], t["W_O"]))
-    page.put("difference", lambda i, j: f"{t['product'].at(i, j)}-{t['sum'].at(i, j)}", "product")
+def add_heads(page: Page) -> None:
+    """The heads added, and as one product with the stacked W_O."""
+    at = page.at
+    page.section("The heads together, in two ways", "out_sum = Σ z_h W_O_h    [n × d_model]",
+                 "out_all = z_all W_O_all,  z_all = [z_h1 | z_h2]    [n × heads · d_head]",
+                 "OV_all = W_V_all W_O_all = Σ OV_h    [d_model × d_model]")  # fmt: skip
+    z = page.put("z_all", lambda i, j: at[f"z_h{j // D_HEAD + 1}"].at(i, j % D_HEAD))
+    W_O = page.put("W_O_all", lambda i, j: at[f"W_O_h{i // D_HEAD + 1}"].at(i % D_HEAD, j), "z_all")
+    one = page.put("out_all", times(z, W_O), "W_O_all")
+    added = page.put("out_sum", lambda i, j: "+".join(at[f"out_h{h}"].at(i, j) for h in HEADS),
+                     "out_all")  # fmt: skip
+    page.put("out_difference", lambda i, j: f"{added.at(i, j)}-{one.at(i, j)}")
+    W_V = page.put("W_V_all", lambda i, j: at[f"W_V_h{j // D_HEAD + 1}"].at(i, j % D_HEAD),
+                   "out_difference")  # fmt: skip
+    page.put("OV_all", times(W_V, W_O), "W_V_all")
 
 
-def scale(w: Workbook) -> tuple[Table, Table]:
-    """What the factors save at GPT-3's sizes."""
-    ws = w.sheet("Sizes", "parameters of a value matrix, whole and factored")
-    ws.widths({0: 46, 1: 20})
-    sizes = ws.table("sizes", GPT3[:, None], None, SIZES, ["GPT-3"], style="input setting")
-    d, d_head = (sizes.at(k) for k in range(2))
-    formulas = (f"{d}*{d}", f"2*{d}*{d_head}", f"{d}*{d}/(2*{d}*{d_head})")
-    ws.text("whole: d_model²;  factored: 2 d_model d_head", style="equation")
-    counts = ws.table("counts", parameters(GPT3), lambda i, j: formulas[i],
-                      ("whole", "factored", "how many times fewer"), style="thousands")  # fmt: skip
-    return sizes, counts
+def outer(ranks: Page, page: Page) -> None:
+    """OV of head 1 as a sum of d_head outer products, each of rank 1."""
+    ranks.section("OV of head 1: d_head products of a column and a row, each of rank 1",
+                  "OV = Σ_k W_V[:, k] W_O[k, :]; each has rows that are multiples")  # fmt: skip
+    W_V, W_O = page.at["W_V_h1"], page.at["W_O_h1"]
+    first = ranks.put("outer_1", lambda i, j: f"{W_V.at(i, 0)}*{W_O.at(0, j)}")
+    second = ranks.put("outer_2", lambda i, j: f"{W_V.at(i, 1)}*{W_O.at(1, j)}", "outer_1")
+    ranks.put("outer_sum", lambda i, j: f"{first.at(i, j)}+{second.at(i, j)}", "outer_2")
 
 
-def parameters(sizes: np.ndarray) -> np.ndarray:
-    """Of a head's value matrix, whole and factored, and their ratio: [3, 1]."""
-    d, d_head = sizes[:2]
-    return np.array([[d * d], [2 * d * d_head], [d / (2 * d_head)]])
+def rank(ranks: Page, page: Page, name: str) -> None:
+    """The minors of a matrix [d_model, d_model], its own entries first, and the rank they show."""
+    ranks.ws.heading(f"The rank of {name}")
+    ranks.put(f"minors1_{name}", page.at[name].at, title=f"{name}: {D_MODEL} × {D_MODEL}")
+    for k in range(2, D_MODEL + 1):
+        minors(ranks, name, k)
+    areas = [ranks.at[f"minors{k + 1}_{name}"].all() for k in range(D_MODEL)]
+    largest = ranks.put(f"largest_{name}", lambda i, j: f"MAX(MAX({areas[i]}),-MIN({areas[i]}))",
+                        title="largest", cols=["minor"])  # fmt: skip
+    shown = "0"
+    for k in range(1, D_MODEL + 1):
+        rounding = f"0.000000001*{largest.at()}^{k}"
+        shown = f"IF({largest.at(k - 1)}>{rounding},{k},{shown})"
+    ranks.put(f"rank_{name}", shown, f"largest_{name}", "readout count", title="rank")
 
 
-def compare(w: Workbook, sizes: Table, counts: Table) -> None:
-    """The slides' sizes of GPT-3."""
-    w.compare([
-        Comparison("rows of W_Q and W_K", 128, sizes, 1, decimals=0),
-        Comparison("columns of W_Q and W_K", 12288, sizes, 0, decimals=0),
-        Comparison("rows of W_E", 12888, sizes, 0, decimals=0,
-                   note="printed 12,888: two digits changed places, d_model is 12,288 everywhere else"),
-        Comparison("columns of W_E, among tokens and words", 50527, sizes, 3, decimals=0,
-                   note="printed 50,527: digits changed places, the vocabulary is 50,257"),
-    ])  # fmt: skip
+def minors(ranks: Page, name: str, k: int) -> None:
+    """The k × k minors of a matrix, expanded along their first row: from those of k - 1."""
+    entries, smaller = ranks.at[f"minors1_{name}"], ranks.at[f"minors{k - 1}_{name}"]
+    chosen = list(combinations(range(D_MODEL), k))
+    place = {rest: i for i, rest in enumerate(combinations(range(D_MODEL), k - 1))}
+
+    def cell(i: int, j: int) -> str:
+        (top, *below), cols, text = chosen[i], chosen[j], ""
+        for n, col in enumerate(cols):
+            rest = smaller.at(place[tuple(below)], place[tuple(c for c in cols if c != col)])
+            text += f"{'-' if n % 2 else '+'}{entries.at(top, col)}*{rest}"
+        return text[1:]
+
+    labels = ["".join(str(c + 1) for c in these) for these in chosen]
+    title = f"minors {k} × {k}" if k < D_MODEL else "determinant"
+    ranks.put(f"minors{k}_{name}", cell, f"minors{k - 1}_{name}", rows=labels, cols=labels,
+              title=title)  # fmt: skip
 
 
 def story() -> Story:
     """What the start sheet says; what its edits do is computed here."""
-    a = compute()
-    down, up, small = (
-        np.array(WEIGHTS["down_0"], float),
-        np.array(WEIGHTS["up_1"], float),
-        GPT3.copy(),
-    )
-    down[0, 0], up[0, 1], small[1] = 3.0, -2.0, 64.0
-    ov, both = compute(down_0=down)["whole_0"][2, 2], compute(up_1=up)["product"][2, 1]
-    before, after = parameters(GPT3)[2, 0], parameters(small)[2, 0]
+    thinner, key = (("W_V_h1", 2, 1), 0.0), (("W_K_h1", 0, 0), 3.0)
+    before, flat, moved = edited(), edited(thinner), edited(key)
+    rank, score = "rank_OV_h1", "S_circuit_h1"
+    d_head, wrong = (counts(sizes)["d_head"][0, GPT_3] for sizes in (BUILT, misprinted()))
     return Story(
         title=TITLE,
-        source="After lecture slides, Value/Output Matrices, and A Gentle Introduction to Transformers.",
+        source="After lecture slides (output matrix) and A Gentle Introduction to Transformers.",
         about=[
-            "A head never needs its value matrix whole: it goes down to d_head numbers, and up again.",
-            "The up-projections of all heads, one above the other, are what code calls W_O.",
-            "So a head has two matrices that matter, QK and OV, each of rank d_head.",
-            "Rows are tokens here; the slides have them as columns, and their matrices transposed.",
+            "A head reads and writes d_model numbers through a bottleneck of d_head.",
+            "So W_Q and W_K act as one matrix QK, W_V and W_O as one matrix OV, of rank d_head.",
+            "The slides say the thin ones approximate a full V. There is none: they are learned.",
+            "Their vectors are columns, value-up times value-down; here a word is a row: W_V W_O.",
         ],
-        look=["Head 0, Head 1: each number twice. Heads: added or concatenated. Sizes: what is saved."],
+        look=[
+            "Heads: S and S_circuit, out and out_circuit: the same by thin and by large matrices.",
+            "Rank: 3 × 3 minors of a head's QK and OV are 0; OV of both heads added has rank 4.",
+            "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
+        ],
         tries=[
-            Try("Type 3: what head 0 writes for `sat` in the third feature goes from "
-                f"{a['whole_0'][2, 2]:.2f} to {ov:.2f}, by the factors and by OV alike.",
-                ("down_0", 0, 0), 3.0, ("whole_0", 2, 2), ov),
-            Try(f"Type -2: concatenated times W_O gives {both:.2f} instead of "
-                f"{a['product'][2, 1]:.2f}, and so do the heads added.",
-                ("up_1", 0, 1), -2.0, ("product", 2, 1), both),
-            Try(f"Type 64, thinner heads: the factors have {after:.0f} times fewer parameters than "
-                f"the whole matrix, instead of {before:.0f}.",
-                ("sizes", 1, 0), 64.0, ("counts", 2, 0), after),
+            Try("Type 0: both columns of W_V now read the same direction, and the rank of OV goes "
+                f"from {before[rank][0, 0]:.0f} to {flat[rank][0, 0]:.0f}.",
+                *thinner, (rank, 0, 0), flat[rank][0, 0]),
+            Try("Type 3: a whole column of QK moves, and the score of the third word for the first "
+                f"goes from {before[score][2, 0]:.3f} to {moved[score][2, 0]:.3f}, both ways.",
+                *key, (score, 2, 0), moved[score][2, 0]),
+            Try(f"Type 12888, as the slides print once: d_head goes from {d_head:.0f} to "
+                f"{wrong:.2f}: 96 heads do not divide it, so it is a slip.",
+                ("sizes", 0, GPT_3), MISPRINTED, ("d_head", 0, GPT_3), wrong),
         ],
     )  # fmt: skip
