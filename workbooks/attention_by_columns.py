@@ -22,9 +22,15 @@ SCORES = np.array([
 QUERIES_DOWN, KEYS_DOWN = "queries ↓   keys →", "keys ↓   queries →"
 
 
+def exponentials(scores: np.ndarray) -> np.ndarray:
+    """Of the scores that are seen, less the largest of each query: [queries, keys]."""
+    seen = np.where(np.tri(len(scores)), scores, -np.inf)
+    return np.exp(seen - seen.max(axis=1, keepdims=True))
+
+
 def pattern(scores: np.ndarray) -> np.ndarray:
     """The softmax of each query's scores over the keys that it sees: [queries, keys]."""
-    e = np.where(np.tri(len(scores)), np.exp(scores), 0)
+    e = exponentials(scores)
     return e / e.sum(axis=1, keepdims=True)
 
 
@@ -37,9 +43,10 @@ def book() -> Book:
     ws.text("A key that comes after its query is not seen: cells above the diagonal do nothing.")
     scores = ws.table("scores", SCORES, None, WORDS, WORDS, QUERIES_DOWN)
 
-    ws.heading("Exponentials of the scores that are seen")
-    e = np.where(np.tri(len(WORDS)), np.exp(SCORES), 0)
-    exps = ws.table("exps", e, lambda i, j: f"EXP({scores.at(i, j)})" if j <= i else "0",
+    ws.heading("Exponentials of the scores that are seen, less the largest of their row")
+    seen = [f"{scores.at(i, 0)}:{scores.at(i, i).partition('!')[2]}" for i in range(len(WORDS))]
+    exps = ws.table("exps", exponentials(SCORES),
+                    lambda i, j: f"EXP({scores.at(i, j)}-MAX({seen[i]}))" if j <= i else "0",
                     WORDS, WORDS, QUERIES_DOWN)  # fmt: skip
     ws.heading("As code has it: a query is a row, and its row sums to 1")
     ws.text("pattern[i, j] = exp(scores[i, j]) / sum of row i's exponentials", style="equation")
