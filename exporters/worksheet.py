@@ -214,7 +214,8 @@ class Worksheet:
 
     def calc(self, row: int, col: int, formula: str, value: str | float, style: str) -> None:
         """One formula; addresses on this sheet go without its name, and colours follow."""
-        text = formula.replace(f"{quoted(self.sheet.name)}!", "")
+        own = re.escape(f"{quoted(self.sheet.name)}!")
+        text = re.sub(rf"(?<![\w']){own}", "", formula)
         self.sheet.calc(row, col, text, value, _style(style, "green" if "!" in text else "black"))
 
     def shade(self, area: Rect, kind: str) -> None:
