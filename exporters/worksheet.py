@@ -114,13 +114,13 @@ class Workbook:
             ws.sheet.scales.append((one(k, 4), limit))
         ws.cursor += len(rows) + 2
 
-    def checks(self, rows: Sequence[tuple[str, str, bool]]) -> None:
-        """The sheet Check: claims, each with a formula that is TRUE or FALSE and its value now."""
-        ws = self.sheet("Check", "what should hold whatever you type; and what holds as built")
+    def checks(self, rows: Sequence[tuple[str, str]]) -> None:
+        """The sheet Check: claims that hold as built, each with a formula that says whether."""
+        ws = self.sheet("Check", "what should hold whatever you type")
         ws.widths({0: 3, 1: 90, 2: 10})
-        for k, (claim, formula, holds) in enumerate(rows, ws.cursor):
+        for k, (claim, formula) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
-            ws.calc(k, 2, f'IF({formula},"ok","no")', "ok" if holds else "no", "status")
+            ws.calc(k, 2, f'IF({formula},"ok","no")', "ok", "status")
         area = Rect(ws.cursor, ws.cursor + len(rows), 2, 3)
         ws.sheet.scales.append((area, "unlike ok"))
         ws.cursor += len(rows) + 2

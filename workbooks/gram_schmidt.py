@@ -70,9 +70,9 @@ def book() -> Book:
                for what, rows, t in printed for i, j in np.ndindex(*np.shape(rows))])  # fmt: skip
     ones = [f"OR({near(dot(e, e))},{near(dot(e, e), 0)})" for e in (e1, e2)]
     w.checks([
-        ("e1 has length 1, or is 0 where the pair has no difference", ones[0], True),
-        ("e2 has length 1, or is 0 where nothing is left of the difference", ones[1], True),
-        ("e1 and e2 are at right angles: their dot product is 0", near(dot(e1, e2), 0), True),
+        ("e1 has length 1, or is 0 where the pair has no difference", ones[0]),
+        ("e2 has length 1, or is 0 where nothing is left of the difference", ones[1]),
+        ("e1 and e2 are at right angles: their dot product is 0", near(dot(e1, e2), 0)),
     ])  # fmt: skip
     return w.done(story())
 

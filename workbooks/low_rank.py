@@ -41,13 +41,13 @@ def book() -> Book:
     at = page.at
     w.checks([
         ("scores from Q and K equal x QK xᵀ",
-         f"AND({','.join(near(at[f'S_difference_h{h}'].all(), 0) for h in HEADS)})", True),
+         f"AND({','.join(near(at[f'S_difference_h{h}'].all(), 0) for h in HEADS)})"),
         ("what a head writes from V and W_O equals pattern x OV",
-         f"AND({','.join(near(at[f'out_difference_h{h}'].all(), 0) for h in HEADS)})", True),
+         f"AND({','.join(near(at[f'out_difference_h{h}'].all(), 0) for h in HEADS)})"),
         ("the heads added equal all z concatenated times the stacked W_O",
-         near(at["out_difference"].all(), 0), True),
+         near(at["out_difference"].all(), 0)),
         ("the rank of QK and of OV is at most d_head",
-         f"MAX({ranks.at['rank_QK_h1'].at()},{ranks.at['rank_OV_h1'].at()})<={D_HEAD}", True),
+         f"MAX({ranks.at['rank_QK_h1'].at()},{ranks.at['rank_OV_h1'].at()})<={D_HEAD}"),
     ])  # fmt: skip
     return w.done(story())
 

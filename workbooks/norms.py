@@ -156,11 +156,11 @@ def book() -> Book:
     ])  # fmt: skip
     post = ",".join(sizes.at(n + 1, POST) for n in range(LAYERS))
     w.checks([
-        ("LayerNorm: the entries of every row have mean 0", near(after.column(0), 0), True),
+        ("LayerNorm: the entries of every row have mean 0", near(after.column(0), 0)),
         ("RMSNorm: the entries' mean square is mean square / (mean square + eps)",
-         near(f"{rms_after.at(0, 1)}+{rms_after.at()}^2", f"{square.at()}/({square.at()}+{eps})"), True),
-        ("LayerNorm ignores the offset", near(moved.row(1), 0), True),
-        ("post-norm: no size exceeds sqrt(d)", f"MAX({post})<SQRT({len(X_0)})+0.000000001", True),
+         near(f"{rms_after.at(0, 1)}+{rms_after.at()}^2", f"{square.at()}/({square.at()}+{eps})")),
+        ("LayerNorm ignores the offset", near(moved.row(1), 0)),
+        ("post-norm: no size exceeds sqrt(d)", f"MAX({post})<SQRT({len(X_0)})+0.000000001"),
     ])  # fmt: skip
     return w.done(story())
 

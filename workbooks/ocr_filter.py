@@ -69,10 +69,10 @@ def book() -> Book:
             beside.sheet.put(beside.cursor + k, col, text, "text" if k and col else "block")
     compare(w, maps, features, logits, probs)
     w.checks([
-        ("probabilities sum to 1", near(f"SUM({probs.all()})"), True),
-        ("nothing after ReLU is below zero", f"MIN({features.all()})>=0", True),
+        ("probabilities sum to 1", near(f"SUM({probs.all()})")),
+        ("nothing after ReLU is below zero", f"MIN({features.all()})>=0"),
         ("the first stop's row sums add up to its entry of the map",
-         near(f"SUM({sums.column(0)})", maps["vertical"]["conv"].at(0, 0)), True),
+         near(f"SUM({sums.column(0)})", maps["vertical"]["conv"].at(0, 0))),
     ])  # fmt: skip
     return w.done(story())
 

@@ -37,11 +37,11 @@ def book() -> Book:
     ahead = ",".join(at[f"A_h{h}"].at(i, j) for h in HEADS for i, j in upper)
     w.checks([
         ("in each head, a word's attention weights sum to 1",
-         f"AND({','.join(near(at[f'A_sums_h{h}'].all()) for h in HEADS)})", True),
-        ("with the mask on, no word looks at a later one", f"OR({mask}<>1,MAX({ahead})=0)", True),
+         f"AND({','.join(near(at[f'A_sums_h{h}'].all()) for h in HEADS)})"),
+        ("with the mask on, no word looks at a later one", f"OR({mask}<>1,MAX({ahead})=0)"),
         ("heads added with their own W_O equal the concatenation times the stacked W_O",
-         near(at["o_difference"].all(), 0), True),
-        ("after each word, the probabilities sum to 1", near(at["p_sums"].all()), True),
+         near(at["o_difference"].all(), 0)),
+        ("after each word, the probabilities sum to 1", near(at["p_sums"].all())),
     ])  # fmt: skip
     return w.done(story())
 
