@@ -9,7 +9,7 @@ import numpy as np
 from exporters.book import Book, Chart, Series
 from exporters.pages import Story, Try
 from exporters.worksheet import Comparison, Table, Workbook
-from workbooks.sampling import columns
+from workbooks._columns import columns
 
 TOPIC = "The last step"
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"

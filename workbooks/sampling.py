@@ -5,15 +5,15 @@ what each step drops. Try a high temperature, then 0, then neither top-k nor top
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from engine.generate import Sampling
 from exporters.book import Book, Chart, Series
 from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet, near
+from exporters.worksheet import Comparison, Table, Workbook, near
 from workbooks import cat_sat
+from workbooks._columns import columns
 
 TOPIC = "The last step"
 TITLE = "sampling: from logits to one word, and a thousand draws"
@@ -45,26 +45,6 @@ def steps(how: Sampling) -> dict[str, np.ndarray]:
 def chosen(how: Sampling, *numbers: float) -> np.ndarray:
     """The words that the engine chooses with random numbers: the cells have to say the same."""
     return WORDS[[how.choose(LOGITS, r) for r in numbers]]
-
-
-def columns(ws: Worksheet, top: int, left: int, known: dict[str, Table], values: dict[str, Any],
-            *plan: tuple[str, str, str, str]) -> None:  # fmt: skip
-    """Tables of one column side by side, heads in row `top`; `known` grows by them.
-
-    Each: name, head, formula (typed if none), style. In a formula {x} is column x in the same row,
-    {x_all} all of it, {x_top} its first cell, {x_down} the cells from there to {x}; of a table with
-    more columns, {x_row} is this row.
-    """
-    for k, (name, head, formula, style) in enumerate(plan):
-
-        def text(i: int, j: int, formula: str = formula) -> str:
-            return formula.format(**{x + end: at for x, t in known.items() for end, at in (
-                ("", t.at(i)), ("_all", t.column(0, True)), ("_top", t.at(fixed=True)),
-                ("_row", t.row(i)), ("_down", f"{t.at(fixed=True)}:{t.at(i)}"))})  # fmt: skip
-
-        ws.cursor, column = top, np.reshape(values[name], (-1, 1))
-        known[name] = ws.table(name, column, text if formula else None, (), [head], "", style,
-                               left=left + k)  # fmt: skip
 
 
 def choice(w: Workbook, t: dict[str, Table]) -> None:
