@@ -23,9 +23,10 @@ from reference import straight_numpy  # noqa: E402
 
 import workbooks  # noqa: E402
 from engine import Evaluator, Graph, ModelSpec  # noqa: E402
-from engine.generate import passage  # noqa: E402
+from engine.models.generate import passage  # noqa: E402
 from exporters.book import Book  # noqa: E402
-from exporters.pages import Story, Try, assemble  # noqa: E402
+from exporters.story import Story, Try  # noqa: E402
+from exporters.transformer import assemble  # noqa: E402
 from exporters.verify import ENGINES  # noqa: E402
 from exporters.xlsx import write  # noqa: E402
 

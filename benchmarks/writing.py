@@ -24,10 +24,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 from conftest import random_model  # noqa: E402
 
 from engine import ModelSpec  # noqa: E402
-from engine.generate import passage  # noqa: E402
+from engine.models.generate import passage  # noqa: E402
 from exporters import deflate  # noqa: E402
 from exporters.book import Book, Place, Sheet  # noqa: E402
-from exporters.pages import Story, Try, assemble  # noqa: E402
+from exporters.story import Story, Try  # noqa: E402
+from exporters.transformer import assemble  # noqa: E402
 from exporters.xlsx import write  # noqa: E402
 
 

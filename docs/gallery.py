@@ -12,8 +12,8 @@ from pictures import draw
 from PIL import Image
 
 import workbooks
+from cellformer.command import names as loading
 from exporters.xlsx import write
-from workbooks import _loading as loading
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "gallery"

@@ -4,12 +4,12 @@ Read `models/decoder.py` first (the forward pass), then `ops.py` (every formula)
 (blocks and cells) and `evaluator.py` (set a cell, recompute what it changes).
 """
 
-from engine.block import Block
-from engine.errors import InputError
-from engine.evaluator import Evaluator
-from engine.graph import Cell, Graph
-from engine.model import Model
-from engine.spec import ModelSpec
-from engine.tokenizer import WordList
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.evaluator import Evaluator
+from engine.cells.graph import Cell, Graph
+from engine.models.model import Model
+from engine.models.spec import ModelSpec
+from engine.models.tokenizer import WordList
 
 __all__ = ["Block", "Cell", "Evaluator", "Graph", "InputError", "Model", "ModelSpec", "WordList"]

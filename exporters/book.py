@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from engine.access import Rect
-from engine.block import Block
-from engine.formula import A1, Formulas
-from engine.generate import Passage
-from engine.graph import Graph
-from engine.lens import Views
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.formula import A1, Formulas
+from engine.cells.graph import Graph
+from engine.models.generate import Passage
+from engine.studies.lens import Views
 from exporters.story import Try
 
 MAX_SHEET_NAME = 31

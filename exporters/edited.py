@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 
 from openpyxl import load_workbook
 
-from engine import Evaluator, InputError, Model, ablation
-from engine.generate import Sampling
-from engine.spec import MANY_WORDS
+from engine import Evaluator, InputError, Model
+from engine.models.generate import Sampling
+from engine.models.spec import MANY_WORDS
+from engine.studies import ablation
+from exporters import source
 from exporters.book import Book, Sheet, cell, quoted
 from exporters.layout import ID_ROW, NUMBER_ROW, PICK_ROW, PLAY, PROMPT_COL
-from exporters.pages import Story, assemble, printed, source, start
+from exporters.pages import printed, start
+from exporters.story import Story
+from exporters.transformer import assemble
 
 SAME = 1e-14  # relative
 TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in

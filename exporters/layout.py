@@ -16,10 +16,10 @@ In a model too large to be read by hand the weights have sheets of their own, on
 
 from dataclasses import dataclass, field, replace
 
-from engine.access import Rect
-from engine.block import Block
-from engine.formula import equation
-from engine.stored import Stored
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.formula import equation
+from engine.cells.stored import Stored
 from exporters import theme, words
 from exporters.book import Book, Pieces, Place, Run, Sheet, a1, one, quoted, span
 

@@ -4,7 +4,7 @@ Finance's convention for fonts: blue is typed (inputs and weights), black is a f
 formula that reads another sheet. Fills tell the kind of block.
 """
 
-from engine.block import Block
+from engine.cells.block import Block
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
 FILLS = {

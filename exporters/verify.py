@@ -24,8 +24,8 @@ from typing import Any
 from openpyxl import load_workbook
 from openpyxl.utils import range_boundaries
 
-from engine.errors import InputError
-from exporters.pages import source
+from engine.cells.errors import InputError
+from exporters import source
 
 Where = tuple[str, str]  # (sheet, cell)
 Value = float | str | bool | None

@@ -1,6 +1,6 @@
 """What each block means, in words: for headings and the index."""
 
-from engine.block import Block
+from engine.cells.block import Block
 
 MEANING = {
     "tokens": "the prompt, as ids",

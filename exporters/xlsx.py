@@ -20,10 +20,10 @@ from xlsxwriter import Workbook
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
-from engine.access import Rect
-from engine.errors import InputError
-from engine.files import replacing
-from engine.stored import Stored
+from engine.cells.access import Rect
+from engine.cells.errors import InputError
+from engine.cells.files import replacing
+from engine.cells.stored import Stored
 from exporters import theme
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet, a1, cell, column, quoted
 from exporters.deflate import THREADS, Deflate

@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import workbooks
+from cellformer.command.names import book
 from engine import Graph, Model, ModelSpec, WordList
-from engine.models.decoder import decoder
+from engine.models.architectures.decoder import decoder
 from exporters.book import Book
 from exporters.verify import ENGINES, compare, poison, read, read_values, recalculate_in_libreoffice
 from exporters.xlsx import write
-from workbooks._loading import book
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 GOLDEN = Path(__file__).parent / "golden"

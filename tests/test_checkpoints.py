@@ -15,9 +15,10 @@ from conftest import needs, random_model
 from openpyxl import load_workbook
 from safetensors.numpy import load_file, save_file
 
-from engine import InputError, ModelSpec, checkpoint
+from cellformer.command import main as command
+from engine import InputError, ModelSpec
+from engine.models import checkpoint
 from exporters.verify import verify
-from workbooks import __main__ as command
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
@@ -298,7 +299,7 @@ def test_other_architectures_refuse_what_they_do_not_do(
 
 def test_an_announced_header_of_2_gb_takes_no_memory(gpt2) -> None:
     MALFORMED["a header of 2 GB"][0](gpt2)
-    done = subprocess.run([sys.executable, "-m", "workbooks", "info", str(gpt2)])
+    done = subprocess.run([sys.executable, "-m", "cellformer", "info", str(gpt2)])
     assert done.returncode == 2
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kB
 

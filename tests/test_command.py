@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cellformer.command import main as command
 from exporters import verify as verification
-from workbooks import __main__ as command
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 
 
 def cellformer(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "workbooks", *args], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "cellformer", *args], capture_output=True, text=True, cwd=cwd
     )
 
 
@@ -229,7 +229,7 @@ def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch, capsys) -> Non
     pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
     from dataclasses import replace
 
-    from engine import checkpoint
+    from engine.models import checkpoint
     from workbooks import _semantics
 
     recipe = _semantics.recipe

@@ -10,9 +10,10 @@ import pytest
 from conftest import assert_recomputes, needs
 from openpyxl import load_workbook
 
-from engine import Model, ablation
-from engine.generate import Sampling, generate, passage
-from engine.training import Progress
+from engine import Model
+from engine.models.generate import Sampling, generate, passage
+from engine.models.training import Progress
+from engine.studies import ablation
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from exporters.verify import recalculate_in_libreoffice, verify
 from exporters.xlsx import write

@@ -11,15 +11,16 @@ import pytest
 from conftest import EARLIER, GOLDEN, default_book, needs, random_model
 from openpyxl import load_workbook
 
-from engine import Evaluator, InputError, ModelSpec, ablation, checkpoint
-from engine.folding import folded
-from engine.generate import passage
-from exporters import edited
+from cellformer.command import main as command
+from engine import Evaluator, InputError, ModelSpec
+from engine.models import checkpoint
+from engine.models.generate import passage
+from engine.studies import ablation
+from engine.studies.folding import folded
+from exporters import anymodel, edited
 from exporters.book import Book
 from exporters.verify import recalculate_in_libreoffice
 from exporters.xlsx import write
-from workbooks import __main__ as command
-from workbooks import _checkpoint
 
 N_EDITS = 100
 SPARED = ("eps", "positions", "position", "target", "rival", "tokens")  # not edited at random
@@ -216,7 +217,7 @@ BAD = [
 def two_layers(tmp_path_factory) -> Path:
     """A two-layer GPT-2's workbook."""
     model = checkpoint.load(GOLDEN / "gpt2")
-    book = _checkpoint.build("two-layers", model, passage(model, [1, 2, 3], 5))
+    book = anymodel.build("two-layers", model, passage(model, [1, 2, 3], 5))
     place = book.places["blocks.1.attn.h0.W_Q"]
     assert (place.sheet, place.cell(1, 0)) == WEIGHT
     return write(book, tmp_path_factory.mktemp("two") / "two-layers.xlsx")
@@ -309,7 +310,7 @@ def test_what_weights_cannot_say_is_refused() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> None:
     model = MODELS[name]
-    book = _checkpoint.build("any", model, passage(model, [1, 2, 3], 5))
+    book = anymodel.build("any", model, passage(model, [1, 2, 3], 5))
     path = write(book, tmp_path / "any.xlsx")
     edits = random_edits(book, 5, 1)
 
@@ -325,9 +326,9 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
 
 
 def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("exporters.pages.source.MOST_WEIGHTS", 10)
+    monkeypatch.setattr("exporters.source.MOST_WEIGHTS", 10)
     model = replace(MODELS["gpt2"])
-    path = write(_checkpoint.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
+    path = write(anymodel.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
     assert call(monkeypatch, "diff", str(path)) == 2
     assert "--model" in capsys.readouterr().err
     shutil.copytree(GOLDEN / "gpt2", tmp_path / "gpt2")

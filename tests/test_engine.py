@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from reference import straight_numpy
 
 from engine import Cell, Evaluator, Graph, InputError, Model, ModelSpec, WordList
-from engine.access import Mask, Rect, dirties, reads
-from engine.formula import equation
+from engine.cells.access import Mask, Rect, dirties, reads
+from engine.cells.formula import equation
 
 WEIGHT_EDITS = 3
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from test_references import TOLERANCE, largest_gap
 
-from engine import InputError, checkpoint
+from engine import InputError
+from engine.models import checkpoint
 
 try:
     import torch

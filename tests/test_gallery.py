@@ -10,11 +10,11 @@ from conftest import EARLIER, default_book, needs
 from openpyxl import load_workbook
 
 import workbooks
+from cellformer.command import main as command
 from engine import Evaluator
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.verify import recalculate_in_libreoffice
-from workbooks import __main__ as command
 
 PAGES = [name for name in workbooks.names() if name not in EARLIER]
 # the dialogue game's edits have tests of their own, in test_dialogue_game

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from conftest import random_model
 
-from engine import InputError, ModelSpec, checkpoint
-from engine.generate import Sampling, generate
+from engine import InputError, ModelSpec
+from engine.models import checkpoint
+from engine.models.generate import Sampling, generate
 
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]

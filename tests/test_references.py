@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import Graph, checkpoint
+from engine import Graph
+from engine.models import checkpoint
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))

@@ -14,14 +14,14 @@ import pytest
 from conftest import GOLDEN, assert_recomputes, needs
 from openpyxl import load_workbook
 
-from engine import Evaluator, InputError, Model, checkpoint
-from engine.generate import passage
-from engine.info import forecast
-from engine.stored import SafetensorsFile, Stored, decimals
-from exporters import deflate, layout, xlsx
+from cellformer.command import main as command
+from engine import Evaluator, InputError, Model
+from engine.cells.stored import SafetensorsFile, Stored, decimals
+from engine.models import checkpoint
+from engine.models.generate import passage
+from engine.studies.forecast import forecast
+from exporters import anymodel, deflate, layout, xlsx
 from exporters.verify import poison, recalculate_in_libreoffice, verify
-from workbooks import __main__ as command
-from workbooks import _checkpoint
 
 IDS = [3, 1, 2900]
 
@@ -43,7 +43,7 @@ def many_words(tmp_path_factory) -> Path:
 def in_file(many_words, monkeypatch) -> Model:
     """Its model, no matrix of which is held."""
     monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
-    monkeypatch.setattr("engine.numpy_math.MOST_READ", 5000)
+    monkeypatch.setattr("engine.cells.numpy_math.MOST_READ", 5000)
     return checkpoint.load(many_words)
 
 
@@ -94,7 +94,7 @@ def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
 
 
 def build(model: Model, path: Path, live: tuple[str, ...] = ()) -> Path:
-    return xlsx.write(_checkpoint.build("many", model, passage(model, IDS), live), path)
+    return xlsx.write(anymodel.build("many", model, passage(model, IDS), live), path)
 
 
 @pytest.mark.parametrize("digits", ["exact", "short"])
@@ -128,7 +128,7 @@ def text(value: object) -> str:
 
 def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
     model = checkpoint.with_decimals(in_file)
-    book = _checkpoint.build("many", model, passage(model, IDS))
+    book = anymodel.build("many", model, passage(model, IDS))
     sheets = load_workbook(xlsx.write(book, tmp_path / "short.xlsx"))
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
         place = book.places[name]
@@ -160,7 +160,7 @@ def test_one_part_lives_and_the_rest_is_constant(in_file, tmp_path: Path) -> Non
     whole = build(in_file, tmp_path / "whole.xlsx")
     assert path.stat().st_size < whole.stat().st_size
     assert_recomputes([path], tmp_path / "wrong")
-    book = _checkpoint.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    book = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
     assert {b.name.split(".")[1] for b in book.graph if b.op} == {"1"}
     place, out = book.places["blocks.1.mlp.W_in"], book.places["blocks.1.resid_post"]
     sheets = load_workbook(path)
@@ -190,12 +190,12 @@ def test_every_architecture_as_a_large_workbook(tmp_path: Path, monkeypatch) -> 
     """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
     needs("libreoffice")
     needs("ironcalc")
-    for module in ("workbooks._checkpoint", "exporters.pages.assembling"):
+    for module in ("exporters.anymodel", "exporters.transformer"):
         monkeypatch.setattr(f"{module}.MANY_WORDS", 1)
     paths = []
     for folder in sorted(path.parent for path in GOLDEN.glob("*/config.json")):
         model = checkpoint.load(folder)
-        book = _checkpoint.build(folder.name, model, passage(model, [1, 2, 0, 2, 1]))
+        book = anymodel.build(folder.name, model, passage(model, [1, 2, 0, 2, 1]))
         paths.append(xlsx.write(book, tmp_path / f"{folder.name}.xlsx"))
         assert book.large and verify(paths[-1], "ironcalc").agrees, folder.name
     assert_recomputes(paths, tmp_path / "wrong")
@@ -204,7 +204,7 @@ def test_every_architecture_as_a_large_workbook(tmp_path: Path, monkeypatch) -> 
 def test_a_head_switched_off_in_the_sheet(many_words, tmp_path: Path) -> None:
     needs("libreoffice")
     model = checkpoint.load(many_words)
-    book = _checkpoint.build("many", model, passage(model, IDS))
+    book = anymodel.build("many", model, passage(model, IDS))
     sheets = load_workbook(xlsx.write(book, tmp_path / "many.xlsx"))
     place, logits = book.places["blocks.1.attn.h2.switch"], book.places["logits"]
     sheets[place.sheet].cell(place.top + 1, place.left + 1).value = 0
@@ -306,7 +306,7 @@ def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> Non
 def test_the_forecast_is_near(many_words, tokens: int) -> None:
     model = checkpoint.load(many_words)
     expected = forecast(model, tokens)
-    book = _checkpoint.build("many", model, passage(model, [1] * tokens))
+    book = anymodel.build("many", model, passage(model, [1] * tokens))
     n_formulas, n_cells = book.n_formulas, book.n_cells
     assert expected.n_formulas == pytest.approx(n_formulas, rel=0.15)
     assert 0.6 * n_cells < expected.n_cells <= n_cells  # labels are not counted
@@ -330,7 +330,7 @@ def test_eight_layers_and_fifty_thousand_words(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", 8, 64, 16, 50257, 64)
     model = checkpoint.load(folder)
     ids = [(7919 * k + 13) % model.spec.d_vocab for k in range(16)]
-    book = _checkpoint.build("stories", model, passage(model, ids))
+    book = anymodel.build("stories", model, passage(model, ids))
     path = xlsx.write(book, tmp_path / "stories.xlsx")
     assert book.n_cells > 4_000_000
     poison(path, tmp_path / "wrong.xlsx")

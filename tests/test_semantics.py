@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine import checkpoint, training
+from engine.models import checkpoint, training
 from workbooks import _semantics as semantics
 
 COORDINATES = {

@@ -6,13 +6,14 @@ import pytest
 from conftest import random_model
 from openpyxl import load_workbook
 
-from engine import InputError, ModelSpec, WordList, checkpoint
-from engine.generate import passage
-from engine.tokenizer import Characters, load_tokenizer, save_tokenizer, show, shown
+from engine import InputError, ModelSpec, WordList
+from engine.models import checkpoint
+from engine.models.generate import passage
+from engine.models.tokenizer import Characters, load_tokenizer, save_tokenizer, show, shown
+from exporters import anymodel
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.pages.play import by_id_row
 from exporters.verify import ENGINES, recalculate_in_libreoffice
-from workbooks import _checkpoint
 
 SHOWN = {
     "the": "the",
@@ -84,7 +85,7 @@ def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(byte_level, tmp_pat
     ids = [texts.index(t) for t in ("=", "+", "-", "@", "\t", "\x00", '"', "😀", "=1+1")]
     from exporters.xlsx import write
 
-    book = _checkpoint.build("bytes", model, passage(model, ids))
+    book = anymodel.build("bytes", model, passage(model, ids))
     path = write(book, tmp_path / "bytes.xlsx")
     paths = [path]
     if ENGINES["libreoffice"].installed():

@@ -6,9 +6,11 @@ from conftest import GOLDEN, graphs, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import Evaluator, Graph, InputError, ModelSpec, ablation, checkpoint, lens
-from engine.batch import rows, variants
-from engine.tsne import tsne
+from engine import Evaluator, Graph, InputError, ModelSpec
+from engine.cells.batch import rows, variants
+from engine.models import checkpoint
+from engine.studies import ablation, lens
+from engine.studies.tsne import tsne
 from exporters.pages.trajectory import gram_schmidt
 from exporters.pages.vocabulary import principal
 

@@ -18,11 +18,15 @@ from conftest import (
 from openpyxl import load_workbook
 
 import workbooks
-from engine import Evaluator, InputError, ModelSpec, WordList, checkpoint
-from engine.generate import Sampling, passage
+from cellformer.command.names import is_worksheet
+from engine import Evaluator, InputError, ModelSpec, WordList
+from engine.models import checkpoint
+from engine.models.generate import Sampling, passage
+from exporters import anymodel
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
-from exporters.pages import Story, Try, assemble
+from exporters.story import Story, Try
+from exporters.transformer import assemble
 from exporters.verify import (
     ENGINES,
     MAX_FORMULAS_CELLS,
@@ -33,8 +37,6 @@ from exporters.verify import (
     verify,
 )
 from exporters.xlsx import write
-from workbooks import _checkpoint
-from workbooks._loading import is_worksheet
 
 NAMES = workbooks.names()
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
@@ -289,11 +291,11 @@ def test_any_decoder_becomes_a_workbook_that_recomputes(shape, ids, tmp_path: Pa
 def test_words_that_tie(many: int, tmp_path: Path, monkeypatch) -> None:
     """All logits alike: whatever ranks words finds the first of those that tie."""
     needs("ironcalc")
-    for module in ("workbooks._checkpoint", "exporters.pages.assembling"):
+    for module in ("exporters.anymodel", "exporters.transformer"):
         monkeypatch.setattr(f"{module}.MANY_WORDS", many)
     model = random_model(ModelSpec(5, 4, 4, n_layers=1, n_heads=1, d_head=2))
     model = replace(model, weights=dict(model.weights) | {"W_U": np.zeros((4, 5))})
-    path = write(_checkpoint.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
+    path = write(anymodel.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
     report = verify(path, "ironcalc")
     assert report.agrees, report
 
@@ -307,7 +309,7 @@ def test_the_same_sheets_for_any_decoder(tmp_path: Path) -> None:
     paths = []
     for name, model in models.items():
         sampling = Sampling(temperature=0.8, top_k=5)
-        book = _checkpoint.build(name, model, passage(model, [3, 1, 2], 6, sampling, 1))
+        book = anymodel.build(name, model, passage(model, [3, 1, 2], 6, sampling, 1))
         assert [s for s in book.sheets if s not in ("Weights 0", "Weights 1")] == SHEETS
         paths.append(write(book, tmp_path / f"{name}.xlsx"))
     assert_recomputes(paths, tmp_path / "wrong")

@@ -38,7 +38,7 @@ def by_topic() -> dict[str, list[str]]:
 
 def find(name: str) -> ModuleType:
     """The module of a workbook. Raises InputError, with the nearest names, for an unknown one."""
-    from engine.errors import InputError, nearest  # here: the command sets numpy up first
+    from engine.cells.errors import InputError, nearest  # here: the command sets numpy up first
 
     if name not in names():
         raise InputError(f"no workbook is named {name!r}; {nearest(name, names())}")

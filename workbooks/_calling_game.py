@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import Model
-from engine.batch import Change, variants
+from engine.cells.batch import Change, variants
 
 PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
 LEADERS = ("Pietro", "Paolo")

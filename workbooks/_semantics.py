@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.models.gpt2 import gpt2
-from engine.training import IGNORED, Progress, Recipe, initial
-from engine.training import train as train_model
+from engine.models.architectures.gpt2 import gpt2
+from engine.models.training import IGNORED, Progress, Recipe, initial
+from engine.models.training import train as train_model
 
 FOLDER = Path(__file__).parent / "models" / "semantic-tiny"
 SCALES = (1.0, 0.02)  # standard deviation of the initial word vectors

@@ -7,8 +7,8 @@ the same, turned; what sums to 1 is always a query's own line. Look at the sums.
 import numpy as np
 
 from exporters.book import Book
-from exporters.pages import Story, Try
-from exporters.worksheet import Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Workbook, near
 
 TOPIC = "Attention"
 TITLE = "attention-by-columns: one pattern, queries as rows and as columns"

@@ -7,9 +7,10 @@ and sums to 1. Try another word in the prompt, the divisor of the scores, or one
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.generate import Passage
+from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.pages import Printed, Story, Try, assemble
+from exporters.story import Printed, Story, Try
+from exporters.transformer import assemble
 
 TOPIC = "A whole model"
 PROMPT = "the cat sat"

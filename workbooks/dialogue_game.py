@@ -13,11 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList, ablation, checkpoint, training
-from engine.generate import Passage
-from engine.training import Progress, Recipe
+from engine import Model, ModelSpec, WordList
+from engine.models import checkpoint, training
+from engine.models.generate import Passage
+from engine.models.training import Progress, Recipe
+from engine.studies import ablation
 from exporters.book import Book
-from exporters.pages import Story, Try, assemble
+from exporters.story import Story, Try
+from exporters.transformer import assemble
 from workbooks import _calling_game as game
 
 TOPIC = "A whole model"

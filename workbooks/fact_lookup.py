@@ -7,8 +7,8 @@ the sport. Look at the hidden cells, ReLU beside GELU. Try another bias, and oth
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, Worksheet, near
 
 TOPIC = "Inside a block"
 TITLE = "fact-lookup: an MLP that knows who plays basketball"

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engine import Graph, Model, ModelSpec, WordList, ops
-from engine.generate import Passage
-from engine.parts import softmax
+from engine import Graph, Model, ModelSpec, WordList
+from engine.models import ops
+from engine.models.generate import Passage
+from engine.models.parts import softmax
 from exporters.book import Book
-from exporters.pages import Printed, Story, Try, assemble
+from exporters.story import Printed, Story, Try
+from exporters.transformer import assemble
 
 TOPIC = "The last step"
 PROMPT = "posited"

@@ -7,9 +7,10 @@ division by sqrt 2 out (a 1 in its cell), and say that it does not change the pa
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.generate import Passage
+from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.pages import Printed, Story, Try, assemble
+from exporters.story import Printed, Story, Try
+from exporters.transformer import assemble
 
 TOPIC = "A whole model"
 PROMPT = "fluffy blue creature forest"

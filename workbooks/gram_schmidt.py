@@ -8,10 +8,10 @@ words for a pair, or move a word's vector, and see which axes and which words fo
 import numpy as np
 from numpy.linalg import norm
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters.book import Book, Chart, Series, span
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, Worksheet, near
 
 TOPIC = "Words and positions"
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"

@@ -8,9 +8,10 @@ without the first head, with another word after the first `the`, or with softer 
 import numpy as np
 
 from engine import Evaluator, Model, ModelSpec, WordList
-from engine.generate import Passage
+from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.pages import Story, Try, assemble
+from exporters.story import Story, Try
+from exporters.transformer import assemble
 
 TOPIC = "Attention"
 TITLE = "induction: two heads that continue a text as it went before"

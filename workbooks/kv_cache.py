@@ -7,8 +7,8 @@ others are kept. Try another prompt, fewer heads of keys and values, fewer bytes
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, Worksheet
 
 TOPIC = "Sizes"
 TITLE = "kv-cache: what each new token computes, and what is kept"

@@ -7,8 +7,8 @@ reward. Try a word that the model holds impossible, another belief, another next
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook
 from workbooks._columns import columns
 
 TOPIC = "The last step"

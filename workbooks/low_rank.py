@@ -7,8 +7,8 @@ W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and
 from itertools import combinations
 
 from exporters.book import Book
-from exporters.pages import Story, Try
-from exporters.worksheet import Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Workbook, near
 from workbooks import _low_rank_sizes
 from workbooks._low_rank import D_HEAD, D_MODEL, HEADS, RANKED, edited
 from workbooks._low_rank_sizes import BUILT, GPT_3, MISPRINTED, counts, misprinted

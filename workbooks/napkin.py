@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, Worksheet, near
 from workbooks._napkin import FORMULAS, LABELS, MODELS, SIZES, count
 
 TOPIC = "Sizes"

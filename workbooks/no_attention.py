@@ -7,8 +7,8 @@ switches: head by head they turn the transparent model into the whole one, and s
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Workbook, Worksheet, near
 from workbooks import _no_attention as three
 from workbooks import _two_layers as fitted
 from workbooks._matrices import times

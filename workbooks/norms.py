@@ -6,10 +6,10 @@ Look at what changes in each, and at the size of the stream in a stack. Try a sc
 
 import numpy as np
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, near
 
 TOPIC = "Inside a block"
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"

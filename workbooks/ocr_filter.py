@@ -7,8 +7,8 @@ Try a horizontal stroke, a shifted one, another weight.
 import numpy as np
 
 from exporters.book import Book
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, Worksheet, near
 
 TOPIC = "Attention"
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"

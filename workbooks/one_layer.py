@@ -5,8 +5,8 @@ concatenated. Try the switches: LayerNorm and MLP turn the attention-only model 
 """
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Workbook, near
 from workbooks import _one_layer_tables
 from workbooks._matrices import Page, times
 from workbooks._one_layer import D_HEAD, HEADS, SWITCHES, TOKENS, VOCABULARY, edited

@@ -7,8 +7,8 @@ the frequency map, at the shift by one matrix, and at the diagonals of rotary sc
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, near
 
 TOPIC = "Words and positions"
 TITLE = "positions: clock hands, a learned table, and rotation"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.generate import Sampling
+from engine.models.generate import Sampling
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Comparison, Table, Workbook, near
+from exporters.story import Story, Try
+from exporters.tables import Comparison, Table, Workbook, near
 from workbooks import cat_sat
 from workbooks._columns import columns
 

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine import Model, checkpoint, training
-from engine.access import Rect
-from engine.generate import Passage
-from engine.training import Progress
+from engine import Model
+from engine.cells.access import Rect
+from engine.models import checkpoint, training
+from engine.models.generate import Passage
+from engine.models.training import Progress
 from exporters import layout
 from exporters.book import Book, Sheet, a1, cell
-from exporters.pages import Story, Try, assemble
 from exporters.pages.trajectory import feature
 from exporters.pages.vocabulary import word_vector
+from exporters.story import Story, Try
+from exporters.transformer import assemble
 from workbooks import _semantics as semantics
 
 TOPIC = "Words and positions"

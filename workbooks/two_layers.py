@@ -7,11 +7,12 @@ words before it do not notice. The weights are fitted in `_two_layers`; the sour
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.evaluator import Evaluator
-from engine.generate import Passage
+from engine.cells.evaluator import Evaluator
+from engine.models.generate import Passage
 from exporters import layout
 from exporters.book import Book
-from exporters.pages import Printed, Story, Try, assemble
+from exporters.story import Printed, Story, Try
+from exporters.transformer import assemble
 from workbooks import _two_layers as fitted
 
 TOPIC = "A whole model"

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.pages import Story, Try
-from exporters.worksheet import Formula, Table, Workbook, Worksheet, near
+from exporters.story import Story, Try
+from exporters.tables import Formula, Table, Workbook, Worksheet, near
 
 TOPIC = "A whole model"
 TITLE = "zero-layer: a transformer without layers is a bigram table"

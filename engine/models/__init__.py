@@ -1,1 +1,1 @@
-"""One straight function per architecture, each read top to bottom like its paper's figure."""
+"""Transformers as graphs of cells: their ops and parts, their weights, tokens and training."""

@@ -1,10 +1,5 @@
 """The pages of a workbook, one module each, around the blocks that layout has placed.
 
 A page module has `page(book)`, which adds its sheet; the first lines of its module say what it
-shows. `assemble` makes the whole book.
+shows.
 """
-
-from exporters.pages.assembling import assemble
-from exporters.story import Printed, Story, Try
-
-__all__ = ["Printed", "Story", "Try", "assemble"]

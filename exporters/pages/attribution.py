@@ -5,7 +5,7 @@ Right of the table stands every share at every token. Each is one dot product: w
 along the direction that the readout scores the word by; the norm's divisor is taken as it is.
 """
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout
 from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry
 from exporters.layout import ATTRIBUTION

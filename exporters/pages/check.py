@@ -3,10 +3,11 @@ live equals baseline until somebody edits."""
 
 import numpy as np
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout
 from exporters.book import Book, Sheet, a1, cell, quoted
-from exporters.pages import index, large, play
+from exporters.large import play as large
+from exporters.pages import index, play
 
 SHEET = "Check"
 TOP = 5

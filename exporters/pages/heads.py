@@ -4,7 +4,7 @@ Layers run down, heads across. In each square a column is a query and shows wher
 its cells sum to 1. The squares read the patterns from the layers' own sheets.
 """
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout
 from exporters.book import Book, a1, quoted
 

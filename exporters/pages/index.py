@@ -1,7 +1,7 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
-from engine.access import Rect
-from engine.block import Block
+from engine.cells.access import Rect
+from engine.cells.block import Block
 from exporters import layout, words
 from exporters.book import Book, a1
 

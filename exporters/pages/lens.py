@@ -7,7 +7,7 @@ down the depth, with a chart; below, the steps.
 
 import numpy as np
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout, words
 from exporters.book import Book, Chart, Place, Series, Sheet, span
 from exporters.layout import LENS

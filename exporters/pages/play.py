@@ -4,7 +4,7 @@ The sentence continues itself: a word that was not typed is the one that the col
 chose (see `sampling`). Baseline stands beside live: what the untouched workbook said, as constants.
 """
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout, words
 from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry, one, span
 from exporters.layout import (

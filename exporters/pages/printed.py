@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout
 from exporters.book import Book, Sheet, a1, one
 from exporters.story import Printed

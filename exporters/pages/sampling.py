@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.access import Rect
-from engine.tokenizer import LONGEST
+from engine.cells.access import Rect
+from engine.models.tokenizer import LONGEST
 from exporters import layout
 from exporters.book import Book, Sheet, cell, span
 from exporters.layout import PLAY, PROMPT_COL

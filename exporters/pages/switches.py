@@ -5,8 +5,8 @@ the switches stands what the target word's logit loses when that part alone is o
 the engine computed for the prompt that the workbook was built with, grey once that has changed.
 """
 
-from engine import ablation
-from engine.access import Rect
+from engine.cells.access import Rect
+from engine.studies import ablation
 from exporters import layout
 from exporters.book import Book, Place, Sheet, cell
 from exporters.layout import SWITCHES

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.access import Rect
+from engine.cells.access import Rect
 from exporters import layout
 from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, quoted, span
 from exporters.layout import LENS

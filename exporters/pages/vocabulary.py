@@ -8,8 +8,8 @@ neighbourhoods; constants, and no projection at all.
 
 import numpy as np
 
-from engine.access import Rect
-from engine.tsne import tsne
+from engine.cells.access import Rect
+from engine.studies.tsne import tsne
 from exporters import layout
 from exporters.book import Book, Chart, Series, Sheet, a1, cell, quoted, span
 from exporters.pages.trajectory import basis, defaults, dot, gram_schmidt, word_vectors

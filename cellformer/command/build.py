@@ -1,0 +1,58 @@
+"""Building a workbook at the command: which digits, a forecast, a bar while it runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from cellformer.command.printing import console, line
+from engine import InputError, Model
+from engine.cells.stored import Stored
+from engine.models import checkpoint
+from engine.studies.forecast import forecast
+
+if TYPE_CHECKING:
+    from exporters.book import Book
+
+LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
+GOOGLE = 10_000_000  # cells that Google Sheets takes
+
+
+def with_digits(model: Model, digits: str) -> Model:
+    """The model with the numbers that the workbook will hold.
+
+    Exact doubles, or the shortest decimals of float32: these unless asked otherwise for a model
+    whose matrices stay in their file. The engine reads the same numbers.
+    """
+    if digits not in ("", "exact", "short"):
+        raise InputError(f"--digits {digits!r} is neither exact nor short")
+    stored = any(isinstance(w, Stored) for w in model.weights.values())
+    if digits == "short" or (not digits and stored):
+        return checkpoint.with_decimals(model)
+    return model
+
+
+def announce(model: Model, n_tokens: int) -> None:
+    """Say what a large workbook will be."""
+    expected = forecast(model, n_tokens)
+    if expected.n_cells > LARGE:
+        line(f"forecast: {expected}")
+        if expected.n_cells > GOOGLE:
+            line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
+
+
+def write(build: "Callable[[], Book]", path: Path) -> None:
+    """Build and write, a large one with a bar."""
+    from exporters import xlsx
+
+    book = build()
+    if book.n_cells > LARGE:
+        columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
+        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("", total=book.n_cells)
+            path = xlsx.write(book, path, lambda n: bar.advance(task, n))
+    else:
+        path = xlsx.write(book, path)
+    size = path.stat().st_size / 1024
+    line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")

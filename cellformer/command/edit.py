@@ -1,0 +1,89 @@
+"""Commands that take an edited workbook back: diff, import."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.text import Text
+
+import workbooks
+from cellformer.command import names as loading
+from cellformer.command import printing
+from cellformer.command.printing import console, line
+from engine import InputError, Model
+from engine.studies.folding import folded
+from exporters import edited
+
+File = Annotated[Path, typer.Argument(help="A workbook of cellformer's, edited and saved.")]
+Built = Annotated[
+    str | None,
+    typer.Option("--model", help="What it was built from, if it is too large to carry that along."),
+]
+TOP = 8
+
+
+def diff(file: File, model: Built = None) -> None:
+    """List every weight, setting, switch and token that differs from the workbook as built."""
+    found = edited.read(file, _finder(model))
+    if not found.inputs and not found.overwritten:
+        line(f"{file}: nothing differs from the workbook as built")
+        return
+    for title, changes in (("changed", found.inputs), ("formula typed over", found.overwritten)):
+        if changes:
+            table = printing.table_of(title, "at", "was", "is")
+            for change in changes:
+                table.add_row(*(Text(_short(text)) for text in change))
+            console.print(table)
+            console.print()
+    for word in found.unknown:
+        line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
+    _ranking(found)
+
+
+def import_(
+    file: File,
+    output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
+    model: Built = None,
+) -> None:
+    """Write the model that an edited workbook holds as a checkpoint."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file; name a folder with -o")
+    found = edited.read(file, _finder(model))
+    blocks = found.model.graph([0]).blocks
+    change = {cell: value for cell, value in found.values.items() if cell[0] in blocks}
+    folded(found.model, change).save(output)
+    line(f"{output}: checkpoint, with {len(change)} changes of {file}")
+
+
+def _finder(name: str | None) -> Callable[[str], Model]:
+    """Where the model of a workbook that does not carry it comes from."""
+
+    def find(title: str) -> Model:
+        if name is None and title not in workbooks.names():
+            raise InputError("it does not carry its model; name it with --model")
+        return loading.model(name or title)
+
+    return find
+
+
+def _short(value: float | str) -> str:
+    return f"{value:.10g}" if isinstance(value, float | int) else value
+
+
+def _ranking(found: edited.Edited) -> None:
+    """The top words before and after."""
+    before = found.book.values["probs"][found.book.passage.n_prompt - 1]
+    after = found.live()["probs"][found.position]
+    words = printing.output_words(found.model)
+    table = printing.table_of("", "next word", "was", "is", "change")
+    order = np.argsort(-after, kind="stable").tolist()
+    shown = order[:TOP] + [
+        v for v in np.argsort(-before, kind="stable").tolist()[:TOP] if v not in order[:TOP]
+    ]
+    for v in shown:
+        change = f"{after[v] - before[v]:+.4f}"
+        cells = (f"{before[v]:.4f}", f"{after[v]:.4f}", change)
+        table.add_row(str(order.index(v) + 1), Text(words[v], "bold"), *cells)
+    console.print(table)

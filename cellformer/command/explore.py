@@ -1,0 +1,302 @@
+"""Commands that evaluate a model and print: run, trace, ablate, sweep, generate, info."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from cellformer.command import names as loading
+from cellformer.command import printing
+from cellformer.command.options import (
+    Ids,
+    Mean,
+    Name,
+    Prompt,
+    Seed,
+    Sets,
+    Target,
+    Temperature,
+    TopK,
+    TopP,
+)
+from cellformer.command.printing import console
+from engine import Evaluator, Graph, InputError, Model
+from engine.cells.batch import rows, variants
+from engine.cells.errors import nearest
+from engine.cells.files import replacing
+from engine.models.generate import Sampling
+from engine.models.generate import generate as steps
+from engine.models.tokenizer import shown
+from engine.studies import ablation
+from engine.studies import lens as lenses
+from engine.studies.forecast import forecast, kv_numbers, parameters
+
+MOST_STEPS = 10_001  # of a sweep
+
+
+def run(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    sets: Sets = None,
+    ablate: Annotated[
+        list[str] | None,
+        typer.Option("--ablate", help="Switch a part off: blocks.0.attn.h1. Repeatable."),
+    ] = None,
+    mean: Mean = False,
+    target: Target = None,
+    lens: Annotated[
+        bool, typer.Option("--lens", help="What the model would say after each sublayer.")
+    ] = False,
+    show: Annotated[list[str] | None, typer.Option("--show", help="A block to print.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
+) -> None:
+    """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
+
+    With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
+    likeliest words after every sublayer.
+    """
+    loaded = loading.load(name, prompt, ids)
+    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    graph = model.graph(loaded.ids)
+    wanted = None if target is None else _target(model, target)
+    views = _views(graph, wanted) if lens or wanted is not None else None
+    live = Evaluator(graph)
+    _change(live, sets, ablate, mean)
+    blocks = [graph[block].name for block in show or ()]
+    if as_json:
+        print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
+        return
+    for block in blocks:
+        printing.block(graph, live, block)
+    words = printing.output_words(model)
+    printing.ranking(words, live, bool(sets or ablate), wanted)
+    if lens and views:
+        printing.lens(words, live, views, int(graph.inputs["target"][0, 0]))
+    if wanted is not None and views:
+        printing.attribution(words, live, views)
+
+
+def trace(
+    name: Name,
+    cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]'.")],
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of precedents.")] = 2,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    sets: Sets = None,
+) -> None:
+    """Show a cell's formula, the cells that it reads and their values, as a tree."""
+    graph = loading.load(name, prompt, ids).graph
+    live = Evaluator(graph)
+    _change(live, sets, (), False)
+    block, i, j = graph.parse(cell)
+    printing.trace(live.cell(block.name, i, j), depth)
+
+
+def ablate(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    target: Target = None,
+    mean: Mean = False,
+) -> None:
+    """Switch off every head, attention block and MLP in turn: what the target word loses."""
+    loaded = loading.load(name, prompt, ids)
+    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    graph = model.graph(loaded.ids)
+    if not ablation.parts(graph):
+        raise InputError(f"{name} has no layers: there is nothing to switch off")
+    wanted = _first(graph) if target is None else _target(model, target)
+    found = ablation.effects(graph, wanted, mean=mean)
+    before = float(graph.values["probs"][-1, wanted])
+    printing.effects(printing.output_words(model), found, wanted, before)
+
+
+def sweep(
+    name: Name,
+    cell: Annotated[str, typer.Argument(help="A cell: 'blocks.0.attn.h1.W_Q[3,2]'.")],
+    start: Annotated[float, typer.Option("--from", help="The first value.")] = -1.0,
+    stop: Annotated[float, typer.Option("--to", help="The last value.")] = 1.0,
+    n_steps: Annotated[int, typer.Option("--steps", min=2, max=MOST_STEPS)] = 21,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    target: Target = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="A .csv or .png file; printed unless given.")
+    ] = None,
+) -> None:
+    """Let one cell run through a range: the target word's logit and probability as a curve."""
+    if output and output.suffix.lower() not in (".csv", ".png"):
+        raise InputError(f"{output}: the name of a curve ends in .csv or .png")
+    loaded = loading.load(name, prompt, ids)
+    graph, words = loaded.graph, printing.output_words(loaded.model)
+    wanted = _first(graph) if target is None else _target(loaded.model, target)
+    block, i, j = graph.parse(cell)
+    values = np.linspace(start, stop, n_steps)
+    found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
+    logits, probs = (rows(found, leaf, n_steps, -1) for leaf in ("logits", "probs"))
+    curve = [
+        {"value": float(x), "logit": float(z[wanted]), "probability": float(p[wanted]),
+         "top": int(np.argmax(z))}
+        for x, z, p in zip(values, logits, probs, strict=True)
+    ]  # fmt: skip
+    if output is None:
+        printing.curve(words, curve, wanted)
+        return
+    draw = _write_csv if output.suffix.lower() == ".csv" else _draw
+    draw(output, f"{block.name}[{i},{j}]", curve, words, wanted)
+    printing.line(f"{output}: {n_steps} values of {block.name}[{i},{j}]")
+
+
+def generate(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    n: Annotated[int, typer.Option("-n", help="Tokens to generate.")] = 4,
+    temperature: Temperature = 0.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Continue a prompt, computing one new row of every block per token."""
+    loaded = loading.load(name, prompt, ids)
+    texts = shown(loaded.model.vocabulary.texts)
+    table = Table("", "token", "id", "cells computed", "of a full pass", box=None)
+    sampling = Sampling(temperature, top_k, top_p)
+    for k, step in enumerate(steps(loaded.model, loaded.ids, n, sampling, seed), 1):
+        cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
+        table.add_row(str(k), Text(texts[step.token], style="bold"), str(step.token), *cells)
+    console.print(table)
+
+
+def info(
+    name: Name,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Prompt length to forecast.")] = 8,
+) -> None:
+    """Show a model's sizes, parameters, KV cache and the forecast of its workbook."""
+    model = loading.model(name)
+    spec = model.spec
+    table = Table(box=None, show_header=False)
+    table.add_row("architecture", str(model.config.get("model_type", model.architecture.__name__)))
+    for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
+        table.add_row(label, f"{getattr(spec, label):,}")
+    console.print(table)
+    console.print()
+    counts = parameters(model)
+    table = Table("part", "parameters", "share", box=None)
+    for part, count in counts.items():
+        table.add_row(part, f"{count:,}", f"{count / sum(counts.values()):.1%}")
+    table.add_row("all", f"{sum(counts.values()):,}", "")
+    console.print(table)
+    console.print()
+    cache = kv_numbers(model)
+    console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
+    n_tokens = min(tokens, spec.n_ctx)
+    book = forecast(model, n_tokens)
+    text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
+    console.print(text + f"about {book.megabytes:.1f} MB")
+
+
+# --- what they share ------------------------------------------------------------------------
+
+
+def _averaged(model: Model, ids: Sequence[int]) -> Model:
+    """The model with averages; over this prompt, where it came with none."""
+    return model if model.averages else ablation.averaged(model, [ids])
+
+
+def _first(graph: Graph) -> int:
+    """The likeliest next word."""
+    return int(np.argmax(graph.values["logits"][-1]))
+
+
+def _target(model: Model, text: str) -> int:
+    """The one word of the readout that a text names."""
+    vocabulary = model.outputs or model.vocabulary
+    if text in vocabulary.texts:
+        return vocabulary.texts.index(text)
+    ids = vocabulary.encode(text)
+    if len(ids) != 1:
+        some = nearest(text, vocabulary.texts)
+        raise InputError(f"--target {text!r} is {len(ids)} tokens; name one, {some}")
+    return ids[0]
+
+
+def _views(graph: Graph, target: int | None) -> lenses.Views:
+    """Lens and attribution at the last token, for the target and the likeliest other word."""
+    order = np.argsort(-graph.values["logits"][-1], kind="stable").tolist()
+    wanted = order[0] if target is None else target
+    rival = next((v for v in order if v != wanted), wanted)
+    return lenses.add(graph, graph["tokens"].shape[0] - 1, wanted, rival)
+
+
+def _change(
+    live: Evaluator, sets: Sequence[str] | None, off: Sequence[str] | None, mean: bool
+) -> None:
+    """Make the changes that --set, --ablate and --mean ask for."""
+    change: dict[tuple[str, int, int], float] = {}
+    for part in off or ():
+        change |= ablation.off(live.graph, part)
+    if mean and "mean_ablation" in live.graph.blocks:
+        change["mean_ablation", 0, 0] = 1.0
+    for (block, i, j), value in change.items():
+        live.set(block, i, j, value)
+    for text in sets or ():
+        _set(live, text)
+
+
+def _set(live: Evaluator, text: str) -> None:
+    target, equals, number = text.rpartition("=")
+    if not equals:
+        raise InputError(f"--set {text!r} has no value; write it as 'W_E[0,1]=0.5'")
+    block, i, j = live.graph.parse(target)
+    try:
+        value = float(number)
+    except ValueError:
+        raise InputError(f"--set {text!r}: {number.strip()!r} is not a number") from None
+    live.set(block.name, i, j, value)
+
+
+def _rows(values: np.ndarray) -> list[list[float | None]]:
+    """Rows for JSON, which has no -inf or nan: null where a cell is blank."""
+    return [[x if np.isfinite(x) else None for x in row] for row in values.tolist()]
+
+
+def _write_csv(
+    path: Path, cell: str, curve: Sequence[Mapping[str, float]], words: Sequence[str], target: int
+) -> None:
+    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([cell, f"logit of {words[target]}", "probability", "first"])
+        for row in curve:
+            first = words[int(row["top"])]
+            writer.writerow([repr(row[k]) for k in ("value", "logit", "probability")] + [first])
+
+
+def _draw(
+    path: Path, cell: str, curve: Sequence[Mapping[str, float]], words: Sequence[str], target: int
+) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError(
+            "a .png needs matplotlib: pip install 'cellformer[plot]', or ask for a .csv"
+        ) from None
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    values = [row["value"] for row in curve]
+    for axes, key in ((above, "probability"), (below, "logit")):
+        axes.plot(values, [row[key] for row in curve], color="#1f5fa8")
+        axes.set_ylabel(key)
+        axes.grid(color="#dddddd")
+    word = words[target].replace("$", r"\$")  # no formula
+    above.set_title(f"‘{word}’ as {cell} changes")
+    below.set_xlabel(cell)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})

@@ -1,0 +1,61 @@
+"""The whole gallery at once: every workbook in a folder, and an index that links to them."""
+
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import workbooks
+from cellformer.command import names as loading
+from cellformer.command.printing import console, line
+from engine import InputError
+from exporters import xlsx
+from exporters.book import Book
+from exporters.tables import Workbook
+
+INDEX = "index.xlsx"
+
+
+def build(folder: Path) -> None:
+    """Write every workbook of the list into a folder, and the index."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made ({error.strerror}); choose another -o") from None
+    sizes = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("", total=len(workbooks.names()))
+        for name in workbooks.names():
+            bar.update(task, description=f"{name:<22}")
+            book = loading.book(name)
+            xlsx.write(book, folder / f"{name}.xlsx")
+            sizes[name] = (len(book.sheets), book.n_formulas)
+            bar.advance(task)
+    xlsx.write(index(sizes), folder / INDEX)
+    n_formulas = sum(n for _, n in sizes.values())
+    line(
+        f"{folder}: {len(sizes)} workbooks, {n_formulas:,} formulas; {folder / INDEX} links to them"
+    )
+
+
+def index(sizes: dict[str, tuple[int, int]]) -> Book:
+    """A sheet with a link to each workbook, by topic; `sizes` has their sheets and formulas."""
+    book = Workbook("gallery").book
+    book.sheets.clear()
+    sheet = book.sheet("Gallery")
+    sheet.widths = {0: 3, 1: 24, 2: 80, 3: 9, 4: 10}
+    sheet.put(0, 0, "cellformer: the gallery", "title")
+    sheet.put(1, 0, "Keep this file beside the others: each name opens a workbook", "note")
+    row = 3
+    for topic, names in workbooks.by_topic().items():
+        sheet.put(row, 0, topic, "heading")
+        sheet.put(row, 3, "sheets", "head")
+        sheet.put(row, 4, "formulas", "head")
+        for name in names:
+            row += 1
+            sheet.link(row, 1, name, f"external:{name}.xlsx")
+            sheet.put(row, 2, workbooks.title(name).partition(": ")[2])
+            sheet.put(row, 3, sizes[name][0], "count")
+            sheet.put(row, 4, sizes[name][1], "thousands")
+        row += 2
+    return book

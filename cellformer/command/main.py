@@ -1,0 +1,185 @@
+"""The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
+
+What a user gives and cannot be used ends in one line on standard error and exit code 2.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+# Blocks are small: threads for matrix products cost more at start-up than they ever give back.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+import workbooks
+from cellformer.command import edit as editing
+from cellformer.command import explore as exploring
+from cellformer.command import names as loading
+from cellformer.command.options import Ids, Prompt, Seed, Temperature, TopK, TopP
+from cellformer.command.printing import console, line
+from engine import InputError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A transformer you can open in a spreadsheet.",
+)
+
+
+@app.command("list")
+def list_() -> None:
+    """Name the workbooks by topic, with a line each."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for topic, names in workbooks.by_topic().items():
+        table.add_row(Text(topic, style="italic"))
+        for name in names:
+            table.add_row(Text(f"  {name}", style="bold"), workbooks.title(name).partition(": ")[2])
+    console.print(table)
+
+
+@app.command()
+def build(
+    name: Annotated[
+        str | None, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", help="The file, NAME.xlsx unless given; with --all a folder."),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
+    ] = False,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
+    ] = None,
+    temperature: Temperature = 0.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+    live: Annotated[
+        list[str] | None,
+        typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
+    ] = None,
+    digits: Annotated[
+        str,
+        typer.Option("--digits", help="exact, or short: the shortest decimals of float32."),
+    ] = "",
+) -> None:
+    """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
+    from cellformer.command import build as building
+    from engine.models.generate import Sampling, passage
+
+    if all_ == (name is not None):
+        raise InputError("name a workbook, or ask for all of them with --all and no name")
+    chosen = (prompt, ids, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    if name is None:
+        if any(chosen):
+            raise InputError("--all takes -o alone: each workbook is built with its own prompt")
+        from cellformer.command import gallery
+
+        return gallery.build(output or Path("gallery"))
+    if loading.is_worksheet(name):
+        if any(chosen):
+            raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
+        path = output or Path(f"{name}.xlsx")
+        return building.write(lambda: loading.book(name), path)
+    loaded = loading.load(name, prompt, ids)
+    n_tokens = loaded.n_tokens if tokens is None else tokens
+    if n_tokens < len(loaded.ids):
+        raise InputError(
+            f"--tokens {tokens} is less than the prompt's {len(loaded.ids)}; ask for more"
+        )
+    model = building.with_digits(loaded.model, digits)
+    words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    path = output or Path(f"{Path(name).resolve().name}.xlsx")
+    if not live:
+        building.announce(model, n_tokens)
+    building.write(lambda: loaded.build(model, words, live or ()), path)
+
+
+for command in (
+    exploring.run,
+    exploring.trace,
+    exploring.ablate,
+    exploring.sweep,
+    exploring.generate,
+    exploring.info,
+    editing.diff,
+):
+    app.command()(command)
+app.command("import")(editing.import_)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="An .xlsx file with computed values.")],
+    engine: Annotated[
+        str, typer.Option("--engine", help="ironcalc, libreoffice, gnumeric, formulas or all.")
+    ] = "",
+) -> None:
+    """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
+
+    Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
+    that was asked for is not installed.
+    """
+    from exporters.verify import ENGINES, read
+    from exporters.verify import verify as recompute
+
+    if engine not in ("", "all", *ENGINES):
+        raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
+    digits = read(file).digits
+    if digits is not None:
+        line(
+            f"weights have the shortest decimals of float32: a logit moves by {digits:.1e} at most"
+        )
+    wanted = [engine] if engine in ENGINES else list(ENGINES)
+    missing = [e for e in wanted if not ENGINES[e].installed()]
+    disagree = False
+    for one in wanted:
+        if one in missing:
+            line(f"{one:<12} not installed; {ENGINES[one].remedy}")
+            continue
+        report = recompute(file, one)
+        if report.skipped:
+            line(f"{one:<12} skipped: {report.skipped}")
+            continue
+        verdict = "agrees   " if report.agrees else "DISAGREES"
+        text = f"{one:<12} {verdict} {report.n_cells:,} cells, largest difference "
+        line(text + f"{report.largest:.1e} at {report.where}")
+        disagree = disagree or not report.agrees
+    if disagree:
+        raise typer.Exit(1)
+    if missing and (engine or len(missing) == len(wanted)):
+        raise typer.Exit(3)
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(help="A workbook whose model can be trained.")],
+    output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
+    seed: Seed = 0,
+    embed_scale: Annotated[
+        float | None,
+        typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
+    ] = None,
+) -> None:
+    """Train a workbook's model anew, save it as a checkpoint, and print how well it does."""
+    from cellformer.command import train as training
+
+    training.run(name, output, seed, embed_scale)
+
+
+def main() -> None:
+    """Run the command; what cannot be used becomes one line and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"cellformer: {error}", file=sys.stderr)
+        sys.exit(2)

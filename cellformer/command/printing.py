@@ -1,0 +1,148 @@
+"""What the command prints: ranked words, blocks, traces, tables of effects."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from engine import Cell, Evaluator, Graph, Model
+from engine.models.tokenizer import shown
+from engine.studies.ablation import Effect
+from engine.studies.lens import Views
+
+TOP = 10  # next words shown
+MAX_BRANCHES = 12  # precedents shown per cell of a trace
+LENS_WORDS = 3
+WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
+console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+
+
+def line(text: str) -> None:
+    """A line, whatever it holds."""
+    console.print(text, soft_wrap=True, markup=False)
+
+
+def table_of(*heads: str) -> Table:
+    """A table with these heads, whatever texts they hold."""
+    table = Table(box=None)
+    for head in heads:
+        table.add_column(Text(head))
+    return table
+
+
+def output_words(model: Model) -> list[str]:
+    """The texts of the words that get a logit."""
+    return list(shown((model.outputs or model.vocabulary).texts))
+
+
+def block(graph: Graph, live: Evaluator, name: str) -> None:
+    """A block's values as a table."""
+    found = graph[name]
+    rows, cols = found.shape
+    console.print(Text(f"{name}   {rows} x {cols}", "italic"))
+    table = Table(box=None)
+    table.add_column("", style="dim", justify="right")
+    for j in range(cols):
+        table.add_column(str(j), justify="right")
+    for i, row in enumerate(live[name].tolist()):
+        cells = [f"{x:.4f}" if found.has(i, j) else "" for j, x in enumerate(row)]
+        table.add_row(str(i), *cells)
+    console.print(table)
+    console.print()
+
+
+def ranking(words: Sequence[str], live: Evaluator, changed: bool, target: int | None) -> None:
+    """The likeliest next words and the target, beside the baseline where something was changed."""
+    logits, probs = live["logits"][-1], live["probs"][-1]
+    before = live.graph.values["probs"][-1]
+    table = Table(box=None)
+    table.add_column("", style="dim", justify="right")
+    table.add_column("next word", style="bold")
+    for head in ["logit", "probability"] + (["baseline", "change"] if changed else []):
+        table.add_column(head, justify="right")
+    order = np.argsort(-probs, kind="stable").tolist()
+    shown_ = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
+    for v in shown_:
+        style = "bold cyan" if v == target else "bold"
+        row: list[str | Text] = [str(order.index(v) + 1), Text(words[v], style)]
+        row += [f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
+        if changed:
+            row += [f"{before[v]:.4f}", f"{probs[v] - before[v]:+.4f}"]
+        table.add_row(*row)
+    console.print(table)
+
+
+def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> None:
+    """What the model would say after each sublayer."""
+    heads = [text for k in range(1, LENS_WORDS + 1) for text in (f"likeliest {k}", "")]
+    table = table_of("after", *heads, words[target])
+    for n, stage in enumerate(views.stages):
+        probs = live[f"lens.{n}.probs"][0]
+        cells: list[str | Text] = [stage.name]
+        for v in np.argsort(-probs, kind="stable")[:LENS_WORDS]:
+            cells += [Text(words[v], "bold"), f"{probs[v]:.4f}"]
+        table.add_row(*cells, f"{probs[target]:.4f}")
+    console.print()
+    console.print(table)
+
+
+def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
+    """What each writer adds to the target's logit, and to its lead over the rival."""
+    target, rival = (words[int(live[name][0, 0])] for name in ("target", "rival"))
+    table = table_of("written by", target, f"lead over {rival}")
+    sums = np.zeros(2)
+    for writer in reversed(views.credits["target"]):
+        shares = [float(live[views.credits[w][writer].name][-1, 0]) for w in ("target", "rival")]
+        pair = np.array([shares[0], shares[0] - shares[1]])
+        table.add_row(writer, *(f"{x:+.4f}" for x in pair))
+        sums += pair
+    table.add_row("sum", *(f"{x:+.4f}" for x in sums), style="bold")
+    console.print()
+    console.print(table)
+
+
+def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: float) -> None:
+    """What the target's logit and probability become as each part alone is off."""
+    table = table_of("off", f"logit of {words[target]}", "probability", "change", "then first")
+    for effect in found:
+        change = effect.probability - before
+        cells = (f"{effect.logit:+.4f}", f"{effect.probability:.4f}", f"{change:+.4f}")
+        table.add_row(effect.part, *cells, Text(words[effect.top], "bold"))
+    console.print(table)
+
+
+def curve(words: Sequence[str], rows: Sequence[Mapping[str, float]], target: int) -> None:
+    """A sweep's values, the target's logit and probability, and the likeliest word."""
+    table = table_of("value", f"logit of {words[target]}", "probability", "first")
+    for row in rows:
+        first = Text(words[int(row["top"])], "bold")
+        table.add_row(*(f"{row[k]:.4f}" for k in ("value", "logit", "probability")), first)
+    console.print(table)
+
+
+def trace(root: Cell, depth: int) -> None:
+    """A cell's formula, and the cells that it reads, as a tree."""
+    tree = Tree(_cell_line(root))
+    _grow(tree, root, depth)
+    console.print(tree)
+
+
+def _cell_line(cell: Cell) -> Text:
+    text = Text.assemble((cell.name, "bold"), " = ", (f"{cell.value:.6g}", "cyan"))
+    if cell.formula:
+        text.append(f"   {cell.formula}", "dim")
+    return text
+
+
+def _grow(tree: Tree, cell: Cell, depth: int) -> None:
+    if depth == 0:
+        return
+    found = cell.precedents
+    for precedent in found[:MAX_BRANCHES]:
+        _grow(tree.add(_cell_line(precedent)), precedent, depth - 1)
+    if len(found) > MAX_BRANCHES:
+        tree.add(Text(f"... {len(found) - MAX_BRANCHES} more", "dim"))

@@ -1,0 +1,49 @@
+"""Many variants of one graph at once: each differs from it in a few cells.
+
+A block that no change reaches is computed once, for all; the others carry a leading axis, one
+entry per variant, through the same ops (see `numpy_math`).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from engine.cells.graph import Graph
+from engine.cells.numpy_math import evaluate
+
+CellName = tuple[str, int, int]  # block, row, column
+Change = Mapping[CellName, float]
+
+
+def variants(graph: Graph, changes: Sequence[Change]) -> dict[str, np.ndarray]:
+    """Every block's values: float64 [n_variants, rows, columns], without the first axis where
+    no change reaches. Raises InputError for a cell or a value that cannot be."""
+    overlay = _overlays(graph, changes)
+    values: dict[str, np.ndarray] = {}
+    with np.errstate(all="ignore"):
+        for block in graph:
+            reached = any(values[b.name].ndim > 2 for _, _, b in block.operands)
+            clean = graph.values[block.name]
+            array = evaluate(block, block.whole, values) if reached else clean
+            if block.name in overlay:
+                array = np.array(np.broadcast_to(array, (len(changes), *block.shape)))
+                for n, i, j, value in overlay[block.name]:
+                    array[n, i, j] = value
+            values[block.name] = array
+    return values
+
+
+def _overlays(graph: Graph, changes: Sequence[Change]) -> dict[str, list]:
+    """For each block that is changed, (variant, row, column, value)."""
+    found: dict[str, list] = {}
+    for n, change in enumerate(changes):
+        for (name, i, j), value in change.items():
+            graph.check_value(graph[name], i, j, value)
+            found.setdefault(name, []).append((n, i, j, value))
+    return found
+
+
+def rows(values: Mapping[str, np.ndarray], name: str, n: int, row: int) -> np.ndarray:
+    """One row of a block in every one of n variants: [n, columns]."""
+    array = values[name]
+    return np.broadcast_to(array, (n, *array.shape[-2:]))[:, row]

@@ -1,0 +1,65 @@
+"""Block: a named 2-D array of cells, the unit that everything here is made of.
+
+Either its cells hold values (tokens, weights, settings) or all share one op over other blocks.
+
+    name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv") int "." ] leaf
+    part := ln1 | attn | ln2 | mlp | ln_final | softmax | rotary
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
+from engine.cells.op import Op
+
+Kind = Literal["ids", "weight", "setting", "computed"]
+Axes = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A named array of cells that hold values or share one op."""
+
+    name: str
+    shape: Span  # (rows, columns)
+    axes: Axes  # what the rows and the columns are: "token", "d_model", "d_head", "vocab", ...
+    kind: Kind
+    op: Op | None = None
+    operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
+    mask: Mask = EVERYTHING
+
+    @property
+    def leaf(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @cached_property
+    def whole(self) -> Rect:
+        return Rect(0, self.shape[0], 0, self.shape[1])
+
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some cells are blank: a query has no cell for a key that it does not see."""
+        return self.op is not None and self.op.out[1] == "≤i" and self.mask.causal
+
+    def has(self, i: int, j: int) -> bool:
+        """Whether there is a cell at row i and column j, and not a blank or nothing."""
+        if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
+            return False
+        return not self.partial or bool(self.mask.seen(Rect(i, i + 1, j, j + 1))[0, 0])
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are, blanks not counted."""
+        return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
+
+    def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
+        """What the cells `out` read: a rectangle of each operand."""
+        return [
+            (operand, reads(subscript, out, operand.shape, self.mask))
+            for _, subscript, operand in self.operands
+        ]
+
+
+Address = Callable[[Block, Rect], str]  # where a rectangle of a block stands, as text

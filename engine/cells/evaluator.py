@@ -1,0 +1,130 @@
+"""Values that change: set a cell, recompute what depends on it, reset.
+
+The graph keeps the clean values; an evaluator starts from them and lays an overlay of set cells
+over them, so a clean and a perturbed run stand side by side and `reset` costs nothing.
+
+Invariants. An array of `_live` that equals the clean one *is* the clean one, and is copied before
+the first write. `_changed` holds, for blocks set since the last recompute, the rectangles whose
+values changed and whose readers have not been told. A set cell keeps its value whatever its
+formula says, until `reset`.
+"""
+
+import numpy as np
+
+from engine.cells.access import Rect, dirties
+from engine.cells.block import Block
+from engine.cells.graph import Cell, Graph
+from engine.cells.numpy_math import evaluate
+
+MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
+
+
+class Evaluator:
+    """The values of a graph, with changes."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self._live = dict(graph.values)
+        self._overlay: dict[str, dict[tuple[int, int], float]] = {}
+        self._changed: dict[str, list[Rect]] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A block's values, changes included: float64 [rows, columns], not to be written to."""
+        self.graph[name]
+        self.recompute()
+        view = self._live[name].view()
+        view.flags.writeable = False
+        return view
+
+    def cell(self, name: str, i: int, j: int) -> Cell:
+        """The cell, its value with the changes. Raises InputError where there is none."""
+        self.graph.check(self.graph[name], i, j)
+        self.recompute()
+        return Cell(self.graph, self.graph[name], i, j, self._live)
+
+    def set(self, name: str, i: int, j: int, value: float) -> None:
+        """Put a value over a cell, be it a weight, a token id or a computed cell.
+
+        Raises InputError for a cell that does not exist, a value that is not finite, an id that is
+        no row of its table.
+        """
+        block = self.graph[name]
+        self.graph.check_value(block, i, j, value)
+        self._put(block, i, j, value)
+
+    def _put(self, block: Block, i: int, j: int, value: float) -> None:
+        self._overlay.setdefault(block.name, {})[i, j] = value
+        self._own(block.name)[i, j] = value
+        self._changed.setdefault(block.name, []).append(Rect(i, i + 1, j, j + 1))
+
+    def reset(self) -> None:
+        """Forget every change."""
+        self._live = dict(self.graph.values)
+        self._overlay.clear()
+        self._changed.clear()
+
+    @np.errstate(all="ignore")
+    def run(self) -> None:
+        """Compute every block in full, changes included."""
+        self._changed.clear()
+        for block in self.graph:
+            if block.op:
+                self._live[block.name] = evaluate(block, block.whole, self._live)
+                self._lay_over(block)
+
+    @np.errstate(all="ignore")
+    def recompute(self) -> int:
+        """Compute what the changes reach, stopping where a value comes out as before.
+
+        Returns the number of cells that were computed.
+        """
+        changed, self._changed = self._changed, {}
+        n_cells = 0
+        if changed:
+            for block in self.graph:
+                if block.op:
+                    rects = self._dirty(block, changed)
+                    n_cells += sum(rect.size for rect in rects)
+                    found = [r for r in (self._refresh(block, rect) for rect in rects) if r]
+                    if found:
+                        changed.setdefault(block.name, []).extend(found)
+        return n_cells
+
+    def _dirty(self, block: Block, changed: dict[str, list[Rect]]) -> list[Rect]:
+        rects: list[Rect] = []
+        for _, subscript, operand in block.operands:
+            for source in changed.get(operand.name, ()):
+                rect = dirties(subscript, source, block.shape, block.mask)
+                if rect.size and not any(other.covers(rect) for other in rects):
+                    rects = [other for other in rects if not rect.covers(other)] + [rect]
+        if len(rects) > MAX_RECTS:
+            tops, bottoms, lefts, rights = zip(*rects, strict=True)
+            return [Rect(min(tops), max(bottoms), min(lefts), max(rights))]
+        return rects
+
+    def _refresh(self, block: Block, rect: Rect) -> Rect | None:
+        """Compute `rect`; the part of it whose values changed, or None."""
+        before = self._live[block.name][rect.slices].copy()
+        self._own(block.name)[rect.slices] = evaluate(block, rect, self._live)
+        self._lay_over(block)
+        after = self._live[block.name][rect.slices]
+        rows, cols = np.nonzero(~((before == after) | (np.isnan(before) & np.isnan(after))))
+        if not rows.size:
+            return None
+        top, left = rect.top, rect.left
+        return Rect(
+            int(top + rows.min()),
+            int(top + rows.max() + 1),
+            int(left + cols.min()),
+            int(left + cols.max() + 1),
+        )
+
+    def _lay_over(self, block: Block) -> None:
+        for (i, j), value in self._overlay.get(block.name, {}).items():
+            self._own(block.name)[i, j] = value
+
+    def _own(self, name: str) -> np.ndarray:
+        """The block's live array, made this evaluator's own before the first write."""
+        if self._live[name] is self.graph.values[name]:
+            self._live[name] = self._live[name].copy()
+        return self._live[name]

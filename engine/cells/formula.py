@@ -1,0 +1,288 @@
+"""The formula interpreter: an op as text for one cell.
+
+The op runs on `Term`s, texts that know how tightly they bind, so that parentheses stand exactly
+where they are needed. A `Style` holds the words: `A1` for a workbook, `NAMED` for people (with
+indices, `q[2,:]·k[1,:] × scale`), and the same without indices for a block's equation,
+`scores = q·kᵀ × scale`. A block's cells share one text but for addresses, so the text is made
+once, with holes, and filled per cell.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.cells.access import ALONG, Rect, Subscript, reads
+from engine.cells.block import Address, Block
+
+SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
+
+
+@dataclass(frozen=True)
+class Term:
+    """A piece of formula text."""
+
+    text: str
+    level: int = ATOM
+    style: "Style | None" = None
+    single: bool = False  # a range of one cell
+    down: bool = True  # a range that runs down a column
+    n: int = 1  # cells in the range
+
+    def _with(self, sign: str, other: Any, level: int, flipped: bool = False) -> "Term":
+        style = self.style
+        assert style is not None
+        left, right = self, other if isinstance(other, Term) else Term(_literal(other), ATOM, style)
+        if flipped:
+            left, right = right, left
+        a = left.text if left.level >= level else f"({left.text})"
+        tight = right.level > level or (right.level == level and sign in "+*")
+        b = right.text if tight else f"({right.text})"
+        return Term(f"{a}{style.signs[sign]}{b}", level, style)
+
+    def __add__(self, other: Any) -> "Term":
+        return self._with("+", other, SUM)
+
+    def __sub__(self, other: Any) -> "Term":
+        return self._with("-", other, SUM)
+
+    def __mul__(self, other: Any) -> "Term":
+        return self._with("*", other, PRODUCT)
+
+    def __truediv__(self, other: Any) -> "Term":
+        return self._with("/", other, PRODUCT)
+
+    def __radd__(self, other: Any) -> "Term":
+        return self._with("+", other, SUM, flipped=True)
+
+    def __rsub__(self, other: Any) -> "Term":
+        return self._with("-", other, SUM, flipped=True)
+
+    def __rmul__(self, other: Any) -> "Term":
+        return self._with("*", other, PRODUCT, flipped=True)
+
+    def __rtruediv__(self, other: Any) -> "Term":
+        return self._with("/", other, PRODUCT, flipped=True)
+
+
+def _literal(number: float) -> str:
+    """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    text = repr(number)
+    return f"{number:.20f}".rstrip("0") if "e" in text else text
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a formula is worded; it is the `m` that ops call."""
+
+    signs: dict[str, str]
+    words: dict[str, str]
+
+    def _call(self, word: str, *terms: Term) -> Term:
+        return Term(self.words[word].format(*(t.text for t in terms)), ATOM, self)
+
+    def dot(self, a: Term, b: Term) -> Term:
+        if a.single:
+            return a * b
+        text = self.words["dot"].format(a.text, b.text)
+        return Term(text, ATOM if text.endswith(")") else PRODUCT, self)
+
+    def lookup(self, table: Term, ids: Term) -> Term:
+        if table.single and self is A1:  # not every program looks up in a lone cell
+            return table
+        return self._call("lookup down" if table.down else "lookup across", table, ids)
+
+    def count(self, x: Term) -> int:
+        return x.n
+
+    def sum(self, x: Term) -> Term:
+        return self._call("sum", x)
+
+    def max(self, x: Term) -> Term:
+        return self._call("max", x)
+
+    def mean(self, x: Term) -> Term:
+        return self._call("mean", x)
+
+    def varp(self, x: Term) -> Term:
+        return self._call("varp", x)
+
+    def exp(self, x: Term) -> Term:
+        return self._call("exp", x)
+
+    def sqrt(self, x: Term) -> Term:
+        return self._call("sqrt", x)
+
+    def tanh(self, x: Term) -> Term:
+        return self._call("tanh", x)
+
+    def erf(self, x: Term) -> Term:
+        return self._call("erf", x)
+
+    def sin(self, x: Term) -> Term:
+        return self._call("sin", x)
+
+    def cos(self, x: Term) -> Term:
+        return self._call("cos", x)
+
+    def maximum(self, x: Term, y: float) -> Term:
+        return Term(self.words["maximum"].format(x.text, _literal(y)), ATOM, self)
+
+
+_FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh", "erf", "sin", "cos")
+
+A1 = Style(
+    {"+": "+", "-": "-", "*": "*", "/": "/"},
+    {name: name.upper() + "({})" for name in _FUNCTIONS}
+    | {
+        "dot": "SUMPRODUCT({},{})",
+        "mean": "AVERAGE({})",
+        "varp": "VARP({})",
+        "maximum": "MAX({},{})",
+        "lookup down": "INDEX({},{}+1,1)",
+        "lookup across": "INDEX({},1,{}+1)",
+    },
+)
+NAMED = Style(
+    {"+": " + ", "-": " − ", "*": " × ", "/": " / "},
+    {name: name + "({})" for name in _FUNCTIONS}
+    | {
+        "dot": "{}·{}",
+        "mean": "mean({})",
+        "varp": "variance({})",
+        "maximum": "max({}, {})",
+        "lookup down": "{}[{}]",
+        "lookup across": "{}[{}]",
+    },
+)
+
+
+MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
+Read = tuple[dict[int, str], tuple]  # operand -> address; which of them are one cell
+
+
+class Formulas:
+    """The formulas of one block: call it with a row and a column.
+
+    `address` turns a rectangle of an operand into text; `runs_down` says whether an operand's
+    range stands in a column of the sheet (only lookups care).
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        style: Style,
+        address: Address,
+        runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
+    ):
+        self._block, self._style, self._address = block, style, address
+        self._runs_down = runs_down
+        # which of the output's row and column each operand depends on
+        self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
+        self._rows: dict[int, Read] = {}
+        self._cols: dict[int, Read] = {}
+        self._halves: dict[tuple, tuple[str, list[int]]] = {}
+        self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
+
+    def __call__(self, i: int, j: int) -> str:
+        """The formula of one cell.
+
+        Most operands are read at one place by a whole row of the output, or by a whole column: so
+        formulas are filled in twice, by column and then by row, and the halves are kept.
+        """
+        texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
+        half, order = self._halves.get((j, single)) or self._half(i, j, single)
+        found = tuple([texts[k] if k in texts else self._read(k, i, j)[0] for k in order])
+        return half % found
+
+    def _along(self, kept: dict, at: int, axis: int, i: int, j: int) -> Read:
+        """What the operands are read at that follow one axis of the output alone, or neither."""
+        read = {k: self._read(k, i, j) for k, axes in enumerate(self._axes) if axes <= {axis}}
+        texts = {k: text for k, (text, _) in read.items()}
+        kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
+        return kept[at]
+
+    def _half(self, i: int, j: int, single: tuple) -> tuple[str, list[int]]:
+        """The formula of a column, with holes for what its rows differ in, and what fills them."""
+        for kept in (self._rows, self._cols, self._halves):
+            if len(kept) > MOST_KEPT:
+                kept.clear()
+        texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
+        both = {k: True for k, axes in enumerate(self._axes) if len(axes) == 2}
+        flags = both | dict(ones) | dict(single)
+        key = tuple([flags[k] for k in range(len(self._axes))])
+        text, order = self._templates.get(key) or self._template(key)
+        rows = {k for k, _ in single}
+        filled = tuple("%s" if k in rows or k in both else texts[k] for k in order)
+        left = [k for k in order if k in rows or k in both]
+        self._halves[j, single] = text.replace("%%", "%%%%") % filled, left
+        return self._halves[j, single]
+
+    def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
+        """What operand k is read at by the cell at i and j, as text; whether that is one cell."""
+        _, subscript, operand = self._block.operands[k]
+        rect = Rect(i, i + 1, j, j + 1)
+        if subscript != ("i", "j"):
+            rect = reads(subscript, rect, operand.shape, self._block.mask)
+        return self._address(operand, rect), rect.size == 1
+
+    def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
+        """The formula's text with a %s for each address, and which operand each stands for."""
+        assert self._block.op is not None
+        pairs = []
+        for k, (parameter, subscript, operand) in enumerate(self._block.operands):
+            axis = 0 if subscript[0] in ALONG else 1
+            down = self._runs_down(operand, axis)
+            n = operand.shape[axis]
+            pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down, n)))
+        text = self._block.op.call(self._style, pairs).text.replace("%", "%%")
+        holes = re.compile("\0(\\d+)\0")
+        self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
+        return self._templates[single]
+
+
+def _depends(subscript: Subscript) -> frozenset[int]:
+    """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
+    rows = 0 if any(code in ("i", "≤i") for code in subscript) else None
+    cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
+    return frozenset(axis for axis in (rows, cols) if axis is not None)
+
+
+def readable(block: Block, i: int, j: int) -> str:
+    """One cell's formula with names and indices."""
+
+    def address(operand: Block, rect: Rect) -> str:
+        spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
+        spans = [s for s, axis in zip(spans, operand.axes, strict=True) if axis]
+        index = f"[{','.join(spans)}]" if spans else ""
+        return short_name(operand.name, block.name) + index
+
+    return Formulas(block, NAMED, address)(i, j)
+
+
+def equation(block: Block) -> str:
+    """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
+    turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
+    paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
+
+    def address(operand: Block, rect: Rect) -> str:
+        mark = "ᵀ" if operand.name in turned else ""
+        mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
+        return short_name(operand.name, block.name) + mark
+
+    return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)
+
+
+def short_name(name: str, beside: str) -> str:
+    """`name` without the path that it shares with `beside`: what a reader of that block needs."""
+    parts, others = name.split("."), beside.split(".")
+    while len(parts) > 1 and len(others) > 1 and parts[0] == others[0]:
+        parts, others = parts[1:], others[1:]
+    return ".".join(parts)
+
+
+def _slice(span: tuple[int, int], n: int) -> str:
+    start, stop = span
+    if stop - start == 1:
+        return str(start)
+    return f"{start or ''}:{'' if stop == n else stop}"

@@ -1,0 +1,250 @@
+"""Graphs of blocks, and single cells as views on them.
+
+A graph lists its blocks so that each stands after those it reads; nothing is ever changed after it
+is added. Values live in evaluators; the graph knows those that its inputs start with.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, Protocol
+
+import numpy as np
+
+from engine.cells import formula, numpy_math
+from engine.cells.access import EVERYTHING, Mask, Rect, Subscript, dirties
+from engine.cells.block import Axes, Block, Kind
+from engine.cells.errors import InputError, nearest
+from engine.cells.op import Op
+from engine.cells.stored import Stored
+
+
+class Sizes(Protocol):
+    """What knows how long the axis of a weight is, where there are no weights to ask."""
+
+    def size(self, axis: str) -> int:
+        """The length of an axis by its name; 1 for the nameless one."""
+
+
+class LaidOut(Protocol):
+    """A workbook, as far as a cell needs it: it knows where blocks stand."""
+
+    def formulas(self, block: Block) -> formula.Formulas:
+        """The A1 formulas of a computed block."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a block: a view, made when somebody asks for it."""
+
+    graph: "Graph"
+    block: Block
+    i: int
+    j: int
+    values: Mapping[str, np.ndarray] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.block.name}[{self.i},{self.j}]"
+
+    @property
+    def value(self) -> float:
+        return float(self.values[self.block.name][self.i, self.j])
+
+    @property
+    def formula(self) -> str | None:
+        """The formula with names, `q[2,:]·k[1,:] × scale`; None where the cell holds a value."""
+        return formula.readable(self.block, self.i, self.j) if self.block.op else None
+
+    def a1(self, book: LaidOut) -> str | None:
+        """The formula as the workbook has it; None where the cell holds a value."""
+        return "=" + book.formulas(self.block)(self.i, self.j) if self.block.op else None
+
+    @property
+    def precedents(self) -> list["Cell"]:
+        """The cells that this cell's formula reads."""
+        found = self.block.reads(Rect(self.i, self.i + 1, self.j, self.j + 1))
+        return [c for block, rect in found for c in self._cells(block, rect)]
+
+    @property
+    def dependents(self) -> list["Cell"]:
+        """The cells whose formulas read this cell."""
+        here = Rect(self.i, self.i + 1, self.j, self.j + 1)
+        found = dict.fromkeys(
+            (reader, i, j)
+            for reader, subscript in self.graph.readers[self.block.name]
+            for i, j in dirties(subscript, here, reader.shape, reader.mask).cells()
+        )
+        return [Cell(self.graph, b, i, j, self.values) for b, i, j in found if b.has(i, j)]
+
+    def _cells(self, block: Block, rect: Rect) -> Iterator["Cell"]:
+        return (Cell(self.graph, block, i, j, self.values) for i, j in rect.cells())
+
+
+class Graph:
+    """Blocks in the order of computation, with the values that the input blocks hold.
+
+    `weight` takes values out of `weights` under the block's full name (without weights, zeros of
+    the shape that the spec asks for); `at` gives the same graph with a prefix for names, so that a
+    model function names only leaves.
+    """
+
+    def __init__(self, spec: Any, weights: Mapping[str, np.ndarray] | None):
+        self.spec = spec
+        self.blocks: dict[str, Block] = {}
+        self.inputs: dict[str, np.ndarray] = {}
+        self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
+        self.weights = weights
+        self._values: dict[str, np.ndarray] = {}
+        self._prefix = ""
+
+    def at(self, prefix: str) -> "Graph":
+        """This graph, with `prefix.` before every name that is added through it."""
+        scoped = object.__new__(Graph)
+        scoped.__dict__.update(self.__dict__)
+        scoped._prefix = f"{self._prefix}{prefix}."
+        return scoped
+
+    def input(self, name: str, values: Any, axes: Axes = ("", ""), kind: Kind = "setting") -> Block:
+        """Add a block that holds values: [rows, columns], or a single number."""
+        array = values
+        if not isinstance(values, Stored):
+            array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        rows, cols = array.shape
+        block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
+        self.inputs[block.name] = array
+        return block
+
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Give an input other values [rows, columns]: the graph starts afresh from them."""
+        if values.shape != self[name].shape:
+            raise ValueError(f"{name} has shape {self[name].shape}, not {values.shape}")
+        self.inputs[name] = values
+        self._values.clear()
+
+    def weight(self, name: str, *axes: str) -> Block:
+        """Add the weight of that name; a vector (one axis) is a block of one row."""
+        rows, cols = axes if len(axes) == 2 else ("", *axes)
+        if self.weights is None:
+            values = np.broadcast_to(0.0, (self.spec.size(rows), self.spec.size(cols)))
+        else:
+            values = self.weights[self._prefix + name]
+        return self.input(name, values, (rows, cols), "weight")
+
+    def block(
+        self, name: str, op: Op, *args: Any, mask: Mask | None = None, half: int = 0, **kw: Any
+    ) -> Block:
+        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`."""
+        operands = tuple(
+            (p, (rows, f"~{half}" if cols == "~" else cols), b)
+            for p, b in op.bind(args, kw)
+            for rows, cols in [op.subscripts[p]]
+        )
+        sizes: dict[str, tuple[int, str]] = {}
+        for _, subscript, operand in operands:
+            for code, n, axis in zip(subscript, operand.shape, operand.axes, strict=True):
+                if sizes.setdefault(code, (n, axis))[0] != n and code in "ij:":
+                    raise ValueError(f"{self._prefix}{name}: {operand.name} has {n}, not {sizes}")
+        (rows, row_axis), (cols, col_axis) = sizes.get("i", (1, "")), sizes.get("j", (1, ""))
+        if mask is None:
+            partial = [b.mask for _, _, b in operands if b.partial]
+            mask = partial[0] if partial else EVERYTHING
+        name = self._prefix + name
+        axes = (row_axis, col_axis)
+        return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
+
+    def again(self, source: Block, x: Block) -> None:
+        """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
+        place, under this graph's prefix."""
+        copies = {source.name: x}
+        for block in list(self.blocks.values()):
+            follows = block is not x and any(b.name in copies for _, _, b in block.operands)
+            if follows:
+                operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
+                name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
+                axes = (x.axes[0], block.axes[1])
+                copy = replace(block, name=name, shape=shape, axes=axes, operands=operands)
+                copies[block.name] = self.add(copy)
+
+    def add(self, block: Block) -> Block:
+        """Add a block that is ready."""
+        if block.name in self.blocks:
+            raise ValueError(f"block {block.name} exists already")
+        self.blocks[block.name] = block
+        self.readers[block.name] = []
+        for _, subscript, operand in block.operands:
+            self.readers[operand.name].append((block, subscript))
+        return block
+
+    def __getitem__(self, name: str) -> Block:
+        if name not in self.blocks:
+            raise InputError(f"no block is named {name!r}; {nearest(name, self.blocks)}")
+        return self.blocks[name]
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks.values())
+
+    @property
+    def values(self) -> dict[str, np.ndarray]:
+        """Every block's values, computed once from the inputs: float64 [rows, columns]."""
+        values = self._values
+        if len(values) < len(self.blocks):
+            with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
+                for block in self:
+                    if block.op is None:
+                        values.setdefault(block.name, self.inputs[block.name])
+                    elif block.name not in values:
+                        values[block.name] = numpy_math.evaluate(block, block.whole, values)
+        return values
+
+    def cell(self, name: str, i: int, j: int) -> Cell:
+        """The cell at row i and column j of a block. Raises InputError where there is none."""
+        block = self[name]
+        self.check(block, i, j)
+        return Cell(self, block, i, j, self.values)
+
+    def check(self, block: Block, i: int, j: int) -> None:
+        """Raise InputError unless `block` has a cell at row i and column j."""
+        rows, cols = block.shape
+        if not (0 <= i < rows and 0 <= j < cols):
+            raise InputError(
+                f"{block.name} has no cell [{i},{j}]: rows run from 0 to {rows - 1}, "
+                f"columns from 0 to {cols - 1}"
+            )
+        if not block.has(i, j):
+            raise InputError(
+                f"{block.name}[{i},{j}] is blank: query {i} does not see key {j} (causal mask)"
+            )
+
+    def check_value(self, block: Block, i: int, j: int, value: float) -> None:
+        """Raise InputError unless a cell can be set to a value: finite, and an id of its table."""
+        self.check(block, i, j)
+        if not isfinite(value):
+            raise InputError(f"{block.name}[{i},{j}]: {value} is not a finite number")
+        if block.kind == "ids":
+            table, n = self.table(block)
+            if not (0 <= value < n and value == int(value)):
+                raise InputError(
+                    f"{block.name}[{i},{j}]: {value:g} is no id of {table.name}; "
+                    f"ids are whole numbers from 0 to {n - 1}"
+                )
+
+    def table(self, ids: Block) -> tuple[Block, int]:
+        """The block that ids look up, and how many entries it has."""
+        return next(
+            (table, table.shape[subscript.index("?")])
+            for reader, _ in self.readers[ids.name]
+            for _, subscript, table in reader.operands
+            if "?" in subscript
+        )
+
+    def parse(self, text: str) -> tuple[Block, int, int]:
+        """The cell that `name[i,j]` names. Raises InputError where there is none."""
+        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
+        if match is None:
+            raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")
+        block = self[match[1]]
+        i, j = int(match[2]), int(match[3])
+        self.check(block, i, j)
+        return block, i, j

@@ -1,0 +1,43 @@
+"""Freezing: one part of a graph stays live, and what it reads from the rest becomes constants.
+
+So one layer of a large model can be studied in a small workbook: its cells answer to edits, and
+nothing before or after it is there to be recomputed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError, nearest
+from engine.cells.graph import Graph
+
+
+def frozen(graph: Graph, live: Sequence[str]) -> Graph:
+    """The graph of the blocks under the names `live` (`blocks.3`), and of what they read.
+
+    Raises InputError for a name that no computed block is under.
+    """
+    parts = sorted({name.rpartition(".")[0] for name in graph.blocks if "." in name})
+    for name in live:
+        if not any(b.op and _under(b.name, name) for b in graph):
+            raise InputError(f"no block is under {name!r}; {nearest(name, parts)}")
+    values = graph.values
+    found = Graph(graph.spec, None)
+    found.input("tokens", graph.inputs["tokens"], ("token", ""), "ids")
+    made: dict[str, Block] = {"tokens": found["tokens"]}
+    for block in graph:
+        if block.op is None or not any(_under(block.name, name) for name in live):
+            continue
+        operands = []
+        for parameter, subscript, operand in block.operands:
+            if operand.name not in made:
+                kind = operand.kind if operand.op is None else "setting"
+                name, axes = operand.name, operand.axes
+                made[name] = found.input(name, values[name], axes, kind)
+            operands.append((parameter, subscript, made[operand.name]))
+        made[block.name] = found.add(replace(block, operands=tuple(operands)))
+    return found
+
+
+def _under(block: str, name: str) -> bool:
+    return block == name or block.startswith(f"{name}.")

@@ -1,0 +1,168 @@
+"""Stored: a weight matrix that stays in its file, and is read in slices when somebody asks.
+
+It stands in for an array of float64 wherever a block's values are taken: it has a shape, it can be
+sliced, and numpy makes an array of it. So a model is never held whole, however large it is. Reading
+is by `pread`: a mapped file would count as memory of the process once it has been touched.
+
+With `decimal`, a float32 number stands for its shortest decimal: 0.1 is 0.1 and not
+0.10000000149011612. A workbook that writes those decimals and an engine that reads them so compute
+with the same numbers.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import orjson
+
+from engine.cells.errors import InputError
+
+DTYPES: Mapping[str, Any] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+}
+Span = tuple[int, int]
+FEWEST, MOST = 6, 9  # significant digits: 9 always lead back to the same float32
+MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
+TENS = 10.0 ** np.arange(MOST_TENS + 1)
+STRIP = 1 << 20  # numbers read from a file together
+AT_ONCE = 1 << 17  # numbers turned into decimals together
+
+
+class SafetensorsFile:
+    """A safetensors file: where each tensor begins, and a way to read from it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        self.begin = 8 + length
+        self.tensors = {k: v for k, v in header.items() if k != "__metadata__"}
+        self._handle = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_handle"):
+            os.close(self._handle)
+
+    def dtype(self, name: str) -> Any:
+        """The type of a tensor's numbers."""
+        return DTYPES[self.tensors[name]["dtype"]]
+
+    def read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
+        entry = self.tensors[name]
+        dtype, shape = self.dtype(name), tuple(entry["shape"])
+        width = shape[1] * dtype.itemsize
+        offset = self.begin + entry["data_offsets"][0] + rows[0] * width
+        data = np.empty((rows[1] - rows[0], shape[1]), dtype)
+        view, done = data.data.cast("B"), 0
+        while done < len(view):
+            n = os.preadv(self._handle, [view[done:]], offset + done)
+            if not n:
+                raise InputError(f"{self.path} ends within {name}; fetch the file again")
+            done += n
+        return data
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A rectangle of a matrix in a file, perhaps transposed: an array of float64 not yet read."""
+
+    file: SafetensorsFile
+    name: str
+    rows: Span  # of the matrix as it is in the file
+    cols: Span
+    transposed: bool = False
+    decimal: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows, cols = self.rows[1] - self.rows[0], self.cols[1] - self.cols[0]
+        return (cols, rows) if self.transposed else (rows, cols)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def swapaxes(self, a: int, b: int) -> "Stored":
+        """The other way round."""
+        return replace(self, transposed=not self.transposed)
+
+    def read(self) -> np.ndarray:
+        """All of it, in the type of the file; of a narrow strip, the rest is let go row by row."""
+        (top, bottom), (left, right) = self.rows, self.cols
+        found = np.empty((bottom - top, right - left), self.file.dtype(self.name))
+        step = max(1, STRIP // max(1, self.file.tensors[self.name]["shape"][1]))
+        for k in range(top, bottom, step):
+            rows = (k, min(k + step, bottom))
+            found[k - top : rows[1] - top] = self.file.read(self.name, rows)[:, left:right]
+        if not np.isfinite(found).all():
+            where = f"{self.name} in {self.file.path}"
+            raise InputError(f"{where} holds a value that is not finite")
+        return found.T if self.transposed else found
+
+    def part(self, rows: slice, cols: slice) -> "Stored":
+        """A rectangle of this one."""
+        pair = (rows, cols)[::-1] if self.transposed else (rows, cols)
+        spans = [
+            (begin + s.indices(stop - begin)[0], begin + s.indices(stop - begin)[1])
+            for s, (begin, stop) in zip(pair, (self.rows, self.cols), strict=True)
+        ]
+        return replace(self, rows=spans[0], cols=spans[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.read()
+        if not (self.decimal and found.dtype == np.float32):
+            return found.astype(dtype or np.float64)
+        out = np.empty(found.shape)
+        step = max(1, AT_ONCE // max(1, found.shape[1]))
+        for k in range(0, len(found), step):
+            out[k : k + step] = decimals(found[k : k + step])
+        return out
+
+    def copy(self) -> np.ndarray:
+        """All of it, as an array."""
+        return np.asarray(self)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """`x[..., rows, columns]` with slices, or `x[..., ids]`: those columns."""
+        index = key[1:] if key[0] is Ellipsis else key
+        if len(index) == 1:
+            columns = [np.asarray(self.part(slice(None), slice(i, i + 1))) for i in index[0]]
+            return np.concatenate(columns, axis=1)
+        return np.asarray(self.part(*index))
+
+
+def decimals(x: np.ndarray) -> np.ndarray:
+    """The shortest decimals of float32 numbers [rows, columns], as float64.
+
+    With d digits a number is n / 10^k, n and 10^k both exact in float64, so that the division gives
+    what reading the decimal gives. The fewest digits win that lead back to the same float32.
+    """
+    wide = x.astype(np.float64)
+    size = np.abs(wide)
+    exponent = np.floor(np.log10(np.where(size > 0, size, 1))).astype(np.int64)
+    if exponent.min() < FEWEST - 1 - MOST_TENS + 3 or exponent.max() >= FEWEST:
+        text = orjson.dumps(np.ascontiguousarray(x), option=orjson.OPT_SERIALIZE_NUMPY)
+        return np.array(orjson.loads(text), dtype=np.float64)
+    found = np.zeros_like(wide)
+    open_ = np.ones(x.shape, dtype=bool)
+    for digits in range(FEWEST, MOST + 1):
+        tens = TENS[digits - 1 - exponent]
+        near = np.rint(wide * tens) / tens
+        fits = open_ & (near.astype(np.float32) == x)
+        found = np.where(fits, near, found)
+        open_ &= ~fits
+    return found

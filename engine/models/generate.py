@@ -1,0 +1,162 @@
+"""Generation, one token at a time, computing one new row of every block.
+
+The rows that are already there are the KV cache: under a causal mask no later token changes them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.cells.numpy_math import evaluate
+from engine.models.model import Model
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
+
+    `top_k` keeps the k most likely tokens, `top_p` the fewest that hold that share of probability
+    (Holtzman et al. 2020, section 3.1); both 0 and 1 respectively leave everything in.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.temperature) and self.temperature >= 0):
+            raise InputError(f"temperature is {self.temperature}; it must be 0 (greedy) or more")
+        if self.top_k < 0:
+            raise InputError(f"top_k is {self.top_k}; it must be 0 (all) or more")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
+
+    def choose(self, logits: np.ndarray, r: float) -> int:
+        """The token that logits [d_vocab] and a random number r in [0, 1) lead to."""
+        order = np.argsort(-logits, kind="stable")
+        if self.temperature == 0:
+            return int(order[0])
+        if self.top_k:
+            order = order[: self.top_k]
+        e = np.exp((logits[order] - logits[order[0]]) / self.temperature)
+        cumulative = np.cumsum(e / e.sum())
+        kept = min(int(np.searchsorted(cumulative, self.top_p)) + 1, len(order))
+        picked = np.searchsorted(cumulative[:kept], r * cumulative[kept - 1], side="right")
+        return int(order[min(int(picked), kept - 1)])
+
+
+GREEDY = Sampling()
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A prompt and its continuation, and what chose it."""
+
+    ids: list[int]  # [n_tokens]
+    n_prompt: int
+    sampling: Sampling
+    numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
+
+
+@dataclass(frozen=True)
+class Step:
+    """One generated token, the cells computed for it, and those of a full pass of that length."""
+
+    token: int
+    n_cells: int
+    n_full: int
+
+
+class Rows:
+    """The values of a graph whose token rows are computed as they come."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.values = {name: array.copy() for name, array in graph.inputs.items()}
+        for block in graph:
+            if block.op:
+                self.values[block.name] = np.full(block.shape, block.op.blank)
+
+    @np.errstate(all="ignore")
+    def compute(self, start: int, stop: int) -> int:
+        """Compute rows [start, stop) of every block; the number of cells computed."""
+        n_cells = 0
+        for block in self.graph:
+            if block.op:
+                for rect in _rects(block, start, stop):
+                    self.values[block.name][rect.slices] = evaluate(block, rect, self.values)
+                    n_cells += int(block.mask.seen(rect).sum()) if block.partial else rect.size
+        return n_cells
+
+
+def _rects(block: Block, start: int, stop: int) -> list[Rect]:
+    """What rows [start, stop) of the tokens are in a block; all of it, once, if it has none."""
+    cols = (0, block.shape[1])
+    if block.axes[0] != "token":
+        return [block.whole] if start == 0 else []
+    if block.partial:
+        cols = block.mask.keys(start, stop)[0], block.mask.keys(stop - 1, stop)[1]
+    return [Rect(start, stop, *cols)]
+
+
+def generate(
+    model: Model, ids: Sequence[int], n_tokens: int, sampling: Sampling, seed: int = 0
+) -> Iterator[Step]:
+    """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
+
+    The token at position k is chosen with the k-th random number of the seed, so a prompt that ends
+    later continues alike. Raises InputError where prompt and continuation together pass the
+    context, or the mask is not causal.
+    """
+    if n_tokens < 1:
+        raise InputError(f"{n_tokens} tokens to generate; ask for at least 1")
+    if not model.spec.causal:
+        raise InputError("a model without a causal mask cannot generate token by token")
+    if len(ids) + n_tokens > model.spec.n_ctx:
+        raise InputError(
+            f"{len(ids)} tokens and {n_tokens} more pass the context of {model.spec.n_ctx}; "
+            "ask for fewer"
+        )
+    model.check_ids(ids)
+    numbers = np.random.default_rng(seed).random(len(ids) + n_tokens)
+    return _steps(model, list(ids), n_tokens, sampling, numbers)
+
+
+def passage(
+    model: Model,
+    ids: Sequence[int],
+    n_tokens: int | None = None,
+    sampling: Sampling = GREEDY,
+    seed: int = 0,
+) -> Passage:
+    """A prompt, continued to `n_tokens` tokens in all; just the prompt unless given.
+
+    Raises InputError as `generate` does.
+    """
+    n_tokens = len(ids) if n_tokens is None else n_tokens
+    model.check_ids(ids)
+    numbers = np.random.default_rng(seed).random(n_tokens + 1)
+    more = n_tokens - len(ids)
+    steps = generate(model, ids, more, sampling, seed) if more else ()
+    return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
+
+
+def _steps(
+    model: Model, ids: list[int], n_tokens: int, sampling: Sampling, numbers: np.ndarray
+) -> Iterator[Step]:
+    last = len(ids) + n_tokens - 1  # the last token is chosen, and nothing is computed for it
+    rows = Rows(model.graph([*ids, *([ids[0]] * (n_tokens - 1))]))
+    start, n_full = 0, 0
+    for stop in range(len(ids), last + 1):
+        n_cells = rows.compute(start, stop)
+        n_full += n_cells
+        token = sampling.choose(rows.values["logits"][stop - 1], float(numbers[stop]))
+        yield Step(token, n_cells, n_full)
+        if stop < last:
+            rows.values["tokens"][stop, 0] = token
+        start = stop

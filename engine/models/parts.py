@@ -1,0 +1,168 @@
+"""What architectures are built from, a few ops each: norms, rotation, one head, the readout."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Mask
+from engine.cells.block import Block
+from engine.cells.graph import Graph
+from engine.models import ops
+from engine.models.spec import ModelSpec
+
+
+def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
+    """Shares that sum to 1 along each row of x, in steps that can be looked at."""
+    top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
+    e = g.block("exp", ops.exp, x, top, temperature)  # as x
+    total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    where, name = out
+    return where.block(name, ops.share, e, total)  # as x
+
+
+def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
+    """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
+    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
+    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.normalize, x, mean, scale)  # [n_tokens, d_model]
+    w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
+    return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+
+
+def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
+    """RMSNorm (Zhang & Sennrich 2019, section 4): divide by the root mean square, then gain."""
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
+    w = ln.weight("w", "d_model") if w is None else w
+    return ln.block("out", ops.affine, normalized, w)  # as x
+
+
+def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
+    """x times the weight `W_which` of axes `out`, plus `b_which` where there are biases."""
+    W = g.weight(f"W_{which}", *out)
+    b = g.weight(f"b_{which}", out[1]) if bias else None
+    return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
+
+
+def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
+    """The embedding, and the token vectors that the residual stream starts with."""
+    if spec.n_layers and (spec.n_heads or spec.d_mlp) and not spec.last_only:
+        g.input("mean_ablation", 0.0)
+    tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
+    W_E = g.weight("W_E", "vocab", "d_model")
+    return W_E, [g.block("embed", ops.embed, tokens, W_E)]  # [n_tokens, d_model]
+
+
+def positions(g: Graph, n_tokens: int) -> Block:
+    """0, 1, 2, ... for the tokens: [n_tokens, 1]."""
+    return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
+
+
+def rotation(g: Graph, spec: ModelSpec, n_tokens: int) -> tuple[Block, Block]:
+    """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
+
+    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary);
+    the features beyond d_rotary stand still.
+    """
+    g = g.at("rotary")
+    half = spec.rotary // 2
+    still = np.zeros(spec.d_head - spec.rotary)
+    speed = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
+    sign = np.concatenate([-np.ones(half), np.ones(half), still])
+    position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
+    axes = ("", "d_head")
+    frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
+    cos = g.block("cos", ops.cosine, position, frequency)  # [n_tokens, d_head]
+    signs = g.input("sign", sign, axes)  # [1, d_head]
+    return cos, g.block("sin", ops.signed_sine, position, frequency, signs)  # [n_tokens, d_head]
+
+
+def rotate(h: Graph, name: str, x: Block, turn: tuple[Block, Block], spec: ModelSpec) -> Block:
+    """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
+    return h.block(name, ops.rotate, x, x, *turn, half=spec.rotary // 2)
+
+
+class Shared(NamedTuple):
+    """What all heads of a layer share, each [1, 1]."""
+
+    scale: Block  # what scores are multiplied by
+    switch: Block  # 1; 0 silences every head
+
+
+def shared(attn: Graph, spec: ModelSpec) -> Shared:
+    """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
+    divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
+    scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
+    return Shared(scale, attn.input("switch", 1.0))
+
+
+def instead(g: Graph, on: Block) -> Block | None:
+    """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
+
+    The average is a constant that `ablation.averages` measures; until then it is zero. A model
+    with the logits of one token alone has none: its heads' averages would be a third of its cells.
+    """
+    if g.spec.last_only:
+        return None
+    average = g.input("average", np.zeros((1, g.spec.d_model)), ("", "d_model"))
+    return g.block("off", ops.instead, average, on, g["mean_ablation"])
+
+
+class Head(NamedTuple):
+    """What of a head its layer's output is made of."""
+
+    z: Block  # [n_tokens, d_head]
+    W_O: Block  # [d_head, d_model]
+    result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
+
+
+def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
+    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
+    scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
+    if h.spec.last_only:
+        on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
+        z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
+        return Head(z, h.weight("W_O", "d_head", "d_model"), None)
+    z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
+    W_O = h.weight("W_O", "d_head", "d_model")
+    on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
+    result = h.block("result", ops.write, z, W_O, on, instead(h, on))  # [n_tokens, d_model]
+    return Head(z, W_O, result)
+
+
+def write_heads(b: Graph, heads: Sequence[Head], bias: bool) -> Block:
+    """What attention writes: the sum of what its heads write, [n_tokens, d_model].
+
+    A model with the logits of one token alone sums in one step, and its heads are switched off at
+    z: each head's own share, `result`, would be a third of its cells.
+    """
+    b_O = b.at("attn").weight("b_O", "d_model") if bias else None
+    results = [head.result for head in heads if head.result]
+    if results:
+        return b.block("attn_out", ops.add, results, b=b_O)
+    zs, weights, _ = zip(*heads, strict=True)
+    return b.block("attn_out", ops.write_heads, zs, weights, b=b_O)
+
+
+def contract(b: Graph, post: Block, bias: bool) -> Block:
+    """What the MLP writes: its hidden layer `post`, contracted."""
+    mlp = b.at("mlp")
+    W_out = mlp.weight("W_out", "d_mlp", "d_model")
+    b_out = mlp.weight("b_out", "d_model") if bias else None
+    on = mlp.input("switch", 1.0)
+    return b.block("mlp_out", ops.write, post, W_out, on, instead(mlp, on), b_out)
+
+
+def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> None:
+    """One score for each word: how far x points its way; then softmax, with a temperature."""
+    if spec.last_only:
+        x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+    if spec.tied:
+        logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
+    else:
+        logits = g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    temperature = g.input("temperature", 1.0)
+    softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))

@@ -1,0 +1,109 @@
+"""ModelSpec: what a decoder is, in numbers and choices."""
+
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from engine.cells.errors import InputError
+
+Position = Literal["none", "learned", "sinusoidal", "rotary"]
+Norm = Literal["none", "layer", "rms"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+
+
+MANY_WORDS = 2048  # above it, a workbook shows the logits of one token alone
+MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Sizes and choices of a decoder, in TransformerLens's vocabulary.
+
+    `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
+    model. Fields that an architecture does not have are left at their defaults.
+    """
+
+    d_vocab: int
+    d_model: int
+    n_ctx: int  # the longest prompt, in tokens
+    d_vocab_out: int | None = None  # how many words get a logit; None: d_vocab
+    n_layers: int = 0
+    n_heads: int = 0
+    n_kv_heads: int | None = None  # heads of keys and values, shared by groups; None: n_heads
+    d_head: int = 0
+    d_mlp: int = 0
+    activation: Activation = "relu"
+    position: Position = "none"
+    norm: Norm = "none"
+    norm_after: bool = False  # after each sublayer's residual add, as in 2017; else before it
+    final_norm: bool = False  # before the unembedding
+    norm_eps: float = 1e-5
+    tied: bool = False  # the unembedding is the embedding, transposed
+    bias: bool = False  # biases in attention and MLP
+    qkv_bias: bool = False  # llama family: of queries, keys and values
+    out_bias: bool = False  # llama family: of attention's output
+    mlp_bias: bool = False  # llama family
+    qk_norm: bool = False  # llama family: RMSNorm of every query and key
+    causal: bool = True
+    windows: tuple[int | None, ...] = ()  # per layer: how many keys a query sees; (): all
+    sqrt_d_head: float | None = None  # what scores are divided by; None: the root of d_head
+    d_rotary: int | None = None  # how many of a head's features rotate; None: d_head
+    rope_theta: float = 10000.0
+    parallel: bool = False  # attention and MLP read the same residual
+    last_only: bool = False  # logits of one token, the one that the block `position` names
+
+    def __post_init__(self) -> None:
+        self._check_kinds()
+        for size in ("d_vocab", "d_model", "n_ctx"):
+            if getattr(self, size) < 1:
+                raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
+        for size in ("n_layers", "n_heads", "d_head", "d_mlp"):
+            if getattr(self, size) < 0:
+                raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
+        if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:
+            raise InputError(
+                f"n_layers = {self.n_layers} and n_heads = {self.n_heads}: "
+                f"no model has more than {MAX_HEADS:,} heads"
+            )
+        if self.n_layers and not (self.n_heads or self.d_mlp):
+            raise InputError("a block needs heads or an MLP: set n_heads or d_mlp, or n_layers=0")
+        if self.n_heads and not self.d_head:
+            raise InputError(f"{self.n_heads} heads need a d_head of at least 1")
+        if self.n_heads and (self.kv_heads < 1 or self.n_heads % self.kv_heads):
+            raise InputError(
+                f"{self.n_heads} heads cannot share {self.kv_heads} key-value heads; "
+                "n_kv_heads must divide n_heads"
+            )
+        if self.position == "rotary" and not 0 <= self.rotary <= self.d_head:
+            raise InputError(f"d_rotary is {self.rotary}, not from 0 to d_head = {self.d_head}")
+        if self.position == "rotary" and self.rotary % 2:
+            raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
+
+    def _check_kinds(self) -> None:
+        """Sizes are whole numbers, choices are among those there are."""
+        for name, choices in (("activation", Activation), ("position", Position), ("norm", Norm)):
+            if getattr(self, name) not in get_args(choices):
+                known = ", ".join(get_args(choices))
+                raise InputError(f"{name} is {getattr(self, name)!r}; it can be {known}")
+        for name in ("d_vocab", "d_model", "n_ctx", "n_layers", "n_heads", "d_head", "d_mlp"):
+            if type(getattr(self, name)) is not int:
+                raise InputError(f"{name} is {getattr(self, name)!r}, not a whole number")
+        if any(window is not None and window < 1 for window in self.windows):
+            raise InputError("a window of fewer than 1 key sees nothing; look at the window size")
+
+    @property
+    def kv_heads(self) -> int:
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def rotary(self) -> int:
+        return self.d_head if self.d_rotary is None else self.d_rotary
+
+    def window(self, layer: int) -> int | None:
+        """How many keys a query of this layer sees; None: all up to itself."""
+        return self.windows[layer] if self.windows else None
+
+    def size(self, axis: str) -> int:
+        """The length of an axis by its name: "d_model", "vocab", ...; 1 for the nameless one."""
+        names = {field.name for field in fields(self)}
+        size = 1 if not axis else getattr(self, axis if axis in names else f"d_{axis}")
+        return self.d_vocab if size is None else size

@@ -1,0 +1,151 @@
+"""Training: a GPT-2 style decoder fitted to sequences of ids, with torch (extra `train`).
+
+The forward pass is written here a second time, over whole batches and under autograd; that it is
+the same function as the graph is tested. One thread and a fixed seed repeat bit for bit on one
+machine; another processor or thread count changes the last bits, and with them the run. So a
+trained model is shipped as its weights, never as a seed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import cos, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.models.architectures.gpt2 import gpt2
+from engine.models.spec import ModelSpec
+
+IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
+Batches = Callable[[np.random.Generator, int], np.ndarray]  # how many -> ids [batch, length]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: AdamW (Loshchilov & Hutter 2019) with warm-up and cosine decay."""
+
+    steps: int
+    batch: int
+    embed_scale: float  # standard deviation of the initial token embedding
+    learning_rate: float = 3e-3
+    warmup: int = 100  # steps
+    last_rate: float = 0.02  # share of the learning rate that is left at the end
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.01  # of matrices
+    clip: float = 1.0  # largest norm of the gradient
+    scale: float = 0.02  # standard deviation of every other initial matrix
+    residual_scale: float = 0.01  # of those that write into the residual stream
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, from 0 to steps - 1."""
+        if step < self.warmup:
+            return self.learning_rate * (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.learning_rate * (
+            self.last_rate + (1 - self.last_rate) * (1 + cos(pi * done)) / 2
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of a training run: its mean loss in nats per token, and the ids it was made on."""
+
+    step: int
+    steps: int
+    loss: float
+    ids: np.ndarray  # [batch, length]
+
+
+def train(
+    spec: ModelSpec, recipe: Recipe, batches: Batches, seed: int
+) -> Iterator[Progress | dict[str, np.ndarray]]:
+    """Yield each step's progress and, last, the trained weights by name, float32.
+
+    Raises InputError where torch is missing.
+    """
+    torch = _torch()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    rng = np.random.default_rng(seed)
+    weights = initial(spec, recipe, rng)
+    tensors = {
+        k: torch.tensor(v, dtype=torch.float32, requires_grad=True) for k, v in weights.items()
+    }
+    matrices = [t for t in tensors.values() if t.ndim > 1]
+    vectors = [t for t in tensors.values() if t.ndim == 1]
+    groups = [
+        {"params": matrices, "weight_decay": recipe.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas)
+    for step in range(recipe.steps):
+        ids = batches(rng, recipe.batch)  # [batch, length]
+        logits = forward(spec, tensors, torch.tensor(np.maximum(ids[:, :-1], 0)))
+        targets = torch.tensor(ids[:, 1:]).reshape(-1)
+        loss = torch.nn.functional.cross_entropy(
+            logits.reshape(-1, spec.d_vocab), targets, ignore_index=IGNORED
+        )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(tensors.values(), recipe.clip)
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.rate(step)
+        optimizer.step()
+        yield Progress(step, recipe.steps, float(loss.detach()), ids)
+    yield {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+
+
+def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Initial weights by name: gains 1, biases 0, matrices normal."""
+    weights: dict[str, np.ndarray] = {}
+    for block in gpt2(spec, None, [0]):
+        if block.kind != "weight":
+            continue
+        shape = block.shape if block.axes[0] else block.shape[1:]
+        if len(shape) == 1:
+            weights[block.name] = np.full(shape, float(block.leaf == "w"))
+        else:
+            writes = block.leaf in ("W_O", "W_out")
+            scale = recipe.residual_scale if writes else recipe.scale
+            scale = recipe.embed_scale if block.leaf == "W_E" else scale
+            weights[block.name] = rng.normal(0, scale, shape)
+    return weights
+
+
+def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:
+    """Logits [batch, n_tokens, d_vocab] of a GPT-2 style decoder over torch tensors by name."""
+    torch = _torch()
+    F = torch.nn.functional
+    batch, n = ids.shape
+
+    def norm(x: Any, name: str) -> Any:
+        return F.layer_norm(x, (spec.d_model,), w[f"{name}.w"], w[f"{name}.b"], spec.norm_eps)
+
+    def heads(y: Any, attn: str, which: str) -> Any:
+        W = torch.cat([w[f"{attn}.h{h}.W_{which}"] for h in range(spec.n_heads)], 1)
+        b = torch.cat([w[f"{attn}.h{h}.b_{which}"] for h in range(spec.n_heads)])
+        return (y @ W + b).view(batch, n, spec.n_heads, spec.d_head).transpose(1, 2)
+
+    future = torch.ones(n, n, dtype=torch.bool).triu(1)
+    x = F.embedding(ids, w["W_E"]) + w["W_pos"][:n]  # [batch, n_tokens, d_model]
+    for layer in range(spec.n_layers):
+        b = f"blocks.{layer}"
+        y = norm(x, f"{b}.ln1")
+        q, k, v = (heads(y, f"{b}.attn", which) for which in "QKV")  # [batch, head, n, d_head]
+        scores = (q @ k.transpose(-1, -2) / sqrt(spec.d_head)).masked_fill(future, -torch.inf)
+        z = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, n, -1)
+        W_O = torch.cat([w[f"{b}.attn.h{h}.W_O"] for h in range(spec.n_heads)])
+        x = x + z @ W_O + w[f"{b}.attn.b_O"]
+        y = norm(x, f"{b}.ln2")
+        post = F.gelu(y @ w[f"{b}.mlp.W_in"] + w[f"{b}.mlp.b_in"], approximate="tanh")
+        x = x + post @ w[f"{b}.mlp.W_out"] + w[f"{b}.mlp.b_out"]
+    return norm(x, "ln_final") @ w["W_E"].T
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise InputError("training needs torch: pip install 'cellformer[train]'") from None
+    return torch

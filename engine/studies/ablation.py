@@ -1,0 +1,82 @@
+"""Ablation: switch off heads and MLPs, one at a time, and see what the logits lose.
+
+A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` is for all heads of
+a layer. What is off writes nothing (zero ablation) or, where `mean_ablation` is 1, its average
+over reference prompts (mean ablation; Wang et al. 2023, section 2.1).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.cells.batch import Change, rows, variants
+from engine.cells.block import Block
+from engine.cells.errors import InputError, nearest
+from engine.cells.graph import Graph
+from engine.models.model import Model
+
+SWITCH = ".switch"
+
+
+def parts(graph: Graph) -> list[str]:
+    """What can be switched off, in the order of the forward pass: heads, attention, MLPs."""
+    return [name.removesuffix(SWITCH) for name in graph.blocks if name.endswith(SWITCH)]
+
+
+def off(graph: Graph, part: str) -> Change:
+    """The change that switches a part off. Raises InputError for a part that is none."""
+    name = part.removesuffix(SWITCH) + SWITCH
+    if name not in graph.blocks:
+        known = nearest(part, parts(graph))
+        raise InputError(f"{part!r} cannot be switched off; {known}")
+    return {(name, 0, 0): 0.0}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a target word loses at one token when one part alone is off."""
+
+    part: str
+    logit: float  # change of the target's logit
+    probability: float  # the target's probability then
+    top: int  # the most likely word then
+
+
+def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> list[Effect]:
+    """Every part switched off alone, in one batch; `mean` replaces it by its average."""
+    names = parts(graph)
+    under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
+    values = variants(graph, [{**under, **off(graph, name)} for name in names])
+    logits = rows(values, "logits", len(names), row)  # [n_parts, d_vocab]
+    probs = rows(values, "probs", len(names), row)
+    before = graph.values["logits"][row, target]
+    return [
+        Effect(name, float(scores[target] - before), float(p[target]), int(np.argmax(scores)))
+        for name, scores, p in zip(names, logits, probs, strict=True)
+    ]
+
+
+def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
+    """The model with `average`s: what each head and MLP writes, over all tokens of the prompts."""
+    sums: dict[str, np.ndarray] = {}
+    n_tokens = 0
+    for ids in prompts:
+        graph = model.graph(ids)
+        n_tokens += len(ids)
+        for name, block in _averages(graph).items():
+            total = graph.values[block.name].sum(axis=0, keepdims=True)  # [1, d_model]
+            sums[name] = sums.get(name, 0.0) + total
+    return replace(model, averages={name: total / n_tokens for name, total in sums.items()})
+
+
+def _averages(graph: Graph) -> dict[str, Block]:
+    """The name of every average, and the block whose rows it averages."""
+    found = {}
+    for name in graph.blocks:
+        if name.endswith(".average"):
+            path = name.removesuffix(".average")
+            head = path.rpartition(".")[2] != "mlp"
+            wrote = f"{path}.result" if head else path.removesuffix(".mlp") + ".mlp_out"
+            found[name] = graph[wrote]
+    return found

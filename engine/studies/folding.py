@@ -1,0 +1,105 @@
+"""Folding: a model whose inputs were changed, as one whose weights alone say so.
+
+A checkpoint holds weights; a workbook has switches and settings too. What can be said by weights
+is folded into them: a switch into the matrix that writes, mean ablation into the bias beside it,
+the divisor of the scores into the queries (or the gain of their norm). The rest is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from engine.cells.batch import Change
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.models import checkpoint
+from engine.models.model import Model
+from engine.studies.ablation import parts
+
+NO_PART = ("tokens", "temperature", "position", "target", "rival")  # of a prompt, not of a model
+FOLDED = ("switch", "average", "mean_ablation", "sqrt_d_head", "eps")
+
+
+def folded(model: Model, change: Change) -> Model:
+    """The model that gives, for any prompt, the logits of `model` under the change.
+
+    Raises InputError for a change that weights cannot express.
+    """
+    graph = model.graph([0])
+    values = {name: array.copy() for name, array in graph.inputs.items()}
+    for (name, i, j), value in change.items():
+        if name in NO_PART:
+            continue
+        block = graph[name]
+        if block.kind != "weight" and block.leaf not in FOLDED:
+            raise InputError(
+                f"{name}[{i},{j}] was changed, and a checkpoint cannot hold that; change it back"
+            )
+        values[name][i, j] = value
+    weights = {name: np.reshape(values[name], np.shape(w)) for name, w in model.weights.items()}
+    for part in parts(graph):
+        _switch(graph, weights, values, part)
+    for name in values:
+        if name.endswith(".sqrt_d_head"):
+            _divisor(graph, weights, values, name)
+    return _with_eps(replace(model, weights=weights, averages={}), graph, values)
+
+
+def _switch(
+    graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], part: str
+) -> None:
+    """What a part writes, times its switch, and the rest of its average."""
+    if part.endswith(".attn"):
+        return  # its heads look at it
+    mlp = part.endswith(".mlp")
+    own = float(values[f"{part}.switch"][0, 0])
+    layer = part.rpartition(".")[0]
+    on = own if mlp else own * float(values[f"{layer}.switch"][0, 0])
+    if on == 1:
+        return
+    matrix, bias = (f"{part}.W_out", f"{part}.b_out") if mlp else (f"{part}.W_O", f"{layer}.b_O")
+    weights[matrix] = weights[matrix] * on
+    mean = float(values["mean_ablation"][0, 0])
+    average = values[f"{part}.average"][0] * ((1 - on) * mean)  # [d_model]
+    if bias in weights:
+        weights[bias] = weights[bias] * (on if mlp else 1.0) + average
+    elif average.any():
+        raise InputError(
+            f"{part} is off and writes its average, and this architecture has no bias to hold it; "
+            "set mean ablation to 0"
+        )
+
+
+def _divisor(
+    graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], name: str
+) -> None:
+    """Queries times the old divisor over the new."""
+    if values[name][0, 0] == 0:
+        raise InputError(f"{name} is 0, and nothing can be divided by it; change it back")
+    factor = float(graph.inputs[name][0, 0] / values[name][0, 0])
+    attn = name.rpartition(".")[0]
+    if factor == 1:
+        return
+    if f"{attn}.q_norm" in weights:
+        scaled = [f"{attn}.q_norm"]
+    else:
+        scaled = [
+            n
+            for n in weights
+            if n.startswith(f"{attn}.h") and n.rpartition(".")[2] in ("W_Q", "b_Q")
+        ]
+    for n in scaled:
+        weights[n] = weights[n] * factor
+
+
+def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:
+    """A checkpoint has one eps for all norms."""
+    eps = {float(values[name][0, 0]) for name in values if name.endswith(".eps")}
+    if eps <= {model.spec.norm_eps}:
+        return model
+    if len(eps) > 1:
+        raise InputError(
+            "norms have different eps, and a checkpoint has one for all; give all the same"
+        )
+    return checkpoint.with_eps(model, min(eps))

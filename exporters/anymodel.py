@@ -1,0 +1,98 @@
+"""The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine import Evaluator, Graph, Model
+from engine.cells.part import frozen
+from engine.models.generate import Passage
+from engine.models.spec import MANY_WORDS
+from engine.models.tokenizer import shown
+from engine.studies import ablation
+from exporters.book import Book
+from exporters.story import Story, Try
+from exporters.transformer import assemble
+
+ALL = (
+    "Play: type a sentence of tokens with a space between each; it continues itself.",
+    "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
+)
+FEW = (
+    "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens.",
+    "Heads: where each token looks. Switches: heads and MLPs off.",
+)
+MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
+
+
+def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
+    """The workbook of a prompt of a model that was loaded from a folder."""
+    last_only = model.spec.d_vocab > MANY_WORDS
+    if not last_only:
+        model = ablation.averaged(model, [passage.ids])
+    graph = replace(model, spec=replace(model.spec, last_only=last_only)).graph(passage.ids)
+    texts = shown(model.vocabulary.texts)
+    spec = model.spec
+    kind = model.config.get("model_type", "decoder")
+    story = Story(
+        title=f"{title}: every cell of a {kind} model",
+        source="Made by cellformer from a checkpoint.",
+        about=[
+            f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
+            f"{spec.d_vocab:,} tokens.",
+            f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; "
+            + (
+                f"live is {', '.join(live)}, and what it reads is constant."
+                if live
+                else "every number is a formula down to the weights."
+            ),
+        ],
+        look=[
+            *(FEW if live or last_only else ALL),
+            "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+        ],
+        tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),
+    )
+    return assemble(title, model, passage, story, live=live)
+
+
+def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
+    """The last token, the temperature, and one weight: what each does is computed here."""
+    current = int(graph.inputs["tokens"][last, 0])
+    other = (current + 1) % graph.spec.d_vocab
+    weight = next(
+        b
+        for b in reversed(list(graph))
+        if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
+    )
+    word = f"Choose `{texts[other]}`"
+    if graph.spec.last_only:
+        word = f"Type {other}, the id of `{texts[other]}`"
+    picked = ("tokens", last, 0) if graph.spec.last_only else last
+    edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
+        (word, ("tokens", last, 0, float(other)), picked),
+        ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
+        ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
+    )
+    if graph.spec.last_only:  # what it does is a whole pass away
+        return [Try(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits]
+    return [Try(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits]
+
+
+def live_tries(graph: Graph, live: Sequence[str]) -> list[Try]:
+    """Three cells of the live part: weights and settings that its blocks read."""
+    inputs = frozen(graph, live).inputs
+    found = [graph[name] for name in inputs if name.startswith(tuple(live))]
+    found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
+    text = "Type 0, and see the cells that follow change; Check says that something was edited."
+    return [Try(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
+
+
+def effect(
+    graph: Graph, edit: tuple[str, int, int, float], texts: tuple[str, ...], row: int
+) -> str:
+    """What an edit does to the word whose probability moves most."""
+    live = Evaluator(graph)
+    live.set(*edit)
+    before, after = graph.values["probs"][row], live["probs"][row]
+    v = int(abs(after - before).argmax())
+    return f"`{texts[v]}` goes from {before[v]:.1%} to {after[v]:.1%}"
