@@ -251,7 +251,7 @@ def _play(found: Edited, play: Any) -> None:
     """The prompt, the dials, the random numbers."""
     book = found.book
     words = _prompt(found, play)
-    table, _ = book.graph.table(book.graph["tokens"])
+    table, _ = book.graph.looked_up(book.graph["tokens"])
     texts = list(book.labels[table.axes[0]])
     found.unknown = [word for word in words if word not in texts]
     found.ids = [texts.index(word) if word in texts else 0 for word in words] or [0]

@@ -303,13 +303,13 @@ def prompt_text(book: Book, k: int) -> str:
 
 def vocabulary(book: Book) -> str:
     """The range that holds the text of every token, beside the table that the tokens look up."""
-    table, n = book.graph.table(book.graph["tokens"])
+    table, n = book.graph.looked_up(book.graph["tokens"])
     return beside(book, table.name, 0, n)
 
 
 def word_at(book: Book, index: str) -> str:
     """A formula for the text of a token, counted from 1 by the formula `index`."""
-    table, _ = book.graph.table(book.graph["tokens"])
+    table, _ = book.graph.looked_up(book.graph["tokens"])
     row = book.places[table.name].turned
     return f"INDEX({vocabulary(book)},{f'1,{index}' if row else f'{index},1'})"
 

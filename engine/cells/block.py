@@ -1,6 +1,7 @@
 """Block: a named 2-D array of cells, the unit that everything here is made of.
 
-Either its cells hold values (tokens, weights, settings) or all share one op over other blocks.
+Its cells hold values (tokens, weights, settings), or all share one op over other blocks, or each
+has an expression of its own: a table.
 
     name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv") int "." ] leaf
     part := ln1 | attn | ln2 | mlp | ln_final | softmax | rotary
@@ -12,15 +13,16 @@ from functools import cached_property
 from typing import Literal
 
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
+from engine.cells.expression import Area, Expression
 from engine.cells.op import Op
 
-Kind = Literal["ids", "weight", "setting", "computed"]
+Kind = Literal["ids", "weight", "setting", "computed", "table"]
 Axes = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A named array of cells that hold values or share one op."""
+    """A named array of cells that hold values, share one op, or have an expression each."""
 
     name: str
     shape: Span  # (rows, columns)
@@ -29,6 +31,21 @@ class Block:
     op: Op | None = None
     operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
     mask: Mask = EVERYTHING
+    expression: Callable[[int, int], Expression] | None = None  # of a table, by row and column
+
+    def __getitem__(self, key: "int | slice | tuple[int | slice, int | slice]") -> Area:
+        """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""
+        return self.area[key]
+
+    @cached_property
+    def area(self) -> Area:
+        """All of its cells, for expressions."""
+        return Area(self, self.whole)
+
+    @property
+    def computed(self) -> bool:
+        """Whether its cells have formulas."""
+        return self.op is not None or self.expression is not None
 
     @property
     def leaf(self) -> str:
@@ -55,7 +72,14 @@ class Block:
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
 
     def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
-        """What the cells `out` read: a rectangle of each operand."""
+        """What the cells `out` read: rectangles of other blocks."""
+        if self.expression is not None:
+            return [
+                (area.grid, area.rect)
+                for i, j in out.cells()
+                for area in self.expression(i, j).areas()
+                if isinstance(area.grid, Block)
+            ]
         return [
             (operand, reads(subscript, out, operand.shape, self.mask))
             for _, subscript, operand in self.operands

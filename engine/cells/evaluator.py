@@ -6,7 +6,8 @@ over them, so a clean and a perturbed run stand side by side and `reset` costs n
 Invariants. An array of `_live` that equals the clean one *is* the clean one, and is copied before
 the first write. `_changed` holds, for blocks set since the last recompute, the rectangles whose
 values changed and whose readers have not been told. A set cell keeps its value whatever its
-formula says, until `reset`.
+formula says, until `reset`. A table may read what comes later in the graph, so blocks are gone
+through until nothing changes any more.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from engine.cells.access import Rect, dirties
 from engine.cells.block import Block
 from engine.cells.graph import Cell, Graph
 from engine.cells.numpy_math import evaluate
+from engine.cells.table import Reader, pending
 
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
 
@@ -25,7 +27,7 @@ class Evaluator:
     def __init__(self, graph: Graph):
         self.graph = graph
         self._live = dict(graph.values)
-        self._overlay: dict[str, dict[tuple[int, int], float]] = {}
+        self._overlay: dict[str, dict[tuple[int, int], float | str]] = {}
         self._changed: dict[str, list[Rect]] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -42,17 +44,17 @@ class Evaluator:
         self.recompute()
         return Cell(self.graph, self.graph[name], i, j, self._live)
 
-    def set(self, name: str, i: int, j: int, value: float) -> None:
+    def set(self, name: str, i: int, j: int, value: float | str) -> None:
         """Put a value over a cell, be it a weight, a token id or a computed cell.
 
-        Raises InputError for a cell that does not exist, a value that is not finite, an id that is
-        no row of its table.
+        Raises InputError for a cell that does not exist, a value that is not finite, a text where
+        a number belongs, an id that is no row of its table.
         """
         block = self.graph[name]
         self.graph.check_value(block, i, j, value)
         self._put(block, i, j, value)
 
-    def _put(self, block: Block, i: int, j: int, value: float) -> None:
+    def _put(self, block: Block, i: int, j: int, value: float | str) -> None:
         self._overlay.setdefault(block.name, {})[i, j] = value
         self._own(block.name)[i, j] = value
         self._changed.setdefault(block.name, []).append(Rect(i, i + 1, j, j + 1))
@@ -71,6 +73,14 @@ class Evaluator:
             if block.op:
                 self._live[block.name] = evaluate(block, block.whole, self._live)
                 self._lay_over(block)
+            elif block.expression and block.name not in self.graph.inputs:
+                self._live[block.name] = pending(block)
+                self._lay_over(block)
+                Reader(self._live).fill(block)
+        for block in self.graph.tables:
+            if block.name in self.graph.inputs:  # it reads what was computed from it
+                self._changed[block.name] = self._refresh_cells(block, list(block.whole.cells()))
+        self.recompute()
 
     @np.errstate(all="ignore")
     def recompute(self) -> int:
@@ -80,15 +90,50 @@ class Evaluator:
         """
         changed, self._changed = self._changed, {}
         n_cells = 0
-        if changed:
+        while changed:
+            again: dict[str, list[Rect]] = {}  # changes that a table before the block reads
+            passed: list[Block] = []  # tables
             for block in self.graph:
+                found: list[Rect] = []
                 if block.op:
                     rects = self._dirty(block, changed)
                     n_cells += sum(rect.size for rect in rects)
                     found = [r for r in (self._refresh(block, rect) for rect in rects) if r]
-                    if found:
-                        changed.setdefault(block.name, []).extend(found)
+                elif block.expression:
+                    passed.append(block)
+                    cells = self._reading(block, changed)
+                    n_cells += len(cells)
+                    found = self._refresh_cells(block, cells)
+                if found:
+                    changed.setdefault(block.name, []).extend(found)
+                    if any(block.name in self.graph.readings(t).rects for t in passed):
+                        again[block.name] = found
+            changed = again
         return n_cells
+
+    def _reading(self, block: Block, changed: dict[str, list[Rect]]) -> list[tuple[int, int]]:
+        """The cells of a table that read a change."""
+        readings = self.graph.readings(block)
+        rects = [(name, rect) for name in readings.rects for rect in changed.get(name, ())]
+        return list(dict.fromkeys(cell for at in rects for cell in readings.of(*at)))
+
+    def _refresh_cells(self, block: Block, cells: list[tuple[int, int]]) -> list[Rect]:
+        """Compute cells of a table, and those of the table that read them; what changed."""
+        readings, reader = self.graph.readings(block), Reader(self._live)
+        waiting, found = sorted(cells), []
+        while waiting:
+            i, j = waiting.pop(0)
+            if (i, j) in self._overlay.get(block.name, ()):
+                continue
+            value, before = reader.compute(block, i, j), self._live[block.name][i, j]
+            if value == before and isinstance(value, str) == isinstance(before, str):
+                continue
+            if self._own(block.name).dtype != object and not isinstance(value, float):
+                self._live[block.name] = self._live[block.name].astype(object)
+            self._own(block.name)[i, j] = value
+            found.append(Rect(i, i + 1, j, j + 1))
+            waiting = sorted({*waiting, *readings.of(block.name, found[-1])})
+        return found
 
     def _dirty(self, block: Block, changed: dict[str, list[Rect]]) -> list[Rect]:
         rects: list[Rect] = []

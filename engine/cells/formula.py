@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.cells.access import ALONG, Rect, Subscript, reads
 from engine.cells.block import Address, Block
+from engine.cells.expression import Area, decimal
 
 SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
 
@@ -250,6 +251,8 @@ def _depends(subscript: Subscript) -> frozenset[int]:
 
 def readable(block: Block, i: int, j: int) -> str:
     """One cell's formula with names and indices."""
+    if block.expression is not None:
+        return block.expression(i, j).text(Named(block.name))
 
     def address(operand: Block, rect: Rect) -> str:
         spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
@@ -258,6 +261,29 @@ def readable(block: Block, i: int, j: int) -> str:
         return short_name(operand.name, block.name) + index
 
     return Formulas(block, NAMED, address)(i, j)
+
+
+@dataclass(frozen=True)
+class Named:
+    """The notation of an expression for people: `exp(scores[2,1] − max(scores[2,0:3]))`."""
+
+    beside: str  # the block that it stands in
+
+    def address(self, area: Area) -> str:
+        rect, grid = area.rect, area.grid
+        shape = grid.shape if isinstance(grid, Block) else (rect.bottom, rect.right)
+        spans = f"{_slice(rect[:2], shape[0])},{_slice(rect[2:], shape[1])}"
+        name = short_name(grid.name, self.beside)
+        return name if shape == (1, 1) else f"{name}[{spans}]"
+
+    def call(self, function: str, arguments: list[str]) -> str:
+        return f"{function.lower()}({', '.join(arguments)})"
+
+    def sign(self, sign: str) -> str:
+        return NAMED.signs.get(sign, f" {sign} ")
+
+    def constant(self, value: float | str) -> str:
+        return f'"{value}"' if isinstance(value, str) else decimal(value)
 
 
 def equation(block: Block) -> str:

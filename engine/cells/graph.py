@@ -5,7 +5,7 @@ is added. Values live in evaluators; the graph knows those that its inputs start
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Protocol
@@ -13,11 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from engine.cells import formula, numpy_math
-from engine.cells.access import EVERYTHING, Mask, Rect, Subscript, dirties
+from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.block import Axes, Block, Kind
 from engine.cells.errors import InputError, nearest
+from engine.cells.expression import Expression
 from engine.cells.op import Op
 from engine.cells.stored import Stored
+from engine.cells.table import Reader, Readings, pending
 
 
 class Sizes(Protocol):
@@ -49,17 +51,19 @@ class Cell:
         return f"{self.block.name}[{self.i},{self.j}]"
 
     @property
-    def value(self) -> float:
-        return float(self.values[self.block.name][self.i, self.j])
+    def value(self) -> float | str | bool:
+        """What it holds: a number, but for tables, which may hold texts and truth."""
+        value = self.values[self.block.name][self.i, self.j]
+        return value if isinstance(value, str | bool) else float(value)
 
     @property
     def formula(self) -> str | None:
         """The formula with names, `q[2,:]·k[1,:] × scale`; None where the cell holds a value."""
-        return formula.readable(self.block, self.i, self.j) if self.block.op else None
+        return formula.readable(self.block, self.i, self.j) if self.block.computed else None
 
     def a1(self, book: LaidOut) -> str | None:
         """The formula as the workbook has it; None where the cell holds a value."""
-        return "=" + book.formulas(self.block)(self.i, self.j) if self.block.op else None
+        return "=" + book.formulas(self.block)(self.i, self.j) if self.block.computed else None
 
     @property
     def precedents(self) -> list["Cell"]:
@@ -75,6 +79,10 @@ class Cell:
             (reader, i, j)
             for reader, subscript in self.graph.readers[self.block.name]
             for i, j in dirties(subscript, here, reader.shape, reader.mask).cells()
+        ) | dict.fromkeys(
+            (reader, i, j)
+            for reader in self.graph.tables
+            for i, j in self.graph.readings(reader).of(self.block.name, here)
         )
         return [Cell(self.graph, b, i, j, self.values) for b, i, j in found if b.has(i, j)]
 
@@ -97,6 +105,7 @@ class Graph:
         self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
         self.weights = weights
         self._values: dict[str, np.ndarray] = {}
+        self._readings: dict[str, Readings] = {}
         self._prefix = ""
 
     def at(self, prefix: str) -> "Graph":
@@ -110,7 +119,9 @@ class Graph:
         """Add a block that holds values: [rows, columns], or a single number."""
         array = values
         if not isinstance(values, Stored):
-            array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+            held = np.asarray(values)
+            kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
+            array = np.atleast_2d(held.astype(kind_of))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
         self.inputs[block.name] = array
@@ -154,6 +165,35 @@ class Graph:
         axes = (row_axis, col_axis)
         return self.add(Block(name, (rows, cols), axes, "computed", op, operands, mask))
 
+    def table(
+        self,
+        name: str,
+        shape: Span,
+        expression: Callable[[int, int], Expression],
+        axes: Axes = ("", ""),
+        start: np.ndarray | None = None,
+    ) -> Block:
+        """Add a block whose every cell has an expression of its own, by row and column.
+
+        A table that reads what is computed from it (a later row of it from an earlier one, as
+        generation does) needs values to `start` from.
+        """
+        block = self.add(Block(self._prefix + name, shape, axes, "table", expression=expression))
+        if start is not None:
+            self.inputs[block.name] = np.asarray(start, dtype=np.float64)
+        return block
+
+    @property
+    def tables(self) -> list[Block]:
+        """The blocks whose cells have an expression each."""
+        return [block for block in self if block.expression is not None]
+
+    def readings(self, block: Block) -> Readings:
+        """What the cells of a table read."""
+        if block.name not in self._readings:
+            self._readings[block.name] = Readings(block)
+        return self._readings[block.name]
+
     def again(self, source: Block, x: Block) -> None:
         """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
         place, under this graph's prefix."""
@@ -190,12 +230,18 @@ class Graph:
         """Every block's values, computed once from the inputs: float64 [rows, columns]."""
         values = self._values
         if len(values) < len(self.blocks):
+            fresh = [block for block in self if block.name not in values]
+            for block in fresh:
+                if block.op is None:
+                    begins = block.name in self.inputs
+                    values[block.name] = self.inputs[block.name] if begins else pending(block)
+            reader = Reader(values)
             with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
-                for block in self:
-                    if block.op is None:
-                        values.setdefault(block.name, self.inputs[block.name])
-                    elif block.name not in values:
+                for block in fresh:
+                    if block.op is not None:
                         values[block.name] = numpy_math.evaluate(block, block.whole, values)
+                    elif block.name not in self.inputs:
+                        reader.fill(block)
         return values
 
     def cell(self, name: str, i: int, j: int) -> Cell:
@@ -217,20 +263,24 @@ class Graph:
                 f"{block.name}[{i},{j}] is blank: query {i} does not see key {j} (causal mask)"
             )
 
-    def check_value(self, block: Block, i: int, j: int, value: float) -> None:
+    def check_value(self, block: Block, i: int, j: int, value: float | str) -> None:
         """Raise InputError unless a cell can be set to a value: finite, and an id of its table."""
         self.check(block, i, j)
+        if isinstance(value, str):
+            if not isinstance(self.values[block.name][i, j], str):
+                raise InputError(f"{block.name}[{i},{j}]: {value!r} is no number")
+            return
         if not isfinite(value):
             raise InputError(f"{block.name}[{i},{j}]: {value} is not a finite number")
         if block.kind == "ids":
-            table, n = self.table(block)
+            table, n = self.looked_up(block)
             if not (0 <= value < n and value == int(value)):
                 raise InputError(
                     f"{block.name}[{i},{j}]: {value:g} is no id of {table.name}; "
                     f"ids are whole numbers from 0 to {n - 1}"
                 )
 
-    def table(self, ids: Block) -> tuple[Block, int]:
+    def looked_up(self, ids: Block) -> tuple[Block, int]:
         """The block that ids look up, and how many entries it has."""
         return next(
             (table, table.shape[subscript.index("?")])

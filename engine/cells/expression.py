@@ -1,0 +1,340 @@
+"""Expression: one cell's formula as a tree, written once in Python's own arithmetic.
+
+    EXP(scores[i, j] - MAX(scores[i, : i + 1]))
+
+gives the formula's text (in any notation), its value, and the cells that it reads. Ops say the same
+for blocks whose cells are alike (see `op`); an expression says it for one cell, with the functions
+of `functions`. Its leaves are constants, and areas: rectangles of something that has cells.
+
+Comparisons give expressions too, `word == "cat"`, so two expressions are never asked whether they
+are the same.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from engine.cells.access import Rect
+from engine.cells.values import SIGNS
+
+COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
+LEVELS = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), COMPARISON),
+    "&": JOIN,
+    "+": SUM,
+    "-": SUM,
+    "*": PRODUCT,
+    "/": PRODUCT,
+    "^": POWER,
+}
+Value = float | str | bool | None  # of one cell; None: it is blank
+Fixed = Literal["", "rows", "all"]  # what of an address stays when a formula is copied elsewhere
+
+
+class Grid(Protocol):
+    """What has cells: a block, or a whole sheet."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+class Notation(Protocol):
+    """How a formula is spelt: for a spreadsheet, or for people."""
+
+    def address(self, area: "Area") -> str:
+        """Where an area stands."""
+
+    def call(self, function: str, arguments: list[str]) -> str:
+        """A function and what it is applied to."""
+
+    def sign(self, sign: str) -> str:
+        """A sign of arithmetic, with the room around it."""
+
+    def constant(self, value: float | str) -> str:
+        """A number, or a text."""
+
+
+Look = Callable[["Area"], Any]  # an area's value: of one cell, or an array [rows, columns]
+
+
+class Expression:
+    """A formula without the leading "=", or a part of one."""
+
+    level = ATOM
+
+    def text(self, notation: Notation) -> str:
+        """How it is spelt."""
+        raise NotImplementedError
+
+    def value(self, look: Look) -> Any:
+        """What it comes to; `look` gives the values of the areas that it reads."""
+        raise NotImplementedError
+
+    def areas(self) -> Iterator["Area"]:
+        """Every area that it reads."""
+        yield from ()
+
+    def __add__(self, other: Any) -> "Expression":
+        return Operation("+", self, expression(other))
+
+    def __radd__(self, other: Any) -> "Expression":
+        return Operation("+", expression(other), self)
+
+    def __sub__(self, other: Any) -> "Expression":
+        return Operation("-", self, expression(other))
+
+    def __rsub__(self, other: Any) -> "Expression":
+        return Operation("-", expression(other), self)
+
+    def __mul__(self, other: Any) -> "Expression":
+        return Operation("*", self, expression(other))
+
+    def __rmul__(self, other: Any) -> "Expression":
+        return Operation("*", expression(other), self)
+
+    def __truediv__(self, other: Any) -> "Expression":
+        return Operation("/", self, expression(other))
+
+    def __rtruediv__(self, other: Any) -> "Expression":
+        return Operation("/", expression(other), self)
+
+    def __pow__(self, other: Any) -> "Expression":
+        return Operation("^", self, expression(other))
+
+    def __rpow__(self, other: Any) -> "Expression":
+        return Operation("^", expression(other), self)
+
+    def __and__(self, other: Any) -> "Expression":
+        return Operation("&", self, expression(other))
+
+    def __rand__(self, other: Any) -> "Expression":
+        return Operation("&", expression(other), self)
+
+    def __lt__(self, other: Any) -> "Expression":
+        return Operation("<", self, expression(other))
+
+    def __le__(self, other: Any) -> "Expression":
+        return Operation("<=", self, expression(other))
+
+    def __gt__(self, other: Any) -> "Expression":
+        return Operation(">", self, expression(other))
+
+    def __ge__(self, other: Any) -> "Expression":
+        return Operation(">=", self, expression(other))
+
+    def __eq__(self, other: Any) -> "Expression":  # type: ignore[override]
+        return Operation("=", self, expression(other))
+
+    def __ne__(self, other: Any) -> "Expression":  # type: ignore[override]
+        return Operation("<>", self, expression(other))
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError("a formula is neither true nor false before it is computed; use IF")
+
+    def __neg__(self) -> "Expression":
+        return Negative(self)
+
+
+def expression(x: Any) -> Expression:
+    """x itself where it is a formula, or else the constant."""
+    if isinstance(x, Expression):
+        return x
+    return Constant(x if isinstance(x, str | bool | int) else float(x))
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expression):
+    """A number, a text, or TRUE."""
+
+    number: float | str | bool
+
+    @property
+    def level(self) -> int:  # type: ignore[override]
+        return NEGATIVE if not isinstance(self.number, str) and self.number < 0 else ATOM
+
+    def text(self, notation: Notation) -> str:
+        return notation.constant(self.number)
+
+    def value(self, look: Look) -> Any:
+        return self.number
+
+
+@dataclass(frozen=True, eq=False)
+class Area(Expression):
+    """Some cells of a grid: `scores[2, 1]`, `scores[2, :]`, `scores[:, 1].fixed`."""
+
+    grid: Grid
+    rect: Rect
+    stays: Fixed = ""
+    range: bool = False  # spelt as a range even where it is one cell
+
+    def __getitem__(self, key: "int | slice | tuple[int | slice, int | slice]") -> "Area":
+        """Some of these cells, counted from the first: `a[i, j]`, `a[i]` of one row or column.
+
+        A part of an axis stays a range though it be one cell: then a column's formulas are alike.
+        """
+        height, width = self.shape
+        if not isinstance(key, tuple):
+            if min(height, width) > 1:
+                raise IndexError(f"{self.grid.name} has rows and columns: give both")
+            key = (0, key) if height == 1 and width > 1 else (key, 0)
+        top, bottom, part_of_rows = _within(key[0], height)
+        left, right, part_of_cols = _within(key[1], width)
+        if not (0 <= top < bottom <= height and 0 <= left < right <= width):
+            raise IndexError(f"{self.grid.name} [{height}, {width}] has no cells {key}")
+        first_row, first_col = self.rect.top, self.rect.left
+        rect = Rect(first_row + top, first_row + bottom, first_col + left, first_col + right)
+        return Area(self.grid, rect, self.stays, part_of_rows or part_of_cols)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        top, bottom, left, right = self.rect
+        return bottom - top, right - left
+
+    @property
+    def fixed(self) -> "Area":
+        """The same cells, with an address that stays when the formula is copied."""
+        return replace(self, stays="all")
+
+    @property
+    def fixed_rows(self) -> "Area":
+        """The same cells, with an address whose rows stay."""
+        return replace(self, stays="rows")
+
+    @property
+    def as_range(self) -> "Area":
+        """The same cells, spelt as a range even where they are one cell."""
+        return replace(self, range=True)
+
+    def text(self, notation: Notation) -> str:
+        return notation.address(self)
+
+    def value(self, look: Look) -> Any:
+        return look(self)
+
+    def areas(self) -> Iterator["Area"]:
+        yield self
+
+
+def _within(key: int | slice, n: int) -> tuple[int, int, bool]:
+    """The span of an index, and whether it is a part of an axis."""
+    if isinstance(key, slice):
+        start, stop, _ = key.indices(n)
+        return start, stop, (start, stop) != (0, n)
+    key = int(key)
+    return (key, key + 1, False) if key >= 0 else (key + n, key + n + 1, False)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Expression):
+    """Two terms with a sign between them."""
+
+    sign: str
+    left: Expression
+    right: Expression
+
+    @property
+    def level(self) -> int:  # type: ignore[override]
+        return LEVELS[self.sign]
+
+    def text(self, notation: Notation) -> str:
+        left, right = self.left.text(notation), self.right.text(notation)
+        if self.left.level < self.level:
+            left = f"({left})"
+        if self.right.level <= self.level or self.right.level == NEGATIVE:
+            right = f"({right})"
+        return left + notation.sign(self.sign) + right
+
+    def value(self, look: Look) -> Any:
+        return SIGNS[self.sign](self.left.value(look), self.right.value(look))
+
+    def areas(self) -> Iterator[Area]:
+        yield from self.left.areas()
+        yield from self.right.areas()
+
+
+@dataclass(frozen=True, eq=False)
+class Negative(Expression):
+    """Minus a term. It binds tighter than a power, as in Excel, where -2^2 is 4."""
+
+    term: Expression
+    level = NEGATIVE
+
+    def text(self, notation: Notation) -> str:
+        text = self.term.text(notation)
+        return f"-({text})" if self.term.level <= NEGATIVE else f"-{text}"
+
+    def value(self, look: Look) -> Any:
+        return SIGNS["-"](0.0, self.term.value(look))
+
+    def areas(self) -> Iterator[Area]:
+        yield from self.term.areas()
+
+
+@dataclass(frozen=True, eq=False)
+class Parentheses(Expression):
+    """Parentheses that the order of computation does not need, for the reader's sake."""
+
+    inner: Expression
+
+    def text(self, notation: Notation) -> str:
+        return f"({self.inner.text(notation)})"
+
+    def value(self, look: Look) -> Any:
+        return self.inner.value(look)
+
+    def areas(self) -> Iterator[Area]:
+        yield from self.inner.areas()
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A spreadsheet function. Called with expressions, it gives one: `EXP(x - top)`.
+
+    `compute` takes the arguments' values; of a `lazy` one, functions without arguments that give
+    them, so that a branch which is not taken is not computed either.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    lazy: bool = False
+
+    def __call__(self, *arguments: Any) -> "Call":
+        return Call(self, tuple(map(expression, arguments)))
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Expression):
+    """A function applied to expressions."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+
+    def text(self, notation: Notation) -> str:
+        return notation.call(self.function.name, [a.text(notation) for a in self.arguments])
+
+    def value(self, look: Look) -> Any:
+        if self.function.lazy:
+            return self.function.compute(*(lambda a=a: a.value(look) for a in self.arguments))
+        return self.function.compute(*[a.value(look) for a in self.arguments])
+
+    def areas(self) -> Iterator[Area]:
+        for argument in self.arguments:
+            yield from argument.areas()
+
+
+def decimal(number: float | bool) -> str:
+    """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    if isinstance(number, bool):
+        return "TRUE" if number else "FALSE"
+    if float(number).is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    text = repr(float(number))
+    if "e" in text:
+        plain = f"{number:.20f}".rstrip("0")
+        text = plain if float(plain) == number else text.upper()
+    return text

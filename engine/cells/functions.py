@@ -1,0 +1,261 @@
+"""The spreadsheet functions that expressions are made of, each with what it computes.
+
+They are the subset that every spreadsheet computes alike. A range is an array [rows, columns]; it
+may hold texts and blanks (None), which sums, products and extremes pass over, as spreadsheets do.
+What cannot be computed raises `FormulaError`, which only IFERROR stops.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from engine.cells.expression import Function
+from engine.cells.values import (
+    SIGNS,
+    FormulaError,
+    checked,
+    number,
+    numbers,
+    scalar,
+    sort_key,
+    text_of,
+)
+
+# --- of numbers -----------------------------------------------------------------------------
+
+
+def _each(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of one number, or of every number of a range."""
+
+    def apply(x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = compute(number(x))
+        return found if isinstance(found, np.ndarray) and found.ndim else checked(float(found))
+
+    return apply
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    a, b = number(a), number(b)
+    if not isinstance(b, np.ndarray) and b == 0:
+        raise FormulaError("#DIV/0!")
+    return a - b * np.floor(a / b)
+
+
+ABS = Function("ABS", _each(np.abs))
+COS = Function("COS", _each(np.cos))
+ERF = Function("ERF", _each(np.vectorize(math.erf, otypes=[np.float64])))
+EXP = Function("EXP", _each(np.exp))
+INT = Function("INT", _each(np.floor))
+LN = Function("LN", _each(np.log))
+MOD = Function("MOD", _modulo)
+PI = Function("PI", lambda: math.pi)
+SIN = Function("SIN", _each(np.sin))
+SQRT = Function("SQRT", _each(np.sqrt))
+TANH = Function("TANH", _each(np.tanh))
+
+
+# --- of ranges ------------------------------------------------------------------------------
+
+
+def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> Callable[..., float]:
+    """A function of all numbers given; `of_nothing` is its value, or error, where there is none."""
+
+    def apply(*xs: Any) -> float:
+        found = numbers(*xs)
+        if not found.size:
+            if isinstance(of_nothing, str):
+                raise FormulaError(of_nothing)
+            return of_nothing
+        return float(checked(float(compute(found))))
+
+    return apply
+
+
+def _product_sum(first: Any, *others: Any) -> float:
+    if not others:
+        return checked(float(np.add.reduce(numbers(first))))
+    *most, last = (number(np.atleast_2d(np.asarray(x))) for x in (first, *others))
+    if any(x.shape != last.shape for x in most):
+        raise FormulaError("#VALUE!")
+    left = most[0].ravel()
+    for x in most[1:]:
+        left = left * x.ravel()
+    return checked(float(left @ last.ravel()))
+
+
+def _largest(x: Any, k: Any) -> Any:
+    ranked = np.sort(numbers(x))[::-1]
+    at = np.asarray(number(k)).astype(int) - 1
+    if (at < 0).any() or (at >= len(ranked)).any():
+        raise FormulaError("#NUM!")
+    return ranked[at] if at.ndim else float(ranked[at])
+
+
+def _meets(criterion: Any) -> Callable[[Any], bool]:
+    """Whether a cell meets a criterion of COUNTIF or SUMIF: a value, or one behind a sign."""
+    criterion = scalar(criterion)
+    sign, wanted = "=", criterion
+    if isinstance(criterion, str):
+        sign = next((s for s in ("<>", "<=", ">=", "<", ">", "=") if criterion.startswith(s)), "")
+        wanted = criterion[len(sign) :]
+        sign = sign or "="
+        with suppress(ValueError):
+            wanted = float(wanted)
+    holds = SIGNS[sign]
+
+    def meets(x: Any) -> bool:
+        alike = isinstance(x, str) == isinstance(wanted, str)
+        return bool(holds(x, wanted)) if alike and x is not None else sign == "<>"
+
+    return meets
+
+
+def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
+    meets, summed = _meets(criterion), x if summed is None else summed
+    pairs = zip(np.asarray(x, dtype=object).flat, np.asarray(summed, object).flat, strict=True)
+    return float(sum(number(y) for v, y in pairs if meets(v)))
+
+
+def _count(*xs: Any) -> float:
+    cells = [v for x in xs for v in np.asarray(x, dtype=object).flat]
+    return float(sum(isinstance(v, int | float | np.number) for v in cells))
+
+
+def _rank(x: Any, among: Any) -> float:
+    others, own = numbers(among), number(scalar(x))
+    if own not in others:
+        raise FormulaError("#N/A")
+    return float((others > own).sum() + 1)
+
+
+AVERAGE = Function("AVERAGE", _reduced(lambda x: np.add.reduce(x) / len(x), "#DIV/0!"))
+COUNT = Function("COUNT", _count)
+COUNTIF = Function(
+    "COUNTIF", lambda x, c: float(sum(map(_meets(c), np.asarray(x, dtype=object).flat)))
+)
+LARGE = Function("LARGE", _largest)
+MAX = Function("MAX", _reduced(np.max, 0.0))
+MIN = Function("MIN", _reduced(np.min, 0.0))
+RANK = Function("RANK", _rank)
+SUM = Function("SUM", _reduced(np.add.reduce, 0.0))
+SUMIF = Function("SUMIF", _sum_if)
+SUMPRODUCT = Function("SUMPRODUCT", _product_sum)
+VARP = Function("VARP", _reduced(np.var, "#DIV/0!"))
+
+
+# --- choosing and looking up ----------------------------------------------------------------
+
+
+def _truth(x: Any) -> bool:
+    return bool(number(scalar(x)))
+
+
+def _truths(*xs: Any) -> Iterator[bool]:
+    for x in xs:
+        yield from (_truth(v) for v in (x.flat if isinstance(x, np.ndarray) else [x]))
+
+
+def _if(condition: Callable, then: Callable, otherwise: Callable = lambda: False) -> Any:
+    found = condition()
+    if isinstance(found, np.ndarray) and found.size > 1:
+        return np.where(found.astype(bool), then(), otherwise())
+    return then() if _truth(found) else otherwise()
+
+
+def _if_error(x: Callable, otherwise: Callable) -> Any:
+    try:
+        return x()
+    except FormulaError:
+        return otherwise()
+
+
+def _choose(index: Callable, *options: Callable) -> Any:
+    k = int(number(scalar(index())))
+    if not 1 <= k <= len(options):
+        raise FormulaError("#VALUE!")
+    return options[k - 1]()
+
+
+def _index(x: Any, row: Any, col: Any = None) -> Any:
+    """The entry at a row and a column, counted from 1; 0: the whole row or column."""
+    x = np.atleast_2d(np.asarray(x))
+    if col is None:
+        row, col = (1.0, row) if x.shape[0] == 1 else (row, 1.0)
+    i, j = (np.asarray(number(k)).astype(int) for k in (row, col))
+    if (i < 0).any() or (j < 0).any() or (i > x.shape[0]).any() or (j > x.shape[1]).any():
+        raise FormulaError("#REF!")
+    if i.ndim or j.ndim:
+        return x[i - 1, j - 1]
+    rows = slice(None) if i == 0 else slice(int(i) - 1, int(i))
+    cols = slice(None) if j == 0 else slice(int(j) - 1, int(j))
+    found = x[rows, cols]
+    return found.item() if found.size == 1 else found
+
+
+def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
+    """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
+    if isinstance(wanted, np.ndarray) and wanted.size > 1:
+        found = [_match(v, x, kind) for v in wanted.flat]
+        return np.array(found).reshape(wanted.shape)
+    wanted, cells = scalar(wanted), np.asarray(x).ravel()
+    if number(kind) == 0:
+        if cells.dtype != object and isinstance(wanted, bool | int | float | np.number):
+            at = np.flatnonzero(cells == wanted)
+        else:
+            key = sort_key(wanted, wanted)
+            at = np.flatnonzero([v is not None and sort_key(v, wanted) == key for v in cells])
+        if not at.size:
+            raise FormulaError("#N/A")
+        return float(at[0] + 1)
+    at = int(np.searchsorted(numbers(cells), number(wanted), side="right"))
+    if not at:
+        raise FormulaError("#N/A")
+    return float(at)
+
+
+AND = Function("AND", lambda *xs: all(_truths(*xs)))
+CHOOSE = Function("CHOOSE", _choose, lazy=True)
+IF = Function("IF", _if, lazy=True)
+IFERROR = Function("IFERROR", _if_error, lazy=True)
+INDEX = Function("INDEX", _index)
+ISNUMBER = Function(
+    "ISNUMBER",
+    lambda x: isinstance(scalar(x), int | float | np.number) and not isinstance(x, bool),
+)
+MATCH = Function("MATCH", _match)
+NOT = Function("NOT", lambda x: not _truth(x))
+OR = Function("OR", lambda *xs: any(_truths(*xs)))
+TRUE = Function("TRUE", lambda: True)
+
+
+# --- of texts -------------------------------------------------------------------------------
+
+
+def _exact(a: Any, b: Any) -> Any:
+    """Whether two texts are the same, their case included; of a range, for every cell."""
+    if isinstance(a, np.ndarray) and a.size > 1:
+        wanted = text_of(b)
+        return np.array([text_of(v) == wanted for v in a.flat]).reshape(a.shape)
+    return text_of(a) == text_of(b)
+
+
+def _middle(x: Any, start: Any, n: Any) -> str:
+    first = int(number(start)) - 1
+    if first < 0 or number(n) < 0:
+        raise FormulaError("#VALUE!")
+    return text_of(x)[first : first + int(number(n))]
+
+
+EXACT = Function("EXACT", _exact)
+LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
+LEN = Function("LEN", lambda x: float(len(text_of(x))))
+MID = Function("MID", _middle)
+REPT = Function("REPT", lambda x, n: text_of(x) * int(number(n)))
+SUBSTITUTE = Function(
+    "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
+)
+TRIM = Function("TRIM", lambda x: " ".join(part for part in text_of(x).split(" ") if part))

@@ -1,0 +1,113 @@
+"""The values of tables: blocks of which each cell has an expression of its own.
+
+A cell is computed when it is first asked for, so a table's cells may read each other in any order,
+and a table may read one that comes later; a cell that waits for itself is an error.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Area
+from engine.cells.values import CellError, FormulaError
+
+
+class _Pending:
+    """Stands in a cell that is not yet computed, or is being computed."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
+
+
+def pending(block: Block) -> np.ndarray:
+    """The values of a table before any is computed: object [rows, columns]."""
+    values = np.empty(block.shape, dtype=object)
+    values[:] = PENDING
+    return values
+
+
+class Reader:
+    """Gives expressions the values of the areas that they read, out of blocks' values."""
+
+    def __init__(self, values: dict[str, Any]):
+        self.values = values
+
+    def __call__(self, area: Area) -> Any:
+        """The value of one cell, or an array [rows, columns]. Raises FormulaError for an error."""
+        block = area.grid
+        assert isinstance(block, Block)
+        rect, array = area.rect, self.values[block.name]
+        if block.expression is not None and array.dtype == object:
+            self._settle(block, rect, array)
+        if rect.size == 1:
+            value = array[rect.top, rect.left]
+            if isinstance(value, CellError):
+                raise FormulaError(str(value))
+            return value.item() if isinstance(value, np.generic) else value
+        return array[rect.slices]
+
+    def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
+        for i, j in rect.cells():
+            if isinstance(array[i, j], _Pending):
+                if array[i, j] is UNDER_WAY:
+                    raise ValueError(f"{block.name}[{i},{j}] waits for itself")
+                array[i, j] = UNDER_WAY
+                array[i, j] = self.compute(block, i, j)
+
+    def compute(self, block: Block, i: int, j: int) -> Any:
+        """The value of one cell of a table: a number, a text, TRUE or FALSE, or an error."""
+        assert block.expression is not None
+        try:
+            value = block.expression(i, j).value(self)
+        except FormulaError as error:
+            return CellError(error)
+        if isinstance(value, np.ndarray):
+            value = value.flat[0]
+        if value is None:
+            return 0.0  # a formula that gives a blank shows 0
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        return float(value) if isinstance(value, int | np.number) else value
+
+    def fill(self, block: Block) -> None:
+        """Compute all of a table; numbers alone become float64."""
+        array = self.values[block.name]
+        self._settle(block, block.whole, array)
+        self.values[block.name] = settled(array)
+
+
+def settled(array: np.ndarray) -> np.ndarray:
+    """A table's values: float64 where all are numbers."""
+    if all(type(v) is float for v in array.flat):
+        return array.astype(np.float64)
+    return array
+
+
+class Readings:
+    """What the cells of a table read, cell by cell: made once, for incremental recompute."""
+
+    def __init__(self, block: Block):
+        found: dict[str, list[tuple[int, int, Rect]]] = {}
+        for i, j in block.whole.cells():
+            for operand, rect in block.reads(Rect(i, i + 1, j, j + 1)):
+                found.setdefault(operand.name, []).append((i, j, rect))
+        self.cells = {name: [(i, j) for i, j, _ in rows] for name, rows in found.items()}
+        self.rects = {name: np.array([r for _, _, r in rows]) for name, rows in found.items()}
+
+    def of(self, name: str, changed: Rect) -> list[tuple[int, int]]:
+        """The table's cells that read any of the cells `changed` of a block."""
+        if name not in self.rects:
+            return []
+        top, bottom, left, right = self.rects[name].T
+        meets = (top < changed.bottom) & (bottom > changed.top)
+        meets &= (left < changed.right) & (right > changed.left)
+        cells = self.cells[name]
+        return [cells[k] for k in np.flatnonzero(meets)]

@@ -1,0 +1,152 @@
+"""Values of cells and the arithmetic of spreadsheets: numbers, texts, truth, blanks, errors.
+
+A range is an array [rows, columns]; it may hold texts and blanks (None). What cannot be computed
+raises `FormulaError`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+class FormulaError(ArithmeticError):
+    """A formula has no value; the message is what its cell shows: #N/A, #DIV/0!, #NUM!, #VALUE!."""
+
+
+class CellError(str):
+    """An error value, #N/A and the like, as opposed to a text that reads the same."""
+
+
+def scalar(x: Any) -> Any:
+    """One value: an array of one cell is that cell."""
+    if isinstance(x, np.ndarray):
+        if x.size != 1:
+            raise FormulaError("#VALUE!")
+        x = x.item()
+    return x
+
+
+def checked(x: Any) -> Any:
+    """A number that a cell can show."""
+    if isinstance(x, float) and not math.isfinite(x):
+        raise FormulaError("#NUM!")
+    return x
+
+
+def number(x: Any) -> Any:
+    """A term of arithmetic: blanks are 0, TRUE is 1, a text that is no number an error."""
+    if isinstance(x, np.ndarray):
+        if x.dtype != object:
+            return x
+        return np.array([number(v) for v in x.flat], dtype=np.float64).reshape(x.shape)
+    if x is None:
+        return 0.0
+    if isinstance(x, str):
+        try:
+            return float(x)
+        except ValueError:
+            raise FormulaError("#VALUE!") from None
+    return float(x)
+
+
+def numbers(*xs: Any) -> np.ndarray:
+    """All numbers given, one after another: texts and blanks of ranges are passed over."""
+    if len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].dtype != object:
+        return np.asarray(xs[0], dtype=np.float64).ravel()
+    found: list[float] = []
+    for x in xs:
+        if isinstance(x, np.ndarray):
+            refuse_errors(x)
+            found += [float(v) for v in x.flat if isinstance(v, int | float | np.number)]
+        else:
+            found.append(number(x))
+    return np.array(found, dtype=np.float64)
+
+
+def refuse_errors(x: np.ndarray) -> None:
+    """Raise FormulaError where a range has a cell that shows an error."""
+    for v in x.flat:
+        if isinstance(v, CellError):
+            raise FormulaError(str(v))
+
+
+def text_of(x: Any) -> str:
+    """A value as `&` joins it: a whole number without decimals, at most 15 digits."""
+    x = scalar(x)
+    if x is None:
+        return ""
+    if isinstance(x, bool | np.bool_):
+        return "TRUE" if x else "FALSE"
+    if isinstance(x, str):
+        return x
+    return str(int(x)) if float(x).is_integer() else f"{float(x):.15g}"
+
+
+# --- signs ----------------------------------------------------------------------------------
+
+
+def _arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def apply(a: Any, b: Any) -> Any:
+        a, b = number(a), number(b)
+        with np.errstate(all="ignore"):
+            return checked(compute(a, b))
+
+    return apply
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if not isinstance(b, np.ndarray) and b == 0:
+        raise FormulaError("#DIV/0!")
+    return a / b
+
+
+def _power(a: Any, b: Any) -> Any:
+    try:
+        found = a**b
+    except (OverflowError, ZeroDivisionError):
+        raise FormulaError("#NUM!") from None
+    if isinstance(found, complex):
+        raise FormulaError("#NUM!")
+    return found
+
+
+def sort_key(x: Any, other: Any) -> tuple[int, Any]:
+    """How values are ordered: numbers, then texts, whatever their case, then FALSE and TRUE."""
+    if x is None:
+        x = "" if isinstance(other, str) else 0.0
+    if isinstance(x, bool | np.bool_):
+        return 2, bool(x)
+    return (1, x.casefold()) if isinstance(x, str) else (0, float(x))
+
+
+def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    def apply(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            a, b = np.broadcast_arrays(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
+            return np.array([one(x, y) for x, y in zip(a.flat, b.flat, strict=True)]).reshape(
+                a.shape
+            )
+        return one(a, b)
+
+    def one(a: Any, b: Any) -> bool:
+        return bool(holds(sort_key(a, b), sort_key(b, a)))
+
+    return apply
+
+
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _arithmetic(lambda a, b: a + b),
+    "-": _arithmetic(lambda a, b: a - b),
+    "*": _arithmetic(lambda a, b: a * b),
+    "/": _arithmetic(_divide),
+    "^": _arithmetic(_power),
+    "&": lambda a, b: text_of(a) + text_of(b),
+    "=": _comparison(lambda a, b: a == b),
+    "<>": _comparison(lambda a, b: a != b),
+    "<": _comparison(lambda a, b: a < b),
+    "<=": _comparison(lambda a, b: a <= b),
+    ">": _comparison(lambda a, b: a > b),
+    ">=": _comparison(lambda a, b: a >= b),
+}
