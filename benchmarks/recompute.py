@@ -25,7 +25,7 @@ import workbooks  # noqa: E402
 from engine import Evaluator, Graph, ModelSpec  # noqa: E402
 from engine.models.generate import passage  # noqa: E402
 from exporters.book import Book  # noqa: E402
-from exporters.story import Story, Try  # noqa: E402
+from exporters.story import Story, Suggestion  # noqa: E402
 from exporters.transformer import assemble  # noqa: E402
 from exporters.verify import ENGINES  # noqa: E402
 from exporters.xlsx import write  # noqa: E402
@@ -55,7 +55,7 @@ def models() -> dict[str, tuple[Graph, Book, str]]:
         bias=True,
     )  # fmt: skip
     wide = random_model(spec)
-    story = Story("width-64: a benchmark", "", [""], [""], [Try("", 0)])
+    story = Story("width-64: a benchmark", "", [""], [""], [Suggestion("", 0)])
     large = assemble("width-64", wide, passage(wide, list(range(12))), story)
     return {
         "cat-sat": (book.graph, book, "blocks.0.attn.h0.W_V"),

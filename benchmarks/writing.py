@@ -27,7 +27,7 @@ from engine import ModelSpec  # noqa: E402
 from engine.models.generate import passage  # noqa: E402
 from exporters import deflate  # noqa: E402
 from exporters.book import Book, Place, Sheet  # noqa: E402
-from exporters.story import Story, Try  # noqa: E402
+from exporters.story import Story, Suggestion  # noqa: E402
 from exporters.transformer import assemble  # noqa: E402
 from exporters.xlsx import write  # noqa: E402
 
@@ -43,7 +43,7 @@ def book() -> Book:
     """A decoder of width 256 over 40 tokens."""
     spec = ModelSpec(64, 256, 64, n_layers=2, n_heads=4, d_head=64, d_mlp=1024, norm="layer")
     model = random_model(spec)
-    story = Story("bench: b", "", [""], [""], [Try("", 0)])
+    story = Story("bench: b", "", [""], [""], [Suggestion("", 0)])
     return assemble("bench", model, passage(model, [k % 64 for k in range(40)]), story)
 
 

@@ -9,8 +9,8 @@ from engine.models.generate import Passage
 from engine.models.spec import MANY_WORDS
 from engine.models.tokenizer import shown
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Story, Try
+from exporters.model_book import ModelBook
+from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
 ALL = (
@@ -24,7 +24,7 @@ FEW = (
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
-def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
+def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> ModelBook:
     """The workbook of a prompt of a model that was loaded from a folder."""
     last_only = model.spec.d_vocab > MANY_WORDS
     if not last_only:
@@ -55,7 +55,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
     return assemble(title, model, passage, story, live=live)
 
 
-def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
+def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Suggestion]:
     """The last token, the temperature, and one weight: what each does is computed here."""
     current = int(graph.inputs["tokens"][last, 0])
     other = (current + 1) % graph.spec.d_vocab
@@ -74,17 +74,21 @@ def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Try]:
         ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
     )
     if graph.spec.last_only:  # what it does is a whole pass away
-        return [Try(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits]
-    return [Try(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits]
+        return [
+            Suggestion(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits
+        ]
+    return [
+        Suggestion(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits
+    ]
 
 
-def live_tries(graph: Graph, live: Sequence[str]) -> list[Try]:
+def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     """Three cells of the live part: weights and settings that its blocks read."""
     inputs = frozen(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."
-    return [Try(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
+    return [Suggestion(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
 
 
 def effect(

@@ -1,31 +1,40 @@
 """Book: a workbook before it is a file. Sheets, what stands in their cells, and where blocks are.
 
-A sheet holds single entries (texts, numbers, formulas with their computed value) and regions, a
-region being a whole block of the graph. Rows and columns count from 0, as everywhere in Python.
+A sheet holds single entries (texts, numbers, formulas) and regions, a region being a whole block of
+the graph. A formula is an expression: its text and its value are made from it when they are asked
+for, so it may read what is put elsewhere later. Rows and columns count from 0.
+
+Nothing here knows a model; `model_book` does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
-from engine.cells.formula import A1, Formulas
+from engine.cells.evaluator import Evaluator
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.formula import A1 as OPS_IN_A1
+from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
-from engine.models.generate import Passage
-from engine.studies.lens import Views
-from exporters.story import Try
+from engine.cells.table import Reader
+from engine.cells.values import CellError, FormulaError
+from exporters.address import A1, address
+from exporters.story import Suggestion
 
 MAX_SHEET_NAME = 31
 
 
 class Entry(NamedTuple):
-    """One cell: a value, or a formula with its computed value."""
+    """One cell: a value, or a formula."""
 
-    value: str | float
+    value: Any  # of a formula: None, and it is computed when it is asked for
     style: str
-    formula: str | None = None  # without the leading "="
+    formula: Any = None  # an expression
     array: bool = False  # an array formula: it looks at a range entry by entry
 
 
@@ -61,8 +70,8 @@ class Series(NamedTuple):
     """One series of a chart; its ranges stand on the chart's own sheet."""
 
     name: str
-    categories: Rect  # texts, or the x of a scatter chart
-    values: Rect
+    categories: Rect | Area  # texts, or the x of a scatter chart
+    values: Rect | Area
     labels: Sequence[str] = ()  # a text for every point
 
 
@@ -92,7 +101,7 @@ class Run(NamedTuple):
         return self.texts[k] if self.texts else k
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class Sheet:
     """A sheet: entries and regions by place, and what dresses it."""
 
@@ -103,7 +112,7 @@ class Sheet:
     widths: Mapping[int, float] = field(default_factory=dict)
     # cell -> 'Sheet'!A1, or external:file.xlsx
     links: dict[tuple[int, int], str] = field(default_factory=dict)
-    lists: dict[tuple[int, int], str] = field(default_factory=dict)  # cell -> range of choices
+    lists: dict[tuple[int, int], Any] = field(default_factory=dict)  # cell -> area of choices
     scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)
     charts: list[Chart] = field(default_factory=list)
     frozen: tuple[int, int] = (0, 0)
@@ -112,45 +121,116 @@ class Sheet:
     rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
+    def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
+        """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
+        (top, bottom), (left, right) = (
+            (k.start, k.stop) if isinstance(k, slice) else (k, k + 1) for k in key
+        )
+        return Area(self, Rect(top, bottom, left, right))
+
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
+        """Put a text or a number."""
         self.entries[row, col] = Entry(value, style)
+
+    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
+        """Put a formula, an expression; gives the cell, for other formulas to read."""
+        self.entries[row, col] = Entry(None, style, expression(formula), array)
+        return self[row, col]
 
     def calc(
         self, row: int, col: int, formula: str, value: str | float, style: str, array: bool = False
     ) -> None:
-        """Put a formula and the value that it has now."""
+        """Put a formula's text and the value that it has now."""
         self.entries[row, col] = Entry(value, style, formula, array)
 
     def link(self, row: int, col: int, text: str, target: str) -> None:
+        """Put a text that leads elsewhere."""
         self.put(row, col, text, "link")
         self.links[row, col] = target
 
 
-class Pieces(NamedTuple):
-    """A block that stands on several sheets, so many words on each; `places` has the pieces."""
+class Reading(Reader):
+    """The values of a book's cells, for the values that its graph's blocks have.
 
-    step: int
-    names: list[str]
+    A sheet's own formulas are computed when they are asked for, and kept.
+    """
+
+    def __init__(self, book: "Book", values: MutableMapping[str, Any]):
+        super().__init__(values)
+        self.book, self._kept = book, dict[tuple[str, int, int], Any]()
+
+    def __call__(self, area: Area) -> Any:
+        """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
+        if not isinstance(area.grid, Sheet):
+            return super().__call__(area)
+        name, rect = area.grid.name, area.rect
+        if rect.size > 1:
+            cells = [self.cell(name, row, col) for row, col in rect.cells()]
+            array = np.empty(len(cells), dtype=object)
+            array[:] = cells
+            return array.reshape(area.shape)
+        value = self.cell(name, rect.top, rect.left)
+        if isinstance(value, CellError):
+            raise FormulaError(str(value))
+        return value
+
+    def cell(self, sheet: str, row: int, col: int) -> Any:
+        """What a cell of a sheet shows; None where it is blank."""
+        at = (sheet, row, col)
+        if at not in self._kept:
+            self._kept[at] = self._cell(*at)
+        return self._kept[at]
+
+    def _cell(self, sheet: str, row: int, col: int) -> Any:
+        entry = self.book.sheets[sheet].entries.get((row, col))
+        if entry is None:
+            return self._in_region(sheet, row, col)
+        return self.of(entry)
+
+    def _in_region(self, sheet: str, row: int, col: int) -> Any:
+        for place, _ in self.book.sheets[sheet].regions:
+            rect = place.rect(place.block.whole)
+            if rect.top <= row < rect.bottom and rect.left <= col < rect.right:
+                i, j = row - place.top, col - place.left
+                i, j = (j, i) if place.turned else (i, j)
+                if place.block.has(i, j):
+                    return float(self.values[place.block.name][i, j])
+        return None
+
+    def of(self, entry: Entry) -> Any:
+        """What an entry shows."""
+        if entry.formula is None:
+            return None if entry.value == "" else entry.value
+        if isinstance(entry.formula, str):
+            return entry.value
+        try:
+            value = entry.formula.value(self)
+        except FormulaError as error:
+            return CellError(error)
+        if isinstance(value, np.ndarray):
+            value = value.flat[0]
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        if value is None:
+            return 0.0  # a formula that gives a blank shows 0
+        return value if isinstance(value, str) else float(value)
 
 
 @dataclass(repr=False)
 class Book:
-    """A workbook: its graph, the values that its cells carry, its sheets and places."""
+    """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
 
     title: str
-    graph: Graph
-    values: dict[str, Any]  # by name: an array, or a Stored one
-    labels: Mapping[str, Sequence[str]]  # axis name -> a text for each index of it
-    headings: Mapping[str, str]  # block -> the heading of the step that it begins
-    passage: Passage
-    views: Views
-    by_hand: bool  # small enough that weights stand beside what they multiply
-    live: tuple[str, ...] = ()  # the parts that recompute; (): all
-    pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
-    spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)  # name -> sheet, row, col
+    graph: Graph = field(default_factory=lambda: Graph(None, None))
+    # name -> sheet, row, column of single cells that have one
+    spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
-    tries: Sequence[Try] = ()  # the edits that its start sheet suggests
+    tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+
+    # values of blocks that are not in the graph: pieces of large ones, baselines
+    others: dict[str, Any] = field(default_factory=dict)
+    _clean: "Reading | None" = None
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name, made at the end if it is new."""
@@ -158,16 +238,15 @@ class Book:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
-    @property
-    def large(self) -> bool:
-        """Whether it is of many words, with the logits of one token alone, or of a part."""
-        return self.graph.spec.last_only or bool(self.live)
+    large = False
 
     @property
     def n_formulas(self) -> int:
         """How many cells hold a formula."""
-        entries = [e for sheet in self.sheets.values() for e in sheet.entries.values() if e.formula]
-        return len(entries) + sum(block.n_cells for block in self.graph if block.op)
+        sheets = self.sheets.values()
+        entries = sum(e.formula is not None for sheet in sheets for e in sheet.entries.values())
+        regions = [place.block for sheet in sheets for place, _ in sheet.regions]
+        return entries + sum(block.n_cells for block in regions if block.op)
 
     @property
     def n_cells(self) -> int:
@@ -177,170 +256,78 @@ class Book:
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
 
-    def area(self, name: str, sheet: str = "") -> str:
-        """The range of a whole block, with its sheet unless it stands on `sheet`."""
+    # --- where things stand ---------------------------------------------------------------
+
+    def locate(self, area: Area) -> tuple[str, Rect]:
+        """The sheet and the rectangle of an area, of a block or of a sheet."""
+        if isinstance(area.grid, Sheet):
+            return area.grid.name, area.rect
+        place = self.places[area.grid.name]
+        return place.sheet, place.rect(area.rect)
+
+    def cell(self, name: str, i: int, j: int) -> tuple[str, int, int]:
+        """The sheet, row and column of one cell of a block."""
         place = self.places[name]
-        return self._text(place.sheet, place.rect(place.block.whole), sheet)
+        return place.sheet, *place.cell(i, j)
+
+    def address(self, area: Area, here: str = "") -> str:
+        """An area's address, with its sheet's name unless it stands `here`."""
+        sheet, rect = self.locate(area)
+        return address(sheet, rect, here, area.stays, area.range)
+
+    def area(self, name: str, sheet: str = "") -> str:
+        """The address of a whole block, with its sheet unless it stands on `sheet`."""
+        return self.address(self.places[name].block.area, sheet)
 
     def at(self, name: str, i: int, j: int, sheet: str = "") -> str:
-        """The address of one cell of a block."""
-        place = self.places[name]
-        return self._text(place.sheet, place.rect(Rect(i, i + 1, j, j + 1)), sheet)
+        """The address of one cell of a block, with its sheet unless it stands on `sheet`."""
+        return self.address(self.places[name].block[i, j], sheet)
 
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        where, row, col = self.spots[name]
-        return self._text(where, one(row, col), sheet)
+    # --- formulas and their values --------------------------------------------------------
 
-    def value(self, name: str, i: int, j: int) -> float:
-        return float(self.values[name][i, j])
-
-    def locate(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
-        """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
-        place = self.places[block.name]
-        if self.pieces and block.name in self.pieces:
-            step, names = self.pieces[block.name]
-            k = (rect.top if place.turned else rect.left) // step
-            place, back = self.places[names[k]], -k * step
-            rect = shifted(rect, back, 0) if place.turned else shifted(rect, 0, back)
-        return place, place.rect(rect)
-
-    def _lookup(self, block: Block, i: int, j: int) -> str:
-        """The formula that looks an id up in a table that is in pieces."""
-        (_, _, ids), (_, _, table) = block.operands
-        step, names = self.pieces[table.name]
-        ident = self.at(ids.name, i, 0, self.places[block.name].sheet)
-        rows = []
-        for name in names:
-            place = self.places[name]
-            whole = place.rect(place.block.whole)
-            row = whole._replace(top=whole.top + j, bottom=whole.top + j + 1)
-            rows.append(f"{quoted(place.sheet)}!{a1(row)}")
-        piece = f"CHOOSE(INT({ident}/{step})+1,{','.join(rows)})"
-        return f"INDEX({piece},1,MOD({ident},{step})+1)"
+    def text(self, formula: Expression | str, here: str) -> str:
+        """A formula as it stands on a sheet, without the leading "="."""
+        return formula if isinstance(formula, str) else formula.text(A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
-        """The A1 formulas of a computed block that has a place.
-
-        LibreOffice computes cells that stand in a column and share a formula as one, in threads;
-        where a column of tokens waits for the one before it, it then sees cycles that are none.
-        A fixed row (`B$7`) makes every cell's formula its own.
-
-        In a large workbook sharing is what counts, see `shared`: rows that do not move down the
-        column are fixed there, and a matrix's column is picked by the row that the formula is in.
-        """
+        """The formulas of a computed block that has a place, by row and column."""
         here = self.places[block.name].sheet
-        generates = self.passage.n_prompt < len(self.passage.ids)
-        ways = self._down(block) if self.large else {}
-        if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
-            return lambda i, j: self._lookup(block, i, j)
+        if block.expression is not None:
+            cell_of = block.expression
+            return lambda i, j: self.text(cell_of(i, j), here)
 
-        def address(operand: Block, rect: Rect) -> str:
-            place, area = self.locate(operand, rect)
-            sheet = "" if place.sheet == here else f"{quoted(place.sheet)}!"
-            way = ways.get(operand.name)
-            if way == "picked" and operand.name not in self.pieces:
-                whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
-                row = 1 if rect.bottom - rect.top == 1 else 0
-                above = self.places[block.name].top
-                return f"INDEX({sheet}{a1(whole, absolute=True)},{row},ROW()-{above})"
-            return sheet + (fixed_rows(area) if generates or way == "still" else a1(area))
+        def where(operand: Block, rect: Rect) -> str:
+            place = self.places[operand.name]
+            return address(place.sheet, place.rect(rect), here)
 
         return Formulas(
-            block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
+            block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)
         )
 
     def shared(self, block: Block) -> bool:
-        """Whether the cells of a column share a formula, but for the rows that it reads.
+        """Whether the cells of a column share one formula, which is written once."""
+        return False
 
-        Then it is written once. LibreOffice keeps it once, and listens once to each range: a large
-        model takes a third less of memory, and is recalculated in half the time.
-        """
-        if not self.large or block.partial or self.places[block.name].size[0] == 1:
-            return False
-        ways = self._down(block)
-        return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)
+    @property
+    def values(self) -> ChainMap[str, Any]:
+        """The values of all blocks, by name: an array each, or a matrix that stays in its file."""
+        return ChainMap(self.others, self.graph.values)
 
-    def _down(self, block: Block) -> dict[str, str]:
-        """What each operand does as one goes down a column of the block: "still", it stays;
-        "moving", its next row is read; "picked", its next column is; "", none of these."""
-        turned = self.places[block.name].turned
-        down = "j" if turned else "i"
-        ways: dict[str, str] = {}
-        for _, codes, operand in block.operands:
-            crosswise = self.places[operand.name].turned
-            if any(code[0] == "~" for code in codes):
-                way = ""
-            elif not any(down in code for code in codes):
-                way = "still"
-            elif codes[1 if crosswise else 0] == down:
-                way = "moving"
-            elif turned and codes[1] == "j" and codes[0] != "?" and operand.shape[1] > 1:
-                way = "picked"
-            else:
-                way = ""
-            ways[operand.name] = way if ways.get(operand.name, way) == way else ""
-        return ways
+    @property
+    def clean(self) -> Reading:
+        """The values as built."""
+        values = self.values
+        if self._clean is None:
+            self._clean = Reading(self, values)
+        return self._clean
 
-    def _text(self, sheet: str, rect: Rect, here: str) -> str:
-        return ("" if sheet == here else f"{quoted(sheet)}!") + a1(rect)
+    def edited(self, edits: Mapping[Area, float | str]) -> Reading:
+        """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
+        live = Evaluator(self.graph)
+        for area, value in edits.items():
+            live.set(area.grid.name, area.rect.top, area.rect.left, value)
+        return Reading(self, {name: live[name] for name in self.graph.blocks})
 
-
-@cache
-def quoted(sheet: str) -> str:
-    """A sheet name as formulas have it."""
-    return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
-
-
-@cache
-def column(index: int) -> str:
-    """A column's letters: 0 is A."""
-    index, letter = divmod(index, 26)
-    return (column(index - 1) if index else "") + chr(65 + letter)
-
-
-def a1(rect: Rect, absolute: bool = False) -> str:
-    """A rectangle of a sheet as text: `B2` or `B2:C9`; absolute: `$B$2:$C$9`."""
-    top, bottom, left, right = rect
-    d = "$" if absolute else ""
-    first = f"{d}{column(left)}{d}{top + 1}"
-    if bottom - top == right - left == 1:
-        return first
-    return f"{first}:{d}{column(right - 1)}{d}{bottom}"
-
-
-def span(rect: Rect, absolute: bool = False) -> str:
-    """A rectangle of a sheet as a range even where it is one cell: `B2:B2`."""
-    text = a1(rect, absolute)
-    return text if ":" in text else f"{text}:{text}"
-
-
-def entry(rect: Rect, row: str, col: str, sheet: str = "", absolute: bool = False) -> str:
-    """A formula for the entry of a range at a row and column, counted from 1. Of one cell, that
-    cell: not every program looks things up in a lone one."""
-    prefix = f"{quoted(sheet)}!" if sheet else ""
-    text = prefix + a1(rect, absolute)
-    return f"INDEX({text},{row},{col})" if rect.size > 1 else text
-
-
-def fixed_rows(rect: Rect) -> str:
-    """A rectangle of a sheet as text with absolute rows: `B$2:C$9`."""
-    first = f"{column(rect.left)}${rect.top + 1}"
-    last = f"{column(rect.right - 1)}${rect.bottom}"
-    return first if first == last else f"{first}:{last}"
-
-
-def cell(row: int, col: int, absolute: bool = False) -> str:
-    """The address of one cell as text."""
-    return a1(one(row, col), absolute)
-
-
-def shifted(rect: Rect, down: int, right: int) -> Rect:
-    """A rectangle, moved."""
-    top, bottom, left, end = rect
-    return Rect(top + down, bottom + down, left + right, end + right)
-
-
-def one(row: int, col: int) -> Rect:
-    """The rectangle of one cell."""
-    return Rect(row, row + 1, col, col + 1)
+    def value(self, name: str, i: int, j: int) -> float:
+        """The number in one cell of a block."""
+        return float(self.values[name][i, j])

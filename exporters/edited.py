@@ -19,8 +19,10 @@ from engine.models.generate import Sampling
 from engine.models.spec import MANY_WORDS
 from engine.studies import ablation
 from exporters import source
-from exporters.book import Book, Sheet, cell, quoted
+from exporters.address import quoted
+from exporters.book import Sheet
 from exporters.layout import ID_ROW, NUMBER_ROW, PICK_ROW, PLAY, PROMPT_COL
+from exporters.model_book import ModelBook, cell
 from exporters.pages import printed, start
 from exporters.story import Story
 from exporters.transformer import assemble
@@ -43,7 +45,7 @@ class Change(NamedTuple):
 class Edited:
     """A workbook as built, and what was changed in it."""
 
-    book: Book
+    book: ModelBook
     model: Model
     inputs: list[Change] = field(default_factory=list)
     overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
@@ -103,7 +105,7 @@ def _facts(written: Any) -> source.Source:
     return source.read(source.column(written))
 
 
-def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[Book, Model]:
+def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBook, Model]:
     """The book as it was built."""
     facts = _facts(written)
     model = facts.model
@@ -121,7 +123,7 @@ def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[Book, M
     return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings), model
 
 
-def _compare(built: tuple[Book, Model], written: Any, computed: Any) -> Edited:
+def _compare(built: tuple[ModelBook, Model], written: Any, computed: Any) -> Edited:
     book, model = built
     found = Edited(book, model)
     for sheet in book.sheets.values():
@@ -189,7 +191,7 @@ def _formulas(found: Edited, sheet: Sheet, written: Any, computed: Any) -> None:
                 found.overwritten.append(Change(name or where, where, entry.value, now))
 
 
-def _spot(book: Book, sheet: str, row: int, col: int) -> str:
+def _spot(book: ModelBook, sheet: str, row: int, col: int) -> str:
     return next((name for name, spot in book.spots.items() if spot == (sheet, row, col)), "")
 
 

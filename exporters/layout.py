@@ -21,7 +21,9 @@ from engine.cells.block import Block
 from engine.cells.formula import equation
 from engine.cells.stored import Stored
 from exporters import theme, words
-from exporters.book import Book, Pieces, Place, Run, Sheet, a1, one, quoted, span
+from exporters.address import a1, quoted
+from exporters.book import Place, Run, Sheet
+from exporters.model_book import ModelBook, Pieces, one, span
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
@@ -33,7 +35,27 @@ PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
 
 
-def page(block: Block, book: Book) -> str:
+# the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
+SHEETS = {
+    "Embedding": (SWITCHES, "from token ids to vectors"),
+    "Block": ("Embedding", "attention and MLP, step by step"),
+    "Readout": ("Block", "from the last residual to logits and probabilities"),
+    "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
+    "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
+}
+
+
+def purpose(name: str) -> str:
+    """What a sheet of blocks is for, in a line."""
+    kind, _, layer = name.partition(" ")
+    if kind == "Block":
+        return f"layer {layer}: {SHEETS[kind][1]}"
+    return (
+        f"layer {layer}: type over any of them" if layer and kind == "Weights" else SHEETS[kind][1]
+    )
+
+
+def sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block: its layer's, or the part of the model before or after the layers."""
     head, _, rest = block.name.partition(".")
     layer = rest.partition(".")[0]
@@ -51,7 +73,7 @@ def page(block: Block, book: Book) -> str:
         return "Embedding" if head in ("embed", "pos_embed", "rotary") else "Readout"
     if block.kind == "weight" and not book.by_hand:
         return f"Weights {layer}" if head == "blocks" else "Weights"
-    return page(book.graph.readers[block.name][0][0], book)
+    return sheet_of(book.graph.readers[block.name][0][0], book)
 
 
 def on_play(block: Block) -> bool:
@@ -62,7 +84,7 @@ def on_play(block: Block) -> bool:
     return dial or block.name in ("tokens", "position", "target", "rival")
 
 
-def turned(block: Block, book: Book) -> bool:
+def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
     axes = set()
     for _, subscript in book.graph.readers[block.name]:
@@ -97,19 +119,19 @@ class Band:
         self.right += n_cols + 2  # a label column before, a gap after
 
 
-def bands(book: Book, name: str) -> list[Band]:
+def bands(book: ModelBook, name: str) -> list[Band]:
     """The blocks of one sheet, in bands by the three rules."""
     graph = book.graph
     found: list[Band] = []
     beside: dict[str, int] = {}  # a block that opens its band -> the column right of it
     done: set[str] = set()
     for block in graph:
-        if block.op is None or page(block, book) != name:
+        if block.op is None or sheet_of(block, book) != name:
             continue
         fresh = [
             b
             for _, _, b in block.operands
-            if b.op is None and b.name not in done and page(b, book) == name and not on_play(b)
+            if b.op is None and b.name not in done and sheet_of(b, book) == name and not on_play(b)
         ]
         _, _, first = block.operands[0]
         band = found[-1] if found else Band()
@@ -132,7 +154,7 @@ def bands(book: Book, name: str) -> list[Band]:
     return found
 
 
-def lay_out(book: Book) -> None:
+def lay_out(book: ModelBook) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
     for block in book.graph:
         if block.kind == "weight":
@@ -140,10 +162,11 @@ def lay_out(book: Book) -> None:
             if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
                 _split(book, block, block.shape[across])
     for block in book.graph:
-        name = page(block, book)
+        name = sheet_of(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
         sheet = book.sheet(name)
+        sheet.purpose = purpose(name)
         dress(book, sheet)
         found = weight_bands(book, name) if name.startswith("Weights") else bands(book, name)
         row = TITLE_ROWS + 2
@@ -152,7 +175,7 @@ def lay_out(book: Book) -> None:
         _contents(book, sheet)
 
 
-def _split(book: Book, block: Block, n_words: int) -> None:
+def _split(book: ModelBook, block: Block, n_words: int) -> None:
     """Place a table of more words than a sheet has columns: some on each of several sheets.
 
     Programs read sheets in parallel, so several of equal size are also faster.
@@ -170,6 +193,7 @@ def _split(book: Book, block: Block, n_words: int) -> None:
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
         book.values[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
+        sheet.purpose = purpose(sheet.name)
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
@@ -184,7 +208,7 @@ def _split(book: Book, block: Block, n_words: int) -> None:
     book.places[block.name] = book.places[names[0]]
 
 
-def _contents(book: Book, sheet: Sheet) -> None:
+def _contents(book: ModelBook, sheet: Sheet) -> None:
     """Links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
@@ -196,11 +220,11 @@ def _contents(book: Book, sheet: Sheet) -> None:
             sheet.link(TITLE_ROWS, k, part.removeprefix("attn."), area)
 
 
-def weight_bands(book: Book, name: str) -> list[Band]:
+def weight_bands(book: ModelBook, name: str) -> list[Band]:
     """The weights of one sheet: each head, norm and MLP a band of its own."""
     found: dict[str, Band] = {}
     for block in book.graph:
-        if page(block, book) == name and block.name not in book.pieces:
+        if sheet_of(block, book) == name and block.name not in book.pieces:
             part = block.name if "." not in block.name else block.name.rpartition(".")[0]
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
@@ -211,7 +235,7 @@ def weight_bands(book: Book, name: str) -> list[Band]:
     return list(found.values())
 
 
-def _place(book: Book, sheet: Sheet, band: Band, row: int) -> int:
+def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
     order = {name: k for k, name in enumerate(book.graph.blocks)}
     inside = [block for block, _ in band.across]
@@ -247,10 +271,10 @@ def caption(block: Block) -> str:
     return f"{part}.{leaf}" if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln" else leaf
 
 
-def settle(book: Book, sheet: Sheet, place: Place) -> None:
+def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """Give a block its place, and dress it."""
     book.places[place.block.name] = place
-    elsewhere = any(page(b, book) != sheet.name for _, _, b in place.block.operands)
+    elsewhere = any(sheet_of(b, book) != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = Rect(place.top, place.top + rows, place.left, place.left + cols)
@@ -258,7 +282,7 @@ def settle(book: Book, sheet: Sheet, place: Place) -> None:
         sheet.scales.append((area, "scale"))
 
 
-def label_columns(book: Book, sheet: Sheet, place: Place) -> None:
+def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts above a block: tokens (live), words, or feature numbers."""
     axis = place.block.axes[0 if place.turned else 1]
     if axis and axis != "token" and axis not in book.labels:
@@ -269,7 +293,7 @@ def label_columns(book: Book, sheet: Sheet, place: Place) -> None:
         label(book, sheet, place.top - 1, place.left + k, axis, k, "label")
 
 
-def label_rows(book: Book, sheet: Sheet, place: Place) -> None:
+def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts left of a block; of very many, once."""
     if place.size[0] > MOST_COLUMNS and place.block.name != "logits":
         return
@@ -285,7 +309,7 @@ def label_rows(book: Book, sheet: Sheet, place: Place) -> None:
         label(book, sheet, place.top + k, place.left - 1, axis, k, "row label")
 
 
-def label(book: Book, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
+def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
     """Put the text of index k of an axis: a token (live), a word, or the number itself."""
     if axis == "token" and "tokens" in book.graph.blocks:
         cell = f"{quoted(PLAY)}!{a1(one(PROMPT_ROW, PROMPT_COL + k))}"
@@ -296,25 +320,25 @@ def label(book: Book, sheet: Sheet, row: int, col: int, axis: str, k: int, style
         sheet.put(row, col, k, "label number" if style == "label" else style)
 
 
-def prompt_text(book: Book, k: int) -> str:
+def prompt_text(book: ModelBook, k: int) -> str:
     """The text of token k of the passage."""
     return book.labels["vocab"][int(book.values["tokens"][k, 0])]
 
 
-def vocabulary(book: Book) -> str:
+def vocabulary(book: ModelBook) -> str:
     """The range that holds the text of every token, beside the table that the tokens look up."""
     table, n = book.graph.looked_up(book.graph["tokens"])
     return beside(book, table.name, 0, n)
 
 
-def word_at(book: Book, index: str) -> str:
+def word_at(book: ModelBook, index: str) -> str:
     """A formula for the text of a token, counted from 1 by the formula `index`."""
     table, _ = book.graph.looked_up(book.graph["tokens"])
     row = book.places[table.name].turned
     return f"INDEX({vocabulary(book)},{f'1,{index}' if row else f'{index},1'})"
 
 
-def beside(book: Book, name: str, axis: int, n: int) -> str:
+def beside(book: ModelBook, name: str, axis: int, n: int) -> str:
     """The range of the labels of a block's rows (axis 0) or columns (axis 1), absolute."""
     place = book.places[name]
     if place.turned == (axis == 0):
@@ -324,7 +348,7 @@ def beside(book: Book, name: str, axis: int, n: int) -> str:
     return f"{quoted(place.sheet)}!{span(rect, absolute=True)}"
 
 
-def dress(book: Book, sheet: Sheet) -> None:
+def dress(book: ModelBook, sheet: Sheet) -> None:
     """The top of a sheet: its title, the ways to Start and Play; frozen."""
     sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
     sheet.link(1, 0, "← Start", "Start!A1")

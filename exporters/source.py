@@ -10,7 +10,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ from engine.cells.errors import InputError
 from engine.models import checkpoint
 from engine.models.generate import Passage, Sampling
 from engine.models.model import Model
-from exporters import layout
-from exporters.book import Book
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
@@ -41,44 +39,6 @@ class Source:
     headings: Mapping[str, str] | None
     part: bool  # whether one part of the model alone is live
     model: Model | None
-
-
-def page(book: Book, model: Model) -> None:
-    """The facts and the checkpoint."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    sheet.widths = {0: 110}
-    facts = {
-        "title": book.title,
-        "ids": book.passage.ids,
-        "n_prompt": book.passage.n_prompt,
-        "sampling": asdict(book.passage.sampling),
-        "numbers": book.passage.numbers.tolist(),
-        "headings": book.headings if book.by_hand else None,
-        "part": bool(book.live),
-        "digits": _effect_of_digits(book, model),
-    }
-    sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
-    _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
-    sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")
-    if carried(model):
-        _put_text(sheet.put, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
-    else:
-        text = "not carried along: name the model with `cellformer diff --model`"
-        sheet.put(CHECKPOINT_ROW, 0, text, "note")
-
-
-def _effect_of_digits(book: Book, model: Model) -> float | None:
-    """The largest difference in a logit that shortened weights make."""
-    if model.exact is None or "logits" not in book.values:
-        return None
-    exact = replace(model.exact, spec=book.graph.spec).graph(book.passage.ids)
-    return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
-
-
-def _put_text(put: Any, row: int, text: str) -> None:
-    for k in range(0, len(text), LONGEST):
-        put(row + k // LONGEST, 0, text[k : k + LONGEST], "note")
 
 
 def carried(model: Model) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Try:
+class Suggestion:
     """An edit for the reader to make: a cell, or the k-th word of the prompt, and what happens.
 
     What the text promises, for a test to hold it to: `value` typed there, and `also` into other
@@ -28,7 +28,7 @@ class Story:
     source: str
     about: Sequence[str]
     look: Sequence[str]
-    tries: Sequence[Try]
+    tries: Sequence[Suggestion]
 
 
 @dataclass(frozen=True)

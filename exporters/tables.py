@@ -1,73 +1,33 @@
-"""Worksheets written by hand: for machines that are no transformer, tables of typed numbers and of
-formulas, each formula beside the value that numpy has for it.
+"""Worksheets: tables of typed numbers and of formulas, for machines that are no transformer.
 
-A `Workbook` has sheets, a `Worksheet` takes text and tables from top to bottom, and a `Table` knows
-where its cells stand, so that formulas are put together from `table.at(i, j)` and its ranges. A
-table's name is the name of its range in the workbook, and what an edit (`Try`) points to.
+A `Workbook` has sheets; a `Worksheet` takes headings, texts and tables from top to bottom. A table
+is a block of the workbook's graph, and what `typed` and `computed` give is its area, so that a
+formula is written over the tables before it and gives both its text and its value:
+
+    exps = ws.computed("exps", (4, 4), lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])))
+
+A table's name is the name of its range in the workbook, and what an edit points to.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.cells.access import Rect
-from engine.cells.block import Block
-from engine.cells.graph import Graph
-from engine.models.generate import GREEDY, Passage
-from engine.models.spec import ModelSpec
-from engine.studies.lens import Views
-from exporters.book import Book, Chart, Place, Sheet, a1, one, quoted, span
+from engine.cells.access import Rect, Span
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import AND, IF, MAX, MIN
+from exporters.address import quoted
+from exporters.book import Book, Chart, Place, Reading, Sheet
 from exporters.pages import start
 from exporters.story import Story
 
 FIRST_ROW = 4  # below title, links and purpose
-Formula = str | Callable[[int, int], str]  # without "="; of one cell, or by row and column
-
-
-@dataclass(frozen=True)
-class Table:
-    """Where a table stands, and its values: [rows, columns] of numbers or texts."""
-
-    sheet: str
-    rect: Rect
-    values: np.ndarray
-
-    def at(self, i: int = 0, j: int = 0, fixed: bool = False) -> str:
-        """The address of one cell; `fixed` with dollar signs."""
-        return self._text(one(self.rect.top + i, self.rect.left + j), fixed)
-
-    def row(self, i: int, fixed: bool = False) -> str:
-        """The range of a row."""
-        top, _, left, right = self.rect
-        return self._text(Rect(top + i, top + i + 1, left, right), fixed)
-
-    def column(self, j: int, fixed: bool = False) -> str:
-        """The range of a column."""
-        top, bottom, left, _ = self.rect
-        return self._text(Rect(top, bottom, left + j, left + j + 1), fixed)
-
-    def all(self, fixed: bool = True) -> str:
-        """The whole range."""
-        return self._text(self.rect, fixed)
-
-    def part(self, rows: slice = slice(None), cols: slice = slice(None)) -> Rect:
-        """A rectangle of the sheet: the cells of some rows and columns. Charts take these."""
-        top, left = self.rect.top, self.rect.left
-        r0, r1, _ = rows.indices(self.values.shape[0])
-        c0, c1, _ = cols.indices(self.values.shape[1])
-        return Rect(top + r0, top + r1, left + c0, left + c1)
-
-    def _text(self, rect: Rect, fixed: bool) -> str:
-        text = a1(rect, fixed) if rect.size == 1 else span(rect, fixed)
-        return f"{quoted(self.sheet)}!{text}"
-
-
-def near(cells: str, value: float | str = 1) -> str:
-    """A formula for whether all of a range is a number, to within 1e-9, for `Workbook.checks`."""
-    return f"AND(MAX({cells})-{value}<0.000000001,{value}-MIN({cells})<0.000000001)"
+NEAR = 1e-9
+FILLS = ("weight", "activation", "attention", "readout", "input")
+Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
+Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
 
 
 class Comparison(NamedTuple):
@@ -75,21 +35,31 @@ class Comparison(NamedTuple):
 
     what: str
     printed: float
-    table: Table
-    i: int = 0
-    j: int = 0
+    cell: Area
     note: str = ""
     decimals: int = 2  # that the source prints
 
 
+def near(cells: Expression, value: Any = 1) -> Expression:
+    """Whether all of a range is a number, to within 1e-9, for `Workbook.checks`."""
+    return AND(MAX(cells) - value < NEAR, value - MIN(cells) < NEAR)
+
+
 class Workbook:
-    """A workbook that is put together by hand."""
+    """A workbook that is put together table by table."""
 
     def __init__(self, title: str):
-        blank = Graph(ModelSpec(d_vocab=1, d_model=1, n_ctx=1), None)
-        passage = Passage([0], 1, GREEDY, np.zeros(2))
-        self.book = Book(title, blank, {}, {}, {}, passage, Views(), by_hand=True)
+        self.book = Book(title)
         self.book.sheet(start.SHEET)
+
+    @property
+    def now(self) -> Reading:
+        """The values as built: `w.now(probs[0, 2])`."""
+        return self.book.clean
+
+    def edited(self, edits: Mapping[Area, float | str]) -> Reading:
+        """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
+        return self.book.edited(edits)
 
     def sheet(self, name: str, purpose: str) -> "Worksheet":
         """A new sheet, after those there are; the purpose is one line."""
@@ -101,26 +71,26 @@ class Workbook:
             "Printed", "what the source prints: printed, recomputed, difference, and why"
         )
         ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+        sheet = ws.sheet
         for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
-            ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-        for k, (what, printed, table, i, j, note, decimals) in enumerate(rows, ws.cursor + 1):
-            value = float(table.values[i, j])
-            ws.sheet.put(k, 1, what)
-            ws.sheet.put(k, 2, printed, "printed")
-            ws.calc(k, 3, table.at(i, j), value, "live")
-            ws.calc(k, 4, f"D{k + 1}-C{k + 1}", value - printed, "change")
-            ws.sheet.put(k, 6, note, "note")
+            sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
+        for k, (what, printed, cell, note, decimals) in enumerate(rows, ws.cursor + 1):
+            sheet.put(k, 1, what)
+            sheet.put(k, 2, printed, "printed")
+            ws.formula(k, 3, cell, "live")
+            ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
+            sheet.put(k, 6, note, "note")
             limit = f"beyond {0.5 * 10.0**-decimals * (1 + 1e-6):.10f}"
-            ws.sheet.scales.append((one(k, 4), limit))
+            sheet.scales.append((sheet[k, 4].rect, limit))
         ws.cursor += len(rows) + 2
 
-    def checks(self, rows: Sequence[tuple[str, str]]) -> None:
+    def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
         """The sheet Check: claims that hold as built, each with a formula that says whether."""
         ws = self.sheet("Check", "what should hold whatever you type")
         ws.widths({0: 3, 1: 90, 2: 10})
-        for k, (claim, formula) in enumerate(rows, ws.cursor):
+        for k, (claim, holds) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
-            ws.calc(k, 2, f'IF({formula},"ok","no")', "ok", "status")
+            ws.formula(k, 2, IF(holds, "ok", "no"), "status")
         area = Rect(ws.cursor, ws.cursor + len(rows), 2, 3)
         ws.sheet.scales.append((area, "unlike ok"))
         ws.cursor += len(rows) + 2
@@ -131,7 +101,7 @@ class Workbook:
         for name, following in zip(names[1:], [*names[2:], start.SHEET], strict=True):
             sheet = self.book.sheets[name]
             sheet.link(1, 2, f"next: {following} →", f"{quoted(following)}!A1")
-        start.page(self.book, story)
+        start.add(self.book, story)
         return self.book
 
 
@@ -163,64 +133,108 @@ class Worksheet:
             self.sheet.put(self.cursor, 0, line, style)
             self.cursor += 1
 
-    def table(
+    def typed(
         self,
         name: str,
         values: Any,
-        formula: Formula | None = None,
-        rows: Sequence[str | int] = (),
-        cols: Sequence[str | int] = (),
+        rows: Texts = (),
+        cols: Texts = (),
         title: str = "",
-        style: str = "",
-        beside: Table | None = None,
+        style: str = "input",
+        beside: Area | None = None,
         left: int = 1,
-    ) -> Table:
-        """A table at the cursor, or to the right of another one, with labels of rows and columns.
+    ) -> Area:
+        """A table of numbers or texts to be typed over, at the cursor or right of another one.
 
-        Without `formula` its cells are typed: blue, and to be typed over. With one they are
-        computed: `formula(i, j)` is the text of a cell, and `values` [rows, columns] what numpy has
-        for it. `style` is one of theme's; "weight", "activation", "attention", "readout" and
-        "input" are fills.
+        `values` [rows, columns]; `rows` and `cols` are its labels; `style` is one of theme's, or a
+        fill: "weight", "activation", "attention", "readout", "input".
         """
-        array = np.array(values, dtype=object)
-        array = array.reshape(1, 1) if array.ndim == 0 else np.atleast_2d(array)
+        block = self.book.graph.input(name, values, kind="setting")
+        held = self.book.graph.inputs[name]
+        area = self._place(name, block.shape, rows, cols, title, beside, left)
+        for i, j in np.ndindex(*block.shape):
+            value = held[i, j] if isinstance(held[i, j], str) else float(held[i, j])
+            self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
+        return block.area
+
+    def computed(
+        self,
+        name: str,
+        shape: Span,
+        formula: Formula | Expression,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        style: str = "activation",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+
+        def cell(i: int, j: int) -> Expression:
+            return expression(formula(i, j) if callable(formula) else formula)
+
+        block = self.book.graph.table(name, shape, cell)
+        area = self._place(name, shape, rows, cols, title, beside, left)
+        for i, j in np.ndindex(*shape):
+            self.formula(area.top + i, area.left + j, cell(i, j), style)
+        return block.area
+
+    def _place(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts,
+        cols: Texts,
+        title: str,
+        beside: Area | None,
+        left: int,
+    ) -> Rect:
+        """Find room for a table and its labels: the rectangle of its cells."""
         top = self.cursor + bool(title) + bool(cols)
-        if beside:
-            top, left = beside.rect.top, beside.rect.right + 2
-        height, width = array.shape
-        found = Table(self.sheet.name, Rect(top, top + height, left, left + width), array)
+        if beside is not None:
+            _, other = self.book.locate(self.book.graph[beside.grid.name].area)
+            top, left = other.top, other.right + 2
+        height, width = shape
+        area = Rect(top, top + height, left, left + width)
+        if any(cell in self.sheet.entries for cell in area.cells()):
+            raise ValueError(f"{name} stands on something else in row {top + 1}")
+        if re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
+            raise ValueError(f"{name} is a cell's name")
+        self.book.places[name] = Place(
+            self.book.graph[name], self.sheet.name, top, left, turned=False
+        )
         if title:
             self.sheet.put(top - 1 - bool(cols), left, title, "block")
         for j, label in enumerate(cols):
-            self.sheet.put(top - 1, left + j, label, "label")
+            self._label(top - 1, left + j, label, "label")
         for i, label in enumerate(rows):
-            self.sheet.put(top + i, left - 1, label, "row label")
-        for i, j in np.ndindex(*array.shape):
-            cell: Any = array[i, j]
-            value: str | float = cell if isinstance(cell, str) else float(cell)
-            if (top + i, left + j) in self.sheet.entries:
-                raise ValueError(f"{name} stands on something else in row {top + i + 1}")
-            if formula is None:
-                self.sheet.put(top + i, left + j, value, _style(style or "input", "blue"))
-            else:
-                text = formula if isinstance(formula, str) else formula(i, j)
-                self.calc(top + i, left + j, text, value, style or "activation")
-        block = Block(name, (height, width), ("", ""), "setting")
-        if name in self.book.places or re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
-            raise ValueError(f"{name} is another table's name, or a cell's")
-        self.book.places[name] = Place(block, self.sheet.name, top, left, False)
+            self._label(top + i, left - 1, label, "row label")
         self.cursor = max(self.cursor, top + height + 1)
-        return found
+        return area
 
-    def calc(self, row: int, col: int, formula: str, value: str | float, style: str) -> None:
-        """One formula; addresses on this sheet go without its name, and colours follow."""
-        own = re.escape(f"{quoted(self.sheet.name)}!")
-        text = re.sub(rf"(?<![\w']){own}", "", formula)
-        self.sheet.calc(row, col, text, value, _style(style, "green" if "!" in text else "black"))
+    def _label(self, row: int, col: int, label: str | int | Expression, style: str) -> None:
+        if isinstance(label, Expression):
+            self.formula(row, col, label, style)
+        else:
+            self.sheet.put(row, col, label, style)
 
-    def shade(self, area: Rect, kind: str) -> None:
+    def rect(self, area: Area) -> Rect:
+        """Where an area of a table stands on this sheet."""
+        return self.book.locate(area)[1]
+
+    def formula(self, row: int, col: int, formula: Any, style: str) -> Area:
+        """One formula, in a fill's style in the colour of what it reads; gives its cell."""
+        elsewhere = any(
+            self.book.locate(area)[0] != self.sheet.name for area in expression(formula).areas()
+        )
+        return self.sheet.formula(
+            row, col, formula, _style(style, "green" if elsewhere else "black")
+        )
+
+    def shade(self, area: Area, kind: str) -> None:
         """Colour cells by value: "scale" (0 is white), "diverging" (about 0), "bar"."""
-        self.sheet.scales.append((area, kind))
+        self.sheet.scales.append((self.rect(area), kind))
 
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""
@@ -229,5 +243,4 @@ class Worksheet:
 
 def _style(style: str, font: str) -> str:
     """A fill with the font that says what a cell is; other styles as they are."""
-    fills = ("weight", "activation", "attention", "readout", "input")
-    return f"{style} {font}" if style in fills else style
+    return f"{style} {font}" if style in FILLS else style

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 
 import numpy as np
 
@@ -13,36 +16,18 @@ from engine.models.spec import MANY_WORDS
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
-from exporters import layout, source, theme
-from exporters.book import Book, Sheet, quoted
-from exporters.large import play as large_page
+from exporters import large as of_one_token
+from exporters import layout, theme
+from exporters import pages as of_all_words
+from exporters.address import quoted
+from exporters.book import Sheet
 from exporters.layout import PLAY
-from exporters.pages import (
-    attribution,
-    check,
-    diagram,
-    heads,
-    index,
-    play,
-    printed,
-    sampling,
-    start,
-    switches,
-    trajectory,
-    vocabulary,
-)
-from exporters.pages import lens as lens_page
+from exporters.model_book import ModelBook
+from exporters.pages import start
 from exporters.story import Printed, Story
 
-ORDER = (
-    "Start", "Play", "Study", "Switches", "Embedding", "Block", "Readout", "Heads", "Lens",
-    "Attribution", "Trajectory", "Words", "Weights", "Vocabulary", "Printed", "Map", "Index",
-    "Check", "Sampling", "Source",
-)  # fmt: skip
-
-
-ALL = (sampling, play, switches, heads, lens_page, attribution, trajectory, vocabulary)
-FEW = (large_page, switches, heads)  # of a model with many words, or of one part of a model
+STUDY = "Study"  # the sheet of a workbook's own
+DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
 LINK_WIDTH = 6  # characters
 
 
@@ -53,13 +38,13 @@ def assemble(
     story: Story,
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
-    page: Callable[[Book], None] | None = None,
+    study: Callable[[ModelBook], None] | None = None,
     live: Sequence[str] = (),
-) -> Book:
+) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
-    hand, and its weights stand beside what they multiply. `page` adds a sheet of the workbook's
+    hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
     own, "Study". `live` names the parts that are to recompute (`blocks.3`), everything unless
     given; what they read from the rest is put as constants, and nothing else is there.
     """
@@ -77,23 +62,74 @@ def assemble(
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     by_hand = headings is not None
-    values = graph.values
-    book = Book(title, graph, values, labels, headings or {}, passage, views, by_hand, tuple(live))
+    book = ModelBook(
+        title,
+        graph,
+        labels=labels,
+        headings=headings or {},
+        passage=passage,
+        views=views,
+        by_hand=by_hand,
+        live=tuple(live),
+        model=model,
+        printed=tables,
+    )
     book.sheet(start.SHEET)
-    (large_page if few else play).settle(book)
+    found = [module for module in pages() if module.wanted(book)]
+    for module in found:
+        if hasattr(module, "place"):
+            module.place(book)
     layout.lay_out(book)
-    for module in FEW if few else ALL:
-        module.page(book)
-    if tables:
-        printed.page(book, tables)
-    if page:
-        page(book)
-    for module in (diagram, index, check):
-        module.page(book)
-    source.page(book, model)
+    for module in found:
+        module.add(book)
+        sheet = book.sheets[module.SHEET]
+        sheet.purpose = sheet.purpose or module.PURPOSE
+    if study:
+        study(book)
     _put_in_order(book)
-    start.page(book, story)
+    start.add(book, story)
     return book
+
+
+def pages() -> list[ModuleType]:
+    """Every page that there is a module for, in the order of their sheets.
+
+    A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
+    says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
+    `place`, before the others are laid out. Raises TypeError for a page that lacks one of these.
+    """
+    found = []
+    for package in (of_all_words, of_one_token):
+        for info in iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{info.name}")
+            if module is not start:
+                lacking = [name for name in DECLARED if not hasattr(module, name)]
+                if lacking:
+                    raise TypeError(f"{module.__name__} is a page without {', '.join(lacking)}")
+                found.append(module)
+    places = order({module.SHEET: module.AFTER for module in found})
+    return sorted(found, key=lambda module: places[module.SHEET])
+
+
+def order(after: Mapping[str, str]) -> dict[str, int]:
+    """The place of each kind of sheet, for those that each comes after.
+
+    Of several that come after the same one, the first by name stands nearest. Raises TypeError for
+    a sheet that comes after none that there is.
+    """
+    follows: dict[str, list[str]] = {}
+    everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
+    for name, before in sorted(everywhere.items(), reverse=True):
+        follows.setdefault(before, []).append(name)
+    found, waiting = {}, [start.SHEET]
+    while waiting:
+        name = waiting.pop()
+        found[name] = len(found)
+        waiting += follows.get(name, ())
+    for name, before in everywhere.items():
+        if name not in found:
+            raise TypeError(f"the sheet {name!r} comes after {before!r}, which is no sheet")
+    return found
 
 
 def _views(graph: Graph, passage: Passage) -> lens.Views:
@@ -103,16 +139,16 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
     return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
 
 
-def _put_in_order(book: Book) -> None:
+def _put_in_order(book: ModelBook) -> None:
     """Sheets as they are read; on each its purpose, and the way to the next."""
-    place = {name: k for k, name in enumerate(ORDER)}
+    place = order({module.SHEET: module.AFTER for module in pages()})
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
     names = list(book.sheets)
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
         sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
-        sheet.put(2, 0, sheet.purpose or start.purpose(name, book.large), "note")
+        sheet.put(2, 0, sheet.purpose, "note")
 
 
 def _clear_of_links(sheet: Sheet) -> int:

@@ -22,11 +22,14 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
+from engine.cells.expression import Area
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from exporters import theme
-from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet, a1, cell, column, quoted
+from exporters.address import a1, column, quoted
+from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
+from exporters.model_book import cell
 
 Report = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
@@ -195,7 +198,7 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
         for sheet in book.sheets.values():
             _write_sheet(book, sheet, workbook, formats, report)
         for place in book.places.values():
-            area = a1(place.rect(place.block.whole), absolute=True)
+            area = a1(place.rect(place.block.whole), "all")
             workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
         for name, (where, row, col) in book.spots.items():
             if name not in book.places and name.isidentifier() and len(name) > 2:
@@ -244,13 +247,14 @@ def _write_sheet(
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
     for (row, col), entry in sheet.entries.items():
-        _write_entry(ws, row, col, entry, sheet, formats)
+        _write_entry(book, ws, row, col, entry, sheet, formats)
     for run in sheet.runs:
         ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
-        rule = {"validate": "list", "source": "=" + choices, "error_title": "Unknown word"}
+        source = choices if isinstance(choices, str) else book.address(choices)
+        rule = {"validate": "list", "source": "=" + source, "error_title": "Unknown word"}
         rule["error_message"] = "Choose a word from the list."
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
@@ -258,19 +262,24 @@ def _write_sheet(
     for area, dressing in sheet.scales:
         _dress(ws, area, dressing, formats)
     for chart in sheet.charts:
-        _write_chart(workbook, ws, sheet, chart)
+        _write_chart(book, workbook, ws, sheet, chart)
 
 
-def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict) -> None:
+def _write_entry(
+    book: Book, ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict
+) -> None:
     style = formats[entry.style]
+    if entry.formula is not None:
+        text, value = book.text(entry.formula, sheet.name), book.clean.cell(sheet.name, row, col)
+        if entry.array:
+            ws.write_array_formula(row, col, row, col, "=" + text, style, value)
+        else:
+            ws.put_formula(row, col, text, value, style)
+        return
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
         target = link if link.startswith("external:") else f"internal:{link}"
         ws.write_url(row, col, target, style, string=str(entry.value))
-    elif entry.array:
-        ws.write_array_formula(row, col, row, col, "=" + str(entry.formula), style, entry.value)
-    elif entry.formula is not None:
-        ws.put_formula(row, col, entry.formula, entry.value, style)
     elif entry.value == "":
         ws.write_blank(row, col, None, style)
     elif isinstance(entry.value, str):
@@ -420,7 +429,7 @@ def _beyond(limit: str, formats: dict) -> dict:
     }
 
 
-def _write_chart(workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> None:
+def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> None:
     kind: dict[str, str] = {"type": chart.kind}
     if chart.joined:
         kind["subtype"] = "straight_with_markers"
@@ -428,7 +437,7 @@ def _write_chart(workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> 
     several = len(chart.series) > 1
     colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
     for series, colour in zip(chart.series, colours, strict=True):
-        drawn.add_series(_series(sheet, chart, series, colour))
+        drawn.add_series(_series(book, sheet, chart, series, colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
     numbers = {"num_format": chart.number, "major_gridlines": lines}
@@ -444,12 +453,19 @@ def _write_chart(workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> 
     ws.insert_chart(chart.row, chart.col, drawn)
 
 
-def _series(sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
+    """The address of a chart's cells."""
+    if isinstance(cells, Area):
+        return book.address(cells.fixed)
+    return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
+
+
+def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,
-        "categories": f"={quoted(sheet.name)}!{a1(series.categories, True)}",
-        "values": f"={quoted(sheet.name)}!{a1(series.values, True)}",
+        "categories": "=" + _range(book, sheet, series.categories),
+        "values": "=" + _range(book, sheet, series.values),
     }
     if chart.kind in ("column", "bar"):
         found |= {"fill": {"color": colour}, "gap": 60}

@@ -25,7 +25,7 @@ from engine.models.generate import Sampling, passage
 from exporters import anymodel
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
-from exporters.story import Story, Try
+from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from exporters.verify import (
     ENGINES,
@@ -249,7 +249,7 @@ def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
     )  # fmt: skip
     model = replace(random_model(spec), vocabulary=WordList(AWKWARD))
     words = passage(model, [5, 8, 16, 17, 14, 3, 1])
-    story = Story("t: t", "s", ["a"], ["l"], [Try("x", 0)])
+    story = Story("t: t", "s", ["a"], ["l"], [Suggestion("x", 0)])
     path = write(assemble("awkward", model, words, story), tmp_path / "awkward.xlsx")
     play = load_workbook(path, data_only=True)["Play"]
     found = [play.cell(PROMPT_ROW + 1, PROMPT_COL + k + 1) for k in range(7)]
@@ -344,7 +344,7 @@ def test_nothing_stands_on_anything_else(shape: dict) -> None:
 
 def any_book(spec: ModelSpec, ids: list[int]) -> Book:
     model = random_model(spec, 3)
-    story = Story("a: b", "", [""], [""], [Try("x", 0)])
+    story = Story("a: b", "", [""], [""], [Suggestion("x", 0)])
     return assemble("any", model, passage(model, ids), story)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from exporters.tables import Table, Worksheet
+from exporters.by_hand import Table, Worksheet
 
 
 def columns(ws: Worksheet, top: int, left: int, known: dict[str, Table], values: dict[str, Any],

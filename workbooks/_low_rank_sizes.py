@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from exporters.tables import Comparison, Worksheet
+from exporters.by_hand import Comparison, Worksheet
 
 SIZES = ("d_model", "n_heads", "n_layers", "n_vocab")
 MODELS = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from exporters.tables import Formula, Table, Worksheet
+from exporters.by_hand import Formula, Table, Worksheet
 
 
 class Page:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exporters.tables import Formula, Table, Worksheet
+from exporters.by_hand import Formula, Table, Worksheet
 from workbooks import _two_layers as fitted
 from workbooks._matrices import times
 from workbooks._two_layers import D_HEAD, HEADS, N_HEADS, PROMPT, Layer

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exporters.tables import Comparison, Table, Worksheet
+from exporters.by_hand import Comparison, Table, Worksheet
 
 HERE = {"n_vocab": 5, "d_model": 4, "H": 2, "n": 4, "n_layers": 1, "d_head": 2, "d_mlp": 6}
 GPT2 = {"n_vocab": 50257, "d_model": 768, "H": 12, "n": 1024, "n_layers": 12}

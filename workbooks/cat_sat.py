@@ -1,7 +1,7 @@
 """cat-sat: attention by hand on `the cat sat`; one head, one layer, every step as in the essay.
 
 Look at the pattern: each column says how one word spreads its attention over the words before it
-and sums to 1. Try another word in the prompt, the divisor of the scores, or one weight of W_V.
+and sums to 1. Suggestion another word in the prompt, the divisor of the scores, or one weight of W_V.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.story import Printed, Story, Try
+from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 
 TOPIC = "A whole model"
@@ -106,12 +106,12 @@ STORY = Story(
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
     ],
     tries=[
-        Try("Choose `dog` for `cat`: a near synonym, and the probabilities hardly move.", 1),
-        Try(
+        Suggestion("Choose `dog` for `cat`: a near synonym, and the probabilities hardly move.", 1),
+        Suggestion(
             "Type 0.2, what scores are divided by: `sat` looks at itself with 0.97 instead of 0.42.",
             ("blocks.0.attn.sqrt_d_head", 0, 0),
         ),
-        Try(
+        Suggestion(
             "Type -1, turning a value's third number over: `mat` falls from 31 % to 19 %.",
             (f"{HEAD}.W_V", 2, 2),
         ),

@@ -19,7 +19,7 @@ from engine.models.generate import Passage
 from engine.models.training import Progress, Recipe
 from engine.studies import ablation
 from exporters.book import Book
-from exporters.story import Story, Try
+from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from workbooks import _calling_game as game
 
@@ -51,9 +51,9 @@ STORY = Story(
         "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
     ],
     tries=[
-        Try("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
-        Try("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
-        Try("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
+        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
+        Suggestion("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
+        Suggestion("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
     ],
 )  # fmt: skip
 

@@ -1,14 +1,14 @@
 """fact-lookup: an MLP that knows one fact: Michael Jordan plays basketball.
 
 A row asks whether both names are there, the bias makes the sum of two into an AND, a column writes
-the sport. Look at the hidden cells, ReLU beside GELU. Try another bias, and other names.
+the sport. Look at the hidden cells, ReLU beside GELU. Suggestion another bias, and other names.
 """
 
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, Worksheet, near
+from exporters.by_hand import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Suggestion
 
 TOPIC = "Inside a block"
 TITLE = "fact-lookup: an MLP that knows who plays basketball"
@@ -176,11 +176,11 @@ def story() -> Story:
         ],
         look=["Lookup: top to bottom, one vector per column.", "Activations: both curves."],
         tries=[
-            Try(f"Type -0.5: one name is enough; Alexis Jordan plays basketball with {loose:.1f} "
+            Suggestion(f"Type -0.5: one name is enough; Alexis Jordan plays basketball with {loose:.1f} "
                 f"instead of {before:.0f}.", ("bias", 0, 0), -0.5, ("says_relu", 0, 2), loose),
-            Try(f"Type 1, Phelps beside Jordan: two facts at once; swimming goes from 0 to "
+            Suggestion(f"Type 1, Phelps beside Jordan: two facts at once; swimming goes from 0 to "
                 f"{mixed:.0f}.", ("has", 3, 0), 1.0, ("says_relu", 1, 0), mixed),
-            Try(f"Type -2: GELU lets below zero through; Michael Phelps points from basketball's "
+            Suggestion(f"Type -2: GELU lets below zero through; Michael Phelps points from basketball's "
                 f"{leak:.2f} to {strict:.2f}, where ReLU stays at 0.",
                 ("bias", 0, 0), -2.0, ("says_gelu", 0, 1), strict),
         ],

@@ -1,6 +1,6 @@
 """final-step: the last step of a language model as a search, three words against one query.
 
-Look at the logits: dot products of one query with three words. Try the query's length: direction
+Look at the logits: dot products of one query with three words. Suggestion the query's length: direction
 chooses the word, magnitude the certainty.
 """
 
@@ -13,7 +13,7 @@ from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.parts import softmax
 from exporters.book import Book
-from exporters.story import Printed, Story, Try
+from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 
 TOPIC = "The last step"
@@ -37,15 +37,15 @@ STORY = Story(
         "Play: the ranked words; baseline beside live.",
     ],
     tries=[
-        Try(
+        Suggestion(
             "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
             ("query_length", 0, 0),
         ),
-        Try(
+        Suggestion(
             "Type 3: the temperature divides all scores: `Tarso` falls to 0.43, and a length of 3 is undone.",
             ("temperature", 0, 0),
         ),
-        Try("Choose `Paolo`: the query points another way, and another word is found.", 0),
+        Suggestion("Choose `Paolo`: the query points another way, and another word is found.", 0),
     ],
 )
 

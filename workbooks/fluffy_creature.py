@@ -1,6 +1,6 @@
 """fluffy-creature: a whole block, attention and MLP, in two dimensions, on four words.
 
-Look at what each step adds to the four vectors. Try the divisor of the scores: the notes leave the
+Look at what each step adds to the four vectors. Suggestion the divisor of the scores: the notes leave the
 division by sqrt 2 out (a 1 in its cell), and say that it does not change the pattern much.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.story import Printed, Story, Try
+from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 
 TOPIC = "A whole model"
@@ -32,13 +32,13 @@ STORY = Story(
         "Readout: the same table of word vectors serves at both ends (tied): logits are dot products with it.",
     ],
     tries=[
-        Try(
+        Suggestion(
             "Type =SQRT(2), as the formula of attention has it: the pattern does change, forest on "
             "blue from 0.81 to 0.69.",
             (f"{BLOCK}.attn.sqrt_d_head", 0, 0),
         ),
-        Try("Choose `creature`: now it leads, and `forest` falls from 0.80 to 0.25.", 3),
-        Try(
+        Suggestion("Choose `creature`: now it leads, and `forest` falls from 0.80 to 0.25.", 3),
+        Suggestion(
             "Type -1: ReLU cuts the third hidden cell to 0 for every word; `forest` falls from 0.80 "
             "to 0.38.",
             (f"{BLOCK}.mlp.W_in", 1, 2),

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.linalg import norm
 
 from engine.cells.access import Rect
-from exporters.book import Book, Chart, Series, span
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, Worksheet, near
+from exporters.book import Book, Chart, Series
+from exporters.by_hand import Comparison, Table, Workbook, Worksheet, near
+from exporters.model_book import span
+from exporters.story import Story, Suggestion
 
 TOPIC = "Words and positions"
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"
@@ -181,13 +182,13 @@ def story() -> Story:
         look=["Axes: v2·e1, what the second difference shares with the first axis.",
               "Map: the parallelogram. Analogy: the cosine of every word with the target."],
         tries=[
-            Try(f"Choose woman, not man: v2·e1 is {taken:.0f} instead of {along:.0f} and is taken "
+            Suggestion(f"Choose woman, not man: v2·e1 is {taken:.0f} instead of {along:.0f} and is taken "
                 f"away; e2 begins with {e2[0]:.3f} as before.",
                 ("v2_words", 0, 1), "woman", ("along", 0, 0), taken),
-            Try("Type 1 as queen's third number: axes are made of words, so man moves on the first "
+            Suggestion("Type 1 as queen's third number: axes are made of words, so man moves on the first "
                 f"one from {on[2, 0]:.3f} to {moved:.3f}.",
                 ("vectors", 1, 2), 1.0, ("coordinates", 2, 0), moved),
-            Try(f"Type 0 as queen's first number: her cosine falls from {now[1]:.3f} to "
+            Suggestion(f"Type 0 as queen's first number: her cosine falls from {now[1]:.3f} to "
                 f"{then[1]:.3f}; nearest is {winner}, one of the words asked.",
                 ("vectors", 1, 0), 0.0, ("nearest", 0, 0), winner),
         ],

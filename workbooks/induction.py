@@ -1,7 +1,7 @@
 """induction: two attention layers, set by hand, that continue a text as it went before: A B ... A B.
 
 The head of layer 0 looks one token back and notes the word there; the head of layer 1 looks for a
-place whose note is the word now read, and says what stands there. Look at the two patterns. Try it
+place whose note is the word now read, and says what stands there. Look at the two patterns. Suggestion it
 without the first head, with another word after the first `the`, or with softer scores.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 from engine import Evaluator, Model, ModelSpec, WordList
 from engine.models.generate import Passage
 from exporters.book import Book
-from exporters.story import Story, Try
+from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
 TOPIC = "Attention"
@@ -125,11 +125,11 @@ def story(model: Model) -> Story:
             "Attribution: what each head adds to the logit of `cat`. Play: the text goes on, `cat sat on`.",
         ],
         tries=[
-            Try(f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {p[cat]:.3f} to "
+            Suggestion(f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {p[cat]:.3f} to "
                 f"{without[cat]:.3f}, and `dog` leads.", switch, 0.0, ("probs", last, cat), float(without[cat])),
-            Try(f"Choose `on` for `cat`: `on` rises from {p[on]:.3f} to {other[on]:.3f}. No weight has changed: the "
+            Suggestion(f"Choose `on` for `cat`: `on` rises from {p[on]:.3f} to {other[on]:.3f}. No weight has changed: the "
                 "prompt taught it.", 1, "on", ("probs", last, on), float(other[on])),
-            Try(f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {blurred:.2f}, not {looked:.2f}, and "
+            Suggestion(f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {blurred:.2f}, not {looked:.2f}, and "
                 f"falls to {soft[cat]:.3f}.", divisor, MATCH, ("probs", last, cat), float(soft[cat])),
         ],
     )  # fmt: skip

@@ -1,14 +1,14 @@
 """kv-cache: what is computed when a token is added, what is kept, and how large that grows.
 
 Look at the steps: each new token has its own query, key and value computed; keys and values of the
-others are kept. Try another prompt, fewer heads of keys and values, fewer bytes.
+others are kept. Suggestion another prompt, fewer heads of keys and values, fewer bytes.
 """
 
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, Worksheet
+from exporters.by_hand import Comparison, Table, Workbook, Worksheet
+from exporters.story import Story, Suggestion
 
 TOPIC = "Sizes"
 TITLE = "kv-cache: what each new token computes, and what is kept"
@@ -185,12 +185,12 @@ def story() -> Story:
         ],
         look=["Steps: what is new in each. Cache: the formula, the curve. Latent: a smaller way."],
         tries=[
-            Try(f"Type 5: with a longer prompt, step 3 computes {longer:.1%} of what it would "
+            Suggestion(f"Type 5: with a longer prompt, step 3 computes {longer:.1%} of what it would "
                 f"without the cache, instead of {share:.1%}.",
                 ("prompt", 0, 0), 5.0, ("count_4", 3, 0), longer),
-            Try(f"Type 8: four queries' heads share one of keys and values; {whole:.2f} GB become "
+            Suggestion(f"Type 8: four queries' heads share one of keys and values; {whole:.2f} GB become "
                 f"{fewer:.2f}.", ("sizes", 2, 1), 8.0, ("cache", 0, 1), fewer),
-            Try(f"Type 1, a byte per number: {whole:.2f} GB become {short:.2f}.",
+            Suggestion(f"Type 1, a byte per number: {whole:.2f} GB become {short:.2f}.",
                 ("sizes", 4, 1), 1.0, ("cache", 0, 1), short),
         ],
     )  # fmt: skip

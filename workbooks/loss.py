@@ -1,14 +1,14 @@
 """loss: entropy, cross-entropy and perplexity; why log loss; and the loss of a short sentence.
 
 Every sum has its terms beside it, in bits and in nats. Look at which reports the three scoring rules
-reward. Try a word that the model holds impossible, another belief, another next word.
+reward. Suggestion a word that the model holds impossible, another belief, another next word.
 """
 
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook
+from exporters.by_hand import Comparison, Table, Workbook
+from exporters.story import Story, Suggestion
 from workbooks._columns import columns
 
 TOPIC = "The last step"
@@ -181,13 +181,13 @@ def story() -> Story:
             f"A probability of 0 counts as {LEAST:g}: its loss is without end, and LN(0) has no value.",
         ],
         tries=[
-            Try(f"Type 0: `mat`, which comes half the time, is held impossible; H(P, Q) rises from {before:.3f} "
+            Suggestion(f"Type 0: `mat`, which comes half the time, is held impossible; H(P, Q) rises from {before:.3f} "
                 f"to {after:.1f} bits.",
                 ("weights", 0, 0), 0.0, ("bits", 0, 1), float(after)),
-            Try(f"Type {DOUBT}: by the linear rule it still pays to report {best['linear'][1]:.0f}; by the log rule, "
+            Suggestion(f"Type {DOUBT}: by the linear rule it still pays to report {best['linear'][1]:.0f}; by the log rule, "
                 f"{best['log'][1]:.2f} instead of {best['log'][0]:.2f}.",
                 ("belief", 0, 0), DOUBT, ("best", 0, 2), best["log"][1]),
-            Try(f"Type creature: perplexity falls from {was:.1f}, worse than a guess among {len(VOCABULARY)}, "
+            Suggestion(f"Type creature: perplexity falls from {was:.1f}, worse than a guess among {len(VOCABULARY)}, "
                 f"to {now:.1f}.",
                 ("targets", 0, 0), "creature", ("even", 0, 0), float(now)),
         ],

@@ -1,14 +1,14 @@
 """low-rank: a head's two large matrices, each a product of two thin ones.
 
 Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
-W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and what it costs.
+W_O and through OV = W_V W_O, and at the rank: d_head. Suggestion to take one away, and what it costs.
 """
 
 from itertools import combinations
 
 from exporters.book import Book
-from exporters.story import Story, Try
-from exporters.tables import Workbook, near
+from exporters.by_hand import Workbook, near
+from exporters.story import Story, Suggestion
 from workbooks import _low_rank_sizes
 from workbooks._low_rank import D_HEAD, D_MODEL, HEADS, RANKED, edited
 from workbooks._low_rank_sizes import BUILT, GPT_3, MISPRINTED, counts, misprinted
@@ -179,13 +179,13 @@ def story() -> Story:
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
         ],
         tries=[
-            Try("Type 0: both columns of W_V now read the same direction, and the rank of OV goes "
+            Suggestion("Type 0: both columns of W_V now read the same direction, and the rank of OV goes "
                 f"from {before[rank][0, 0]:.0f} to {flat[rank][0, 0]:.0f}.",
                 *thinner, (rank, 0, 0), flat[rank][0, 0]),
-            Try("Type 3: a whole column of QK moves, and the score of the third word for the first "
+            Suggestion("Type 3: a whole column of QK moves, and the score of the third word for the first "
                 f"goes from {before[score][2, 0]:.3f} to {moved[score][2, 0]:.3f}, both ways.",
                 *key, (score, 2, 0), moved[score][2, 0]),
-            Try(f"Type 12888, as the slides print once: d_head goes from {d_head:.0f} to "
+            Suggestion(f"Type 12888, as the slides print once: d_head goes from {d_head:.0f} to "
                 f"{wrong:.2f}: 96 heads do not divide it, so it is a slip.",
                 ("sizes", 0, GPT_3), MISPRINTED, ("d_head", 0, GPT_3), wrong),
         ],

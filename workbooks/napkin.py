@@ -1,7 +1,7 @@
 """napkin: the weights of thirteen models, counted part by part from their sizes.
 
 A column is a model: its sizes are typed, its weights counted, and held against the rule 12·L·d².
-Look at what the rule leaves out. Try a misprinted vocabulary, and a model with fewer experts.
+Look at what the rule leaves out. Suggestion a misprinted vocabulary, and a model with fewer experts.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import numpy as np
 
 from engine.cells.access import Rect
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, Worksheet, near
+from exporters.by_hand import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Suggestion
 from workbooks._napkin import FORMULAS, LABELS, MODELS, SIZES, count
 
 TOPIC = "Sizes"
@@ -181,13 +181,13 @@ def story() -> Story:
             "Printed: all figures of the sources; those that are wrong are marked.",
         ],
         tries=[
-            Try(f"Type 5025, as one source misprints it: GPT-2 small shrinks from {was:.1f} to "
+            Suggestion(f"Type 5025, as one source misprints it: GPT-2 small shrinks from {was:.1f} to "
                 f"{lost:.1f} million.",
                 spot("d_vocab", "GPT-2 small"), 5025.0, ("units", 0, small), lost),
-            Try(f"Type 0: with a W_U of its own it has {untied:.1f} million instead of "
+            Suggestion(f"Type 0: with a W_U of its own it has {untied:.1f} million instead of "
                 f"{was:.1f}, {untied / was - 1:.0%} more; GPT-3 would have {large:.1%} more.",
                 spot("tied", "GPT-2 small"), 0.0, ("units", 0, small), untied),
-            Try(f"Type 8: of {c['billions']['DeepSeek V3']:.0f} billion {few:.1f} are left: but "
+            Suggestion(f"Type 8: of {c['billions']['DeepSeek V3']:.0f} billion {few:.1f} are left: but "
                 "for the router, those that one token uses.",
                 spot("routed", "DeepSeek V3"), 8.0, ("units", 1, deep), few),
         ],

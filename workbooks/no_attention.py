@@ -1,14 +1,14 @@
 """no-attention: one model three times: whole, its attention transparent, its attention deleted.
 
-Look at the three streams side by side: without attention no word hears of another. Try the
+Look at the three streams side by side: without attention no word hears of another. Suggestion the
 switches: head by head they turn the transparent model into the whole one, and say what a head does.
 """
 
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.by_hand import Comparison, Workbook, Worksheet, near
+from exporters.story import Story, Suggestion
 from workbooks import _no_attention as three
 from workbooks import _two_layers as fitted
 from workbooks._matrices import times
@@ -180,14 +180,14 @@ def story() -> Story:
             "Layer 1, layer 2: the transparent model has scores and patterns like the whole one, and no effect of them.",
         ],
         tries=[
-            Try(f"Type 0.9: another `the`. In the whole model `sat` goes from {whole:.2f} to "
+            Suggestion(f"Type 0.9: another `the`. In the whole model `sat` goes from {whole:.2f} to "
                 f"{h2(moved, 'whole')[5]:.2f}; deleted, it stays {deleted:.2f}.",
                 ("h_start", 0, 0), 0.9, ("deleted_after_2", LAST, 5), h2(moved, "deleted")[5]),
-            Try(f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {lost(but_3):.2f} from the whole; "
+            Suggestion(f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {lost(but_3):.2f} from the whole; "
                 f"with 1.1 off alone, {lost(but_1):.2f}.",
                 ("switches", 0, 0), 1.0, ("sizes", GAPS.index(("whole", "transparent")), LAST), lost(but_3),
                 ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0))),
-            Try(f"Type 9: in the transparent model `cat` looks at `the` with {cat(asked, 'transparent'):.2f} instead of "
+            Suggestion(f"Type 9: in the transparent model `cat` looks at `the` with {cat(asked, 'transparent'):.2f} instead of "
                 f"{cat(given, 'transparent'):.2f}, and its stream stays.",
                 ("W_Q_1", 0, 0), 9.0, ("transparent_pattern_1", 1, 0), cat(asked, "transparent")),
         ],

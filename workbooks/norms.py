@@ -1,15 +1,15 @@
 """norms: LayerNorm and RMSNorm on the same vector, step by step, and before or after a sublayer.
 
 LayerNorm ignores a vector's scale and an offset of all its entries; RMSNorm ignores only the scale.
-Look at what changes in each, and at the size of the stream in a stack. Try a scale of 0.001.
+Look at what changes in each, and at the size of the stream in a stack. Suggestion a scale of 0.001.
 """
 
 import numpy as np
 
 from engine.cells.access import Rect
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, near
+from exporters.by_hand import Comparison, Table, Workbook, near
+from exporters.story import Story, Suggestion
 
 TOPIC = "Inside a block"
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
@@ -184,11 +184,11 @@ def story() -> Story:
             "Stack: without norms the stream grows by a factor, with pre-norm by steps of one size, with post-norm it stays at sqrt(d).",
         ],
         tries=[
-            Try(f"Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {tiny:.3f} for x4, not {full:.3f}.",
+            Suggestion(f"Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {tiny:.3f} for x4, not {full:.3f}.",
                 ("settings", 0, 0), 0.001, ("layer_out", 1, 3), float(tiny)),
-            Try(f"Type 100: RMSNorm makes x2 {far:.3f}, not {close:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+            Suggestion(f"Type 100: RMSNorm makes x2 {far:.3f}, not {close:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
                 ("settings", 0, 1), 100, ("rms_out", 2, 1), float(far)),
-            Try(f"Type 3: pre-norm ends at {now[PRE]:.1f}, not {was[PRE]:.1f}; without norms at {now[NONE]:.0f}, not {was[NONE]:.0f}; post-norm stays at {now[POST]:.1f}.",
+            Suggestion(f"Type 3: pre-norm ends at {now[PRE]:.1f}, not {was[PRE]:.1f}; without norms at {now[NONE]:.0f}, not {was[NONE]:.0f}; post-norm stays at {now[POST]:.1f}.",
                 ("strength", 0, 0), 3, ("sizes", LAYERS, PRE), float(now[PRE])),
         ],
     )  # fmt: skip

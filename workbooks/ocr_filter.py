@@ -1,14 +1,14 @@
 """ocr-filter: a stroke on 5 x 5 pixels, read by two filters, one stop at a time.
 
 Draw in the grid: 1 is ink. Look at what each filter sees at each stop, and what pooling leaves.
-Try a horizontal stroke, a shifted one, another weight.
+Suggestion a horizontal stroke, a shifted one, another weight.
 """
 
 import numpy as np
 
 from exporters.book import Book
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, Worksheet, near
+from exporters.by_hand import Comparison, Table, Workbook, Worksheet, near
+from exporters.story import Story, Suggestion
 
 TOPIC = "Attention"
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"
@@ -180,13 +180,13 @@ def story() -> Story:
         ],
         look=["Filter: from pixels to a class. Filter and head: what a head does otherwise."],
         tries=[
-            Try(f"Draw row 2 and clear the rest: horizontal goes from {x['probs'][1]:.2f} to "
+            Suggestion(f"Draw row 2 and clear the rest: horizontal goes from {x['probs'][1]:.2f} to "
                 f"{across:.2f}.", ("image", 2, 0), 1.0, ("probs", 1, 0), across,
                 draw(turned, (2, 0))),
-            Try("Move the stroke from column 2 to column 1: the pool keeps half, and vertical's "
+            Suggestion("Move the stroke from column 2 to column 1: the pool keeps half, and vertical's "
                 f"logit goes from {x['logits'][0]:.0f} to {shifted:.0f}.", ("image", 0, 1), 1.0,
                 ("logits", 0, 0), shifted, draw(moved, (0, 1))),
-            Try(f"Type -6 in the middle of the vertical filter: every stop is below zero, and "
+            Suggestion(f"Type -6 in the middle of the vertical filter: every stop is below zero, and "
                 f"vertical goes from {x['probs'][0]:.2f} to {weak:.2f}.",
                 ("vertical", 1, 1), -6.0, ("probs", 0, 0), weak),
         ],

@@ -1,12 +1,12 @@
 """one-layer: one transformer layer, attention-only first, then with LayerNorm and the MLP.
 
 Look at the document's two tables, each line a link to its cells, and at the heads: summed, and
-concatenated. Try the switches: LayerNorm and MLP turn the attention-only model into the full one.
+concatenated. Suggestion the switches: LayerNorm and MLP turn the attention-only model into the full one.
 """
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Workbook, near
+from exporters.by_hand import Workbook, near
+from exporters.story import Story, Suggestion
 from workbooks import _one_layer_tables
 from workbooks._matrices import Page, times
 from workbooks._one_layer import D_HEAD, HEADS, SWITCHES, TOKENS, VOCABULARY, edited
@@ -176,12 +176,12 @@ def story() -> Story:
             "Model, Head 1: later words have scores too, and the mask gives them no weight.",
         ],
         tries=[
-            Try(f"Type 1: LayerNorm. After New, York goes from {york:.2f} to {normed:.2f}: heads "
+            Suggestion(f"Type 1: LayerNorm. After New, York goes from {york:.2f} to {normed:.2f}: heads "
                 f"read vectors of spread 1; that of New has {spread:.2f} by itself.",
                 *norm, ("next", YORK, 0), normed),
-            Try(f"Type 1 here and for LayerNorm: the full model. York goes from {york:.2f} to "
+            Suggestion(f"Type 1 here and for LayerNorm: the full model. York goes from {york:.2f} to "
                 f"{full:.2f}.", *mlp, ("next", YORK, 0), full, (norm,)),
-            Try("Type 0: the mask is off, and the first word sees what follows. After it, New goes "
+            Suggestion("Type 0: the mask is off, and the first word sees what follows. After it, New goes "
                 f"from {before[NEW, 0]:.2f} to {after[NEW, 0]:.2f}; after the last word it stays "
                 f"{after[NEW, LAST]:.2f}.", *unmasked, ("p", NEW, 0), after[NEW, 0]),
         ],

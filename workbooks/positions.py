@@ -1,14 +1,14 @@
 """positions: where a word stands, told by clock hands, by a learned table, and by rotation.
 
 Each pair of dimensions is a hand of a clock, fast ones and slow ones, as binary digits are. Look at
-the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
+the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Suggestion base 16.
 """
 
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, near
+from exporters.by_hand import Comparison, Table, Workbook, near
+from exporters.story import Story, Suggestion
 
 TOPIC = "Words and positions"
 TITLE = "positions: clock hands, a learned table, and rotation"
@@ -184,11 +184,11 @@ def story() -> Story:
             "Learned: the same word at two places. Rotary: scores by place, the same along each diagonal.",
         ],
         tries=[
-            Try(f"Type 16: each wavelength is twice the last, as binary's are; the slowest falls from {wave:.0f} to {doubled:.0f}.",
+            Suggestion(f"Type 16: each wavelength is twice the last, as binary's are; the slowest falls from {wave:.0f} to {doubled:.0f}.",
                 ("base", 0, 0), 16, ("waves", 0, 3), doubled),
-            Try(f"Type 0, no positions: the two `the`, {apart[2]:.2f} apart, are one vector, {apart[0]:.0f} apart. "
+            Suggestion(f"Type 0, no positions: the two `the`, {apart[2]:.2f} apart, are one vector, {apart[0]:.0f} apart. "
                 f"Type 1, sinusoids: {apart[1]:.2f}.", ("kind", 0, 0), 0, ("distance", 0, 0), apart[0]),
-            Try(f"Type {M + 1000:.0f}, and {N_KEY + 1000:.0f} beside it: q and k go 1000 places on, and the score is {far:.3f} as before.",
+            Suggestion(f"Type {M + 1000:.0f}, and {N_KEY + 1000:.0f} beside it: q and k go 1000 places on, and the score is {far:.3f} as before.",
                 ("m_n", 0, 0), M + 1000, ("scores", 0, 0), far, ((("m_n", 0, 1), N_KEY + 1000),)),
         ],
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """sampling: from logits to one word, a step per column, and a thousand draws beside the shares.
 
 What is kept of the shares lies end to end from 0 to 1, and a random number falls on a word. Look at
-what each step drops. Try a high temperature, then 0, then neither top-k nor top-p.
+what each step drops. Suggestion a high temperature, then 0, then neither top-k nor top-p.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ import numpy as np
 
 from engine.models.generate import Sampling
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Comparison, Table, Workbook, near
+from exporters.by_hand import Comparison, Table, Workbook, near
+from exporters.story import Story, Suggestion
 from workbooks import cat_sat
 from workbooks._columns import columns
 
@@ -160,12 +160,12 @@ def story() -> Story:
             "Draws: a thousand random numbers. Two times in three a drawn share is less than `spread` off.",
         ],
         tries=[
-            Try(f"Type 2: {then['in_p'].sum()} words are kept, not {now['in_p'].sum()}, and the same random "
+            Suggestion(f"Type 2: {then['in_p'].sum()} words are kept, not {now['in_p'].sum()}, and the same random "
                 f"number falls on `{moved}`, not on `{chosen(HOW, R)[0]}`.",
                 ("temperature", 0, 0), hot.temperature, ("chosen", 0, 0), moved),
-            Try(f"Type 0, greedy: all {len(NUMBERS)} draws are `mat`, which was drawn {most} times.",
+            Suggestion(f"Type 0, greedy: all {len(NUMBERS)} draws are `mat`, which was drawn {most} times.",
                 ("temperature", 0, 0), 0.0, ("counts", 0, 0), float(len(NUMBERS))),
-            Try("Type 0 as top-k and 1 as top-p: no word is dropped, and `mat` keeps its probability of "
+            Suggestion("Type 0 as top-k and 1 as top-p: no word is dropped, and `mat` keeps its probability of "
                 f"{alike:.3f} instead of {now['kept'][0]:.3f}.",
                 ("top_k", 0, 0), 0.0, ("kept", 0, 0), float(alike), ((("top_p", 0, 0), 1.0),)),
         ],

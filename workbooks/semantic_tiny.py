@@ -15,10 +15,12 @@ from engine.models import checkpoint, training
 from engine.models.generate import Passage
 from engine.models.training import Progress
 from exporters import layout
-from exporters.book import Book, Sheet, a1, cell
+from exporters.address import a1
+from exporters.book import Book, Sheet
+from exporters.model_book import cell
 from exporters.pages.trajectory import feature
 from exporters.pages.vocabulary import word_vector
-from exporters.story import Story, Try
+from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from workbooks import _semantics as semantics
 
@@ -42,9 +44,9 @@ STORY = Story(
         "A model can do its task perfectly and hold its knowledge anywhere: a map of its words need not show axes that you know.",
     ],
     tries=[
-        Try("Choose `king`: the first adjective turns from female to male, and the rest stays.", 1),
-        Try("Type 0 on Switches for the first layer's MLP: the sentence ends before a word is said.", ("blocks.0.mlp.switch", 0, 0)),
-        Try("Type 3: the model grows unsure, and every word a little likely.", ("temperature", 0, 0)),
+        Suggestion("Choose `king`: the first adjective turns from female to male, and the rest stays.", 1),
+        Suggestion("Type 0 on Switches for the first layer's MLP: the sentence ends before a word is said.", ("blocks.0.mlp.switch", 0, 0)),
+        Suggestion("Type 3: the model grows unsure, and every word a little likely.", ("temperature", 0, 0)),
     ],
 )  # fmt: skip
 
@@ -56,7 +58,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a sentence and its continuation, with the study beside."""
-    return assemble("semantic-tiny", model, passage, STORY, page=study)
+    return assemble("semantic-tiny", model, passage, STORY, study=study)
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
@@ -97,6 +99,7 @@ WORK = TOP + N_WORDS + 4  # the learned target, d_model numbers down
 def study(book: Book) -> None:
     """The table and an analogy, live; the measures of every run, as they came out."""
     sheet = book.sheet("Study")
+    sheet.purpose = "what was asked of the model, and what came out"
     layout.dress(book, sheet)
     sheet.widths = {0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20}
     _table(sheet)
@@ -105,7 +108,7 @@ def study(book: Book) -> None:
 
 
 def _words(col: int) -> str:
-    return a1(Rect(TOP, TOP + N_WORDS, col, col + 1), absolute=True)
+    return a1(Rect(TOP, TOP + N_WORDS, col, col + 1), "all")
 
 
 def _table(sheet: Sheet) -> None:
@@ -170,10 +173,10 @@ def _cosine(book: Book, sheet: Sheet, k: int, col: int, ids: list[str], value: f
     """A word's cosine with the target; −2 for the three words that were asked with."""
     if col == HAND:
         own = a1(Rect(TOP + k, TOP + k + 1, 1, 1 + len(semantics.AXES)))
-        target = a1(Rect(TARGET_ROW, TARGET_ROW + 1, 1, 1 + len(semantics.AXES)), absolute=True)
+        target = a1(Rect(TARGET_ROW, TARGET_ROW + 1, 1, 1 + len(semantics.AXES)), "all")
     else:
         own = word_vector(book, semantics.ROWS[k])
-        target = a1(Rect(WORK, WORK + book.graph.spec.d_model, 1, 2), absolute=True)
+        target = a1(Rect(WORK, WORK + book.graph.spec.d_model, 1, 2), "all")
     lengths = f"SQRT(SUMPRODUCT({own},{own})*SUMPRODUCT({target},{target}))"
     asked = "+".join(f"({i}={k})" for i in ids)
     formula = f"IF({asked}>0,-2,IF({lengths}>0,SUMPRODUCT({own},{target})/{lengths},0))"

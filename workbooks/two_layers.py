@@ -1,6 +1,6 @@
 """two-layers: two heads, two layers and an MLP on `the cat sat`: follow the shapes.
 
-Look at sheet Study: every step with its shape, and the way to its cells. Try another last word: the
+Look at sheet Study: every step with its shape, and the way to its cells. Suggestion another last word: the
 words before it do not notice. The weights are fitted in `_two_layers`; the source prints none.
 """
 
@@ -11,7 +11,7 @@ from engine.cells.evaluator import Evaluator
 from engine.models.generate import Passage
 from exporters import layout
 from exporters.book import Book
-from exporters.story import Printed, Story, Try
+from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 from workbooks import _two_layers as fitted
 
@@ -80,13 +80,13 @@ def story() -> Story:
             "Printed: all that the source prints, and how far the cells are from it: 0.005 at most, but for one probability.",
         ],
         tries=[
-            Try(f"Choose `big`: after `cat` nothing moves, `dog` stays at {then(after_cat):.1%}. After the last word "
+            Suggestion(f"Choose `big`: after `cat` nothing moves, `dog` stays at {then(after_cat):.1%}. After the last word "
                 f"it goes from {then(after_sat):.1%} to {then(after_sat, big):.1%}.",
                 SAT, "big", after_cat, then(after_cat, big)),
-            Try("Type 0.1, what scores are divided by: head 2 looks from `sat` at `the` with "
+            Suggestion("Type 0.1, what scores are divided by: head 2 looks from `sat` at `the` with "
                 f"{then(looks, (sharp, 0.1)):.2f} instead of {then(looks):.2f}.",
                 sharp, 0.1, looks, then(looks, (sharp, 0.1))),
-            Try(f"Type 0, layer 2's MLP off: `dog` falls from {then(after_sat):.1%} to {then(after_sat, (off, 0)):.1%}.",
+            Suggestion(f"Type 0, layer 2's MLP off: `dog` falls from {then(after_sat):.1%} to {then(after_sat, (off, 0)):.1%}.",
                 off, 0.0, after_sat, then(after_sat, (off, 0))),
         ],
     )  # fmt: skip

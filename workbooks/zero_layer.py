@@ -2,7 +2,7 @@
 
 W_E gives every word a vector of its own, W_U holds the logarithms of a bigram table, and softmax
 brings the table back. Look at the difference, and at the loss: seeing one word alone, none goes
-lower. Try another corpus, or give two words the same vector.
+lower. Suggestion another corpus, or give two words the same vector.
 """
 
 from functools import partial
@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from exporters.book import Book, Chart, Series
-from exporters.story import Story, Try
-from exporters.tables import Formula, Table, Workbook, Worksheet, near
+from exporters.by_hand import Formula, Table, Workbook, Worksheet, near
+from exporters.story import Story, Suggestion
 
 TOPIC = "A whole model"
 TITLE = "zero-layer: a transformer without layers is a bigram table"
@@ -183,11 +183,11 @@ def story() -> Story:
             "Next word: type one. The likeliest each time make `the cat sat . the cat sat .`, round and round.",
         ],
         tries=[
-            Try(f"Type ran: softmax gives `ran` after `cat` {edited[cat, ran]:.2f} instead of {P[cat, ran]:.2f}.",
+            Suggestion(f"Type ran: softmax gives `ran` after `cat` {edited[cat, ran]:.2f} instead of {P[cat, ran]:.2f}.",
                 ("corpus", 0, 2), "ran", ("probs", cat, ran), edited[cat, ran]),
-            Try(f"Type 1, added to every count: `the the` rises from {P[the, the]:.3f} to {smooth[the, the]:.3f}, the "
+            Suggestion(f"Type 1, added to every count: `the the` rises from {P[the, the]:.3f} to {smooth[the, the]:.3f}, the "
                 f"loss from {least:.3f} to {more:.3f}.", ("added", 0, 0), 1.0, ("loss", 0, 0), more),
-            Try(f"Type 1, and 0 below: `dog` gets the vector of `cat`; `ran` after it falls from {P[dog, ran]:.2f} to "
+            Suggestion(f"Type 1, and 0 below: `dog` gets the vector of `cat`; `ran` after it falls from {P[dog, ran]:.2f} to "
                 f"{shared[dog, ran]:.2f}, the loss rises to {worse:.3f}.",
                 ("W_E", cat, dog), 1.0, ("probs", dog, ran), shared[dog, ran], ((("W_E", dog, dog), 0.0),)),
         ],

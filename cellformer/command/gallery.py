@@ -10,7 +10,7 @@ from cellformer.command.printing import console, line
 from engine import InputError
 from exporters import xlsx
 from exporters.book import Book
-from exporters.tables import Workbook
+from exporters.by_hand import Workbook
 
 INDEX = "index.xlsx"
 

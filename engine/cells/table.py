@@ -4,6 +4,7 @@ A cell is computed when it is first asked for, so a table's cells may read each 
 and a table may read one that comes later; a cell that waits for itself is an error.
 """
 
+from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def pending(block: Block) -> np.ndarray:
 class Reader:
     """Gives expressions the values of the areas that they read, out of blocks' values."""
 
-    def __init__(self, values: dict[str, Any]):
+    def __init__(self, values: MutableMapping[str, Any]):
         self.values = values
 
     def __call__(self, area: Area) -> Any:

@@ -10,15 +10,25 @@ import numpy as np
 
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, Place, Sheet, a1, cell, entry
+from exporters.address import a1
+from exporters.book import Place, Sheet
 from exporters.layout import ID_ROW, PLAY, PROMPT_COL, PROMPT_ROW
+from exporters.model_book import ModelBook, cell, entry
 
+SHEET = PLAY
+PURPOSE = "the prompt as token ids: type others where they are live, and the next token is ranked"
+AFTER = "Start"
 LOOKUP_ROW, DIALS_ROW, RESULTS_ROW = 5, 12, 18
 N_RANKS = 20
 BASELINE = "baseline"
 
 
-def settle(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show the words after one token alone."""
+    return book.large
+
+
+def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
     dials = ("position", "temperature")
     for k, name in enumerate(dial for dial in dials if dial in book.graph.blocks):
@@ -27,7 +37,7 @@ def settle(book: Book) -> None:
     book.places["tokens"] = Place(book.graph["tokens"], PLAY, ID_ROW, PROMPT_COL, True)
 
 
-def page(book: Book) -> None:
+def add(book: ModelBook) -> None:
     """The prompt as ids with their texts, the dials, the ranking."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
@@ -49,7 +59,7 @@ def page(book: Book) -> None:
     _ranking(book, sheet)
 
 
-def _baseline(book: Book) -> None:
+def _baseline(book: ModelBook) -> None:
     """The untouched probabilities, as constants beside the live ones."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
@@ -60,13 +70,13 @@ def _baseline(book: Book) -> None:
     sheet.put(place.top - 1, place.left, BASELINE, "label")
 
 
-def texts(book: Book) -> Rect:
+def texts(book: ModelBook) -> Rect:
     """The texts of all words, left of their logits."""
     logits = book.places["logits"]
     return Rect(logits.top, logits.top + logits.size[0], logits.left - 1, logits.left)
 
 
-def _prompt(book: Book, sheet: Sheet) -> None:
+def _prompt(book: ModelBook, sheet: Sheet) -> None:
     """The tokens: ids, with their texts; constants where the embedding is not live."""
     what = f"Live: {', '.join(book.live)}; the prompt is as built" if book.live else ""
     sheet.put(LOOKUP_ROW - 1, 0, what or "The prompt: type other token ids", "heading")
@@ -79,10 +89,10 @@ def _prompt(book: Book, sheet: Sheet) -> None:
     sheet.regions.append((book.places["tokens"], "input count"))
 
 
-def _ids(book: Book, sheet: Sheet) -> None:
+def _ids(book: ModelBook, sheet: Sheet) -> None:
     """The texts of the ids, and a token to look up."""
     readout, n_words = book.places["logits"].sheet, book.graph["logits"].shape[1]
-    words = f"{readout}!{a1(texts(book), absolute=True)}"
+    words = f"{readout}!{a1(texts(book), 'all')}"
     sheet.put(LOOKUP_ROW, PROMPT_COL - 1, "look a token up", "row label")
     first = layout.prompt_text(book, 0)
     sheet.put(LOOKUP_ROW, PROMPT_COL, first, "token")
@@ -99,7 +109,7 @@ def _ids(book: Book, sheet: Sheet) -> None:
         sheet.rules[ID_ROW, col] = whole | {"error_message": f"An id from 0 to {n_words - 1}."}
 
 
-def _ranking(book: Book, sheet: Sheet) -> None:
+def _ranking(book: ModelBook, sheet: Sheet) -> None:
     """The likeliest words: LARGE and MATCH over all logits; probability live and as built."""
     sheet.put(RESULTS_ROW, 0, "What comes next", "heading")
     heads = ("rank", "token", "id", "logit", "probability", "baseline", "change")
@@ -128,7 +138,7 @@ def _ranking(book: Book, sheet: Sheet) -> None:
     sheet.scales.append((Rect(RESULTS_ROW + 2, RESULTS_ROW + 2 + len(order), 4, 5), "bar"))
 
 
-def largest_change(book: Book) -> str:
+def largest_change(book: ModelBook) -> str:
     """A formula for how far the probabilities are from the baseline, all in all."""
     if not book.live:
         gap = f"{book.area('probs')}-{book.area(BASELINE)}"

@@ -7,14 +7,24 @@ along the direction that the readout scores the word by; the norm's divisor is t
 
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry
+from exporters.address import a1
+from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import ATTRIBUTION
+from exporters.model_book import ModelBook, cell, entry
 
+SHEET = ATTRIBUTION
+PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
+AFTER = "Lens"
 TOP = 6
 CHART_COL, EVERY_COL = 6, 14
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def add(book: ModelBook) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
     sheet = book.sheet(ATTRIBUTION)
     layout.dress(book, sheet)
@@ -60,11 +70,11 @@ def plain(writer: str) -> str:
     return "ln_final bias" if short == "ln_final.b" else short
 
 
-def _place(book: Book, sheet: Sheet, name: str, row: int, left: int) -> None:
+def _place(book: ModelBook, sheet: Sheet, name: str, row: int, left: int) -> None:
     layout.settle(book, sheet, Place(book.graph[name], ATTRIBUTION, row, left, True))
 
 
-def _share(book: Book, sheet: Sheet, name: str, row: int, col: int) -> None:
+def _share(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> None:
     """One share at the position."""
     place, last = book.places[name], book.passage.n_prompt - 1
     n = place.block.shape[0]
@@ -78,7 +88,7 @@ def _difference(sheet: Sheet, row: int) -> None:
     sheet.calc(row, 3, f"{cell(row, 1)}-{cell(row, 2)}", value, "change plain")
 
 
-def _sums(book: Book, sheet: Sheet, row: int) -> None:
+def _sums(book: ModelBook, sheet: Sheet, row: int) -> None:
     """The sum of the shares, the logit from the readout, and their difference."""
     last = book.passage.n_prompt - 1
     for k, text in enumerate(("sum", "logit", "sum − logit")):
@@ -101,13 +111,13 @@ def _sums(book: Book, sheet: Sheet, row: int) -> None:
     book.spots["attribution gap"] = (ATTRIBUTION, row + 2, 1)
 
 
-def _directions(book: Book, sheet: Sheet, row: int) -> None:
+def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     """What every share is read along: a column of d_model numbers per word, and how it came."""
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.graph:
-        if layout.page(block, book) == ATTRIBUTION and block.name not in placed:
+        if layout.sheet_of(block, book) == ATTRIBUTION and block.name not in placed:
             sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             for k in range(n if block.shape[1] > 1 and col == 1 else 0):

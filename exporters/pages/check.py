@@ -5,15 +5,24 @@ import numpy as np
 
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, Sheet, a1, cell, quoted
+from exporters.address import a1, quoted
+from exporters.book import Sheet
 from exporters.large import play as large
+from exporters.model_book import ModelBook, cell
 from exporters.pages import index, play
 
 SHEET = "Check"
+PURPOSE = "whether the workbook holds together: all should say ok until you edit"
+AFTER = "Index"
 TOP = 5
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def add(book: ModelBook) -> None:
     """One line per check: what, the largest gap, ok or look."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
@@ -37,7 +46,7 @@ def page(book: Book) -> None:
     _line(sheet, row, text, change, 0.0)
 
 
-def _views(book: Book, sheet: Sheet, row: int) -> int:
+def _views(book: ModelBook, sheet: Sheet, row: int) -> int:
     """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     text = "the shares on Attribution add up to the target’s logit"
     gap = book.spot("attribution gap")
@@ -49,7 +58,7 @@ def _views(book: Book, sheet: Sheet, row: int) -> int:
     return _line(sheet, row, text, *_lens(book, last))
 
 
-def _sums(book: Book, name: str) -> tuple[str, float]:
+def _sums(book: ModelBook, name: str) -> tuple[str, float]:
     """A formula for how far any row of a block is from summing to 1, and its value."""
     place, n = book.places[name], book.graph[name].shape
     rows = [a1(place.rect(Rect(i, i + 1, 0, n[1]))) for i in range(n[0])]
@@ -57,7 +66,7 @@ def _sums(book: Book, name: str) -> tuple[str, float]:
     return f"MAX({','.join(gaps)})", float(np.abs(book.values[name].sum(axis=1) - 1).max())
 
 
-def _lens(book: Book, name: str) -> tuple[str, float]:
+def _lens(book: ModelBook, name: str) -> tuple[str, float]:
     """How far the lens's last logits are from those on Play: the largest and the smallest."""
     top, n = play.by_id_row(book), book.graph["logits"].shape[1]
     live = f"{layout.PLAY}!{a1(Rect(top, top + n, 3, 4))}"

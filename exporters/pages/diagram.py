@@ -5,9 +5,12 @@ its cells. The residual stream is the line on the left that every sublayer reads
 """
 
 from exporters import layout, words
-from exporters.book import Book, Sheet
+from exporters.book import Sheet
+from exporters.model_book import ModelBook
 
 SHEET = "Map"
+PURPOSE = "the architecture, top to bottom: click a step to go to its cells"
+AFTER = "Printed"
 STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_post", "resid_final", "embed")
 # what a box stands for: the last block of the step, and the weights under these parts
@@ -17,7 +20,12 @@ SUBLAYERS = (
 )  # fmt: skip
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def add(book: ModelBook) -> None:
     """Every step of the forward pass, top to bottom."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
@@ -33,7 +41,7 @@ def page(book: Book) -> None:
     sheet.put(row + 1, PARAMETERS, float(total), "thousands")
 
 
-def steps(book: Book) -> list[tuple[str, tuple[str, ...]]]:
+def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
     unembedding = () if book.graph.spec.tied else ("W_U",)
     found: list[tuple[str, tuple[str, ...]]] = [
@@ -47,7 +55,7 @@ def steps(book: Book) -> list[tuple[str, tuple[str, ...]]]:
     return [*found, ("logits", unembedding), ("probs", ())]
 
 
-def _box(book: Book, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
+def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
     sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")

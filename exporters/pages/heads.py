@@ -6,18 +6,24 @@ its cells sum to 1. The squares read the patterns from the layers' own sheets.
 
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, a1, quoted
+from exporters.address import a1, quoted
+from exporters.model_book import ModelBook
 
 SHEET = "Heads"
+PURPOSE = "every attention pattern side by side: each column says where one token looks"
+AFTER = "Readout"
 TOP, LEFT = 4, 1
 NARROW = 1.9  # width of a column: a cell is nearly square
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """Where there are heads."""
+    return any(block.leaf == "pattern" for block in book.graph)
+
+
+def add(book: ModelBook) -> None:
     """A square per head; layers down, heads across."""
     patterns = [b for b in book.graph if b.leaf == "pattern"]
-    if not patterns:
-        return
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.passage.ids)

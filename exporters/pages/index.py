@@ -3,17 +3,27 @@
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from exporters import layout, words
-from exporters.book import Book, a1
+from exporters.address import a1
+from exporters.model_book import ModelBook
 
 SHEET = "Index"
+PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
+AFTER = "Map"
 TOP = 5
 TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def add(book: ModelBook) -> None:
     """One line per block."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
+    if book.large:
+        sheet.purpose = "every block: where it stands, its shape, its meaning"
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     for col, head in enumerate(heads):
         sheet.put(TOP - 1, col, head, "block")
@@ -33,7 +43,7 @@ def page(book: Book) -> None:
             sheet.calc(row, 7, _edited(book, block), "no", "label")
 
 
-def blocks(book: Book) -> list[Block]:
+def blocks(book: ModelBook) -> list[Block]:
     """Every block of the graph; the pieces of one that stands on several sheets."""
     found = []
     for block in book.graph:
@@ -42,7 +52,7 @@ def blocks(book: Book) -> list[Block]:
     return found
 
 
-def _edited(book: Book, block: Block) -> str:
+def _edited(book: ModelBook, block: Block) -> str:
     """A formula that says "edited" when a block's sum or sum of squares is no longer the same."""
     area = book.area(block.name)
     values = book.values[block.name]

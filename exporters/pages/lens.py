@@ -9,15 +9,24 @@ import numpy as np
 
 from engine.cells.access import Rect
 from exporters import layout, words
-from exporters.book import Book, Chart, Place, Series, Sheet, span
+from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS
+from exporters.model_book import ModelBook, span
 
+SHEET = LENS
+PURPOSE = "what the model would say if it stopped after each sublayer"
+AFTER = "Heads"
 TOP, LEFT = 5, 2
 WORDS_SHOWN = 3
 CHART_ROWS = 17
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def add(book: ModelBook) -> None:
     """A summary, a chart, and the steps of every stage's readout."""
     sheet = book.sheet(LENS)
     layout.dress(book, sheet)
@@ -53,7 +62,7 @@ def stage_name(name: str) -> str:
     return f"{layer} {'attention' if leaf in ('resid_mid', 'ln1.out') else 'MLP'}"
 
 
-def _steps(book: Book, sheet: Sheet, leaf: str, row: int) -> int:
+def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     """One step of the readout for every stage, side by side; returns the row below."""
     block = book.graph[f"lens.0.{leaf}"]
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
@@ -67,7 +76,7 @@ def _steps(book: Book, sheet: Sheet, leaf: str, row: int) -> int:
     return row + block.shape[1] + 2
 
 
-def _summary(book: Book, sheet: Sheet, n: int) -> None:
+def _summary(book: ModelBook, sheet: Sheet, n: int) -> None:
     """The target's probability and the likeliest words at one stage."""
     col = LEFT + n
     logits, probs = book.places[f"lens.{n}.logits"], book.places[f"lens.{n}.probs"]

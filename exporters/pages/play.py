@@ -6,7 +6,8 @@ chose (see `sampling`). Baseline stands beside live: what the untouched workbook
 
 from engine.cells.access import Rect
 from exporters import layout, words
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, entry, one, span
+from exporters.address import a1
+from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import (
     BUILT_ROW,
     FROM_ROW,
@@ -17,8 +18,12 @@ from exporters.layout import (
     PROMPT_COL,
     PROMPT_ROW,
 )
+from exporters.model_book import ModelBook, cell, entry, one, span
 from exporters.pages import sampling
 
+SHEET = PLAY
+PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next word is ranked"
+AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
 DIALS_ROW = 14
 RESULTS_ROW = 22
@@ -29,7 +34,12 @@ LOOK_COL = 7  # of the dials on the right
 TABLE = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
 
-def settle(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
     spots = {"sentence": (SENTENCE_ROW, PROMPT_COL)}
     dials = ("choose", "temperature", "top_k", "top_p")
@@ -46,7 +56,7 @@ def settle(book: Book) -> None:
     book.places["tokens"] = Place(tokens, PLAY, ID_ROW, PROMPT_COL, True)
 
 
-def page(book: Book) -> None:
+def add(book: ModelBook) -> None:
     """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
@@ -62,12 +72,12 @@ def page(book: Book) -> None:
     _chart(book, sheet, n)
 
 
-def by_id_row(book: Book) -> int:
+def by_id_row(book: ModelBook) -> int:
     """The first row of the table of every word by id."""
     return RESULTS_ROW + 3 + n_results(book) + 4
 
 
-def n_results(book: Book) -> int:
+def n_results(book: ModelBook) -> int:
     """How many ranked words are shown."""
     n = book.graph["logits"].shape[1]
     return n if n <= MOST_RANKS else FEW_RANKS
@@ -76,7 +86,7 @@ def n_results(book: Book) -> int:
 # --- the prompt ---------------------------------------------------------------------------
 
 
-def _sentence(book: Book, sheet: Sheet) -> None:
+def _sentence(book: ModelBook, sheet: Sheet) -> None:
     n = len(book.passage.ids)
     sheet.put(SENTENCE_ROW - 1, 0, "Type a sentence; it continues itself", "heading")
     sheet.put(SENTENCE_ROW, 1, "sentence", "row label")
@@ -99,18 +109,18 @@ def _sentence(book: Book, sheet: Sheet) -> None:
     sheet.calc(MESSAGE_ROW, PROMPT_COL, message, text, "note")
 
 
-def sentence(book: Book) -> str:
+def sentence(book: ModelBook) -> str:
     """The prompt as it is typed: token texts with a space between."""
     return " ".join(layout.prompt_text(book, t) for t in range(book.passage.n_prompt))
 
 
-def sampling_row(book: Book, name: str, n: int) -> str:
+def sampling_row(book: ModelBook, name: str, n: int) -> str:
     """A row of the Sampling sheet, over n positions."""
     row = getattr(sampling.rows(book), name)
     return f"{sampling.SHEET}!{span(Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n))}"
 
 
-def _tokens(book: Book, sheet: Sheet) -> None:
+def _tokens(book: ModelBook, sheet: Sheet) -> None:
     """Word, id and origin of every position; the list that a word can be picked from."""
     for row, text in (
         (PICK_ROW - 1, "position"),
@@ -134,7 +144,7 @@ def _tokens(book: Book, sheet: Sheet) -> None:
     sheet.scales.append((shown, f'when generated ={first}="generated"'))
 
 
-def _token(book: Book, sheet: Sheet, t: int) -> None:
+def _token(book: ModelBook, sheet: Sheet, t: int) -> None:
     col, at = PROMPT_COL + t, sampling.rows(book)
     given = t < book.passage.n_prompt
     count, words_ = book.spot("n_prompt", PLAY), layout.vocabulary(book)
@@ -161,7 +171,7 @@ def _token(book: Book, sheet: Sheet, t: int) -> None:
 # --- the dials ----------------------------------------------------------------------------
 
 
-def _choosing(book: Book, sheet: Sheet) -> None:
+def _choosing(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(DIALS_ROW, 0, "How a word is chosen", "heading")
     how = book.passage.sampling
     mode = "sampled" if how.temperature else "greedy"
@@ -197,7 +207,7 @@ def _choosing(book: Book, sheet: Sheet) -> None:
         sheet.put(row_of, PROMPT_COL + 1, words.meaning(block), "note")
 
 
-def _looking(book: Book, sheet: Sheet) -> None:
+def _looking(book: ModelBook, sheet: Sheet) -> None:
     """How long the prompt is, which position is looked at, and for which words."""
     n, passage = len(book.passage.ids), book.passage
     sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
@@ -237,7 +247,7 @@ def _looking(book: Book, sheet: Sheet) -> None:
     sheet.put(book.spots["rival"][1], LOOK_COL + 3, "and held against the target", "note")
 
 
-def readout_words(book: Book) -> str:
+def readout_words(book: ModelBook) -> str:
     """The range of the words that have a logit: the table of every word."""
     top, n = by_id_row(book), book.graph["logits"].shape[1]
     return f"{PLAY}!{span(Rect(top, top + n, 1, 2), absolute=True)}"
@@ -246,7 +256,7 @@ def readout_words(book: Book) -> str:
 # --- the results --------------------------------------------------------------------------
 
 
-def _results(book: Book, sheet: Sheet) -> int:
+def _results(book: ModelBook, sheet: Sheet) -> int:
     """The ranked words at the position, live, with their baseline; returns how many."""
     n, top = n_results(book), RESULTS_ROW + 3
     at, n_tokens = sampling.rows(book), len(book.passage.ids)
@@ -294,7 +304,7 @@ def _results(book: Book, sheet: Sheet) -> int:
     return n
 
 
-def _chart(book: Book, sheet: Sheet, n: int) -> None:
+def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
     top, end = RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n, CHARTED)
     texts = Rect(top, end, 1, 2)
     series = [
@@ -305,7 +315,7 @@ def _chart(book: Book, sheet: Sheet, n: int) -> None:
     sheet.charts.append(chart)
 
 
-def _every_word(book: Book, sheet: Sheet, top: int) -> None:
+def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
     """Every word by id: logit and probability, baseline, live and their difference."""
     last, n_words = book.passage.n_prompt - 1, book.graph["probs"].shape[1]
     n_tokens, axis = len(book.passage.ids), book.graph["probs"].axes[1]
@@ -333,7 +343,7 @@ def _every_word(book: Book, sheet: Sheet, top: int) -> None:
         sheet.scales.append((Rect(top, top + n_words, col, col + 1), "changed"))
 
 
-def largest_change(book: Book) -> str:
+def largest_change(book: ModelBook) -> str:
     """A formula for the largest change of any logit from its baseline."""
     top, n = by_id_row(book), book.graph["logits"].shape[1]
     changes = f"{PLAY}!{a1(Rect(top, top + n, 4, 5))}"

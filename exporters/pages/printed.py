@@ -1,27 +1,34 @@
 """Printed: a source's tables three times, side by side: printed, recomputed, difference."""
 
-from collections.abc import Sequence
-
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, Sheet, a1, one
+from exporters.address import a1
+from exporters.book import Sheet
+from exporters.model_book import ModelBook, one
 from exporters.story import Printed
 
 SHEET = "Printed"
+PURPOSE = "the source’s tables: printed, recomputed (it follows your edits), difference"
+AFTER = "Vocabulary"
 
 
-def page(book: Book, tables: Sequence[Printed]) -> None:
+def wanted(book: ModelBook) -> bool:
+    """Where the source prints tables."""
+    return bool(book.printed)
+
+
+def add(book: ModelBook) -> None:
     """Every table that the source prints, held against the cells that recompute it."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
     sheet.put(2, 0, text, "note")
     row = 4
-    for table in tables:
+    for table in book.printed:
         row = _printed_table(book, sheet, table, row)
 
 
-def _printed_table(book: Book, sheet: Sheet, table: Printed, row: int) -> int:
+def _printed_table(book: ModelBook, sheet: Sheet, table: Printed, row: int) -> int:
     block = book.graph[table.block]
     rows = list(range(block.shape[0]) if table.rows is None else table.rows)
     cols = list(range(block.shape[1]) if table.cols is None else table.cols)
@@ -51,7 +58,12 @@ def _printed_table(book: Book, sheet: Sheet, table: Printed, row: int) -> int:
 
 
 def _compare(
-    book: Book, sheet: Sheet, cell: tuple[str, int, int], printed: float, row: int, cols: list[int]
+    book: ModelBook,
+    sheet: Sheet,
+    cell: tuple[str, int, int],
+    printed: float,
+    row: int,
+    cols: list[int],
 ) -> None:
     """One printed number, its cell's value, and the difference."""
     value = book.value(*cell)

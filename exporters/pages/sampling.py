@@ -13,10 +13,13 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.models.tokenizer import LONGEST
 from exporters import layout
-from exporters.book import Book, Sheet, cell, span
+from exporters.book import Sheet
 from exporters.layout import PLAY, PROMPT_COL
+from exporters.model_book import ModelBook, cell, span
 
 SHEET = "Sampling"
+PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"
+AFTER = "Check"
 MOST = 512  # words of a vocabulary that is ranked in full; of a larger one, the first FIRST ranks
 FIRST = 64
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
@@ -75,7 +78,7 @@ class Rows:
     looked_up: int
 
 
-def rows(book: Book) -> Rows:
+def rows(book: ModelBook) -> Rows:
     """The rows of the sheet, which Play refers to."""
     n = book.graph["logits"].shape[1]
     k = n_ranks(n)
@@ -87,7 +90,12 @@ def rows(book: Book) -> Rows:
     return Rows(keys, order, weight, before, kept, total, *below)
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def add(book: ModelBook) -> None:
     """The workings of every choice, one column per position."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
@@ -127,7 +135,7 @@ def page(book: Book) -> None:
         _typed(book, sheet, at, t)
 
 
-def _column(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
+def _column(book: ModelBook, sheet: Sheet, at: Rows, t: int) -> None:
     """The choice of the word after position t."""
     n_words, col = book.graph["logits"].shape[1], PROMPT_COL + t
     k = n_ranks(n_words)
@@ -179,7 +187,7 @@ def _column(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
     sheet.calc(at.chosen, col, formula, drawn if sampling.temperature else greedy, "id")
 
 
-def _typed(book: Book, sheet: Sheet, at: Rows, t: int) -> None:
+def _typed(book: ModelBook, sheet: Sheet, at: Rows, t: int) -> None:
     """The t-th word that the reader gave, and its id; the first of the vocabulary where unknown.
 
     Each column takes the first word off the sentence, and hands the rest on.

@@ -8,19 +8,28 @@ the engine computed for the prompt that the workbook was built with, grey once t
 from engine.cells.access import Rect
 from engine.studies import ablation
 from exporters import layout
-from exporters.book import Book, Place, Sheet, cell
+from exporters.book import Place, Sheet
 from exporters.layout import SWITCHES
+from exporters.model_book import ModelBook, cell
 from exporters.pages.play import sentence
 
+SHEET = SWITCHES
+PURPOSE = "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside"
+AFTER = "Play"
 GRID_ROW = 9
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """Where there are heads or MLPs."""
+    return bool(ablation.parts(book.graph))
+
+
+def add(book: ModelBook) -> None:
     """The grid of switches, the grid of effects, and what is written instead."""
     parts = ablation.parts(book.graph)
-    if not parts:
-        return
     sheet = book.sheet(SWITCHES)
+    if book.large:
+        sheet.purpose = "switch heads and MLPs off: 1 works, 0 is off"
     layout.dress(book, sheet)
     sheet.widths = {0: 16, 1: 14}
     if "mean_ablation" in book.graph.blocks:
@@ -53,11 +62,11 @@ def _cell(part: str) -> tuple[int, int]:
     return GRID_ROW + int(layer), n
 
 
-def _settle(book: Book, name: str, row: int, col: int) -> None:
+def _settle(book: ModelBook, name: str, row: int, col: int) -> None:
     book.places[name] = Place(book.graph[name], SWITCHES, row, col, False)
 
 
-def _mean(book: Book, sheet: Sheet) -> None:
+def _mean(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(4, 0, "mean ablation", "block")
     _settle(book, "mean_ablation", 4, 1)
     sheet.regions.append((book.places["mean_ablation"], "switch"))
@@ -66,7 +75,7 @@ def _mean(book: Book, sheet: Sheet) -> None:
     sheet.put(4, 2, text, "note")
 
 
-def _heads(book: Book, sheet: Sheet, left: int, layers: list[int], title: str) -> None:
+def _heads(book: ModelBook, sheet: Sheet, left: int, layers: list[int], title: str) -> None:
     """Heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
@@ -77,7 +86,7 @@ def _heads(book: Book, sheet: Sheet, left: int, layers: list[int], title: str) -
         sheet.put(GRID_ROW + layer, left, f"layer {layer}", "row label")
 
 
-def _effects(book: Book, sheet: Sheet, left: int, parts: list[str]) -> None:
+def _effects(book: ModelBook, sheet: Sheet, left: int, parts: list[str]) -> None:
     """What the target's logit loses when one part alone is off: constants, with their prompt."""
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
@@ -96,7 +105,7 @@ def _effects(book: Book, sheet: Sheet, left: int, parts: list[str]) -> None:
     sheet.scales.append((last, "diverging"))
 
 
-def _switched_on(book: Book, sheet: Sheet, row: int) -> int:
+def _switched_on(book: ModelBook, sheet: Sheet, row: int) -> int:
     """Each head's own switch times its layer's: what is in effect."""
     names = [b.name for b in book.graph if b.leaf == "on"]
     if names:
@@ -112,7 +121,7 @@ def _switched_on(book: Book, sheet: Sheet, row: int) -> int:
     return row
 
 
-def _vectors(book: Book, sheet: Sheet, leaf: str, text: str, row: int) -> int:
+def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> int:
     """One row of d_model numbers for every part that has a block of that leaf."""
     found = [b for b in book.graph if b.leaf == leaf and b.name.startswith("blocks.")]
     sheet.put(row, 0, text, "heading")

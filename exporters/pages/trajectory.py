@@ -13,12 +13,16 @@ import numpy as np
 
 from engine.cells.access import Rect
 from exporters import layout
-from exporters.book import Book, Chart, Place, Series, Sheet, a1, cell, quoted, span
+from exporters.address import a1, quoted
+from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS
+from exporters.model_book import ModelBook, cell, span
 from exporters.pages.lens import stage_name
 from exporters.pages.play import readout_words
 
 SHEET = "Trajectory"
+PURPOSE = "the residual stream walking across a plane that you choose"
+AFTER = "Attribution"
 WORDS_ROW, TABLE_ROW = 5, 10
 WORK_COL = 1  # columns of the workings: u, v, e1, what is left of v, e2
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2")
@@ -47,14 +51,19 @@ def _unit(x: np.ndarray) -> np.ndarray:
     return x / length if length > 1e-9 else x * 0
 
 
-def word_vectors(book: Book) -> tuple[Place, np.ndarray]:
+def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
     """The table that the readout scores words with, and its vectors [n_words, d_model]."""
     _, (rows, _), table = book.graph["logits"].operands[1]
     values = book.values[table.name]
     return book.places[table.name], values if rows == "j" else values.T
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def add(book: ModelBook) -> None:
     """The words, the path, the chart, the shares; the workings below."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
@@ -80,7 +89,7 @@ def page(book: Book) -> None:
     sheet.charts.append(chart)
 
 
-def defaults(book: Book) -> list[tuple[int, int | None]]:
+def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
     """The words that the plane starts with: the target, and the last word of the prompt."""
     target, rival = int(book.value("target", 0, 0)), int(book.value("rival", 0, 0))
     last = book.passage.ids[book.passage.n_prompt - 1]
@@ -88,7 +97,7 @@ def defaults(book: Book) -> list[tuple[int, int | None]]:
     return [(target, None), (last if same and last != target else rival, None)]
 
 
-def _words(book: Book, sheet: Sheet) -> list[tuple[int, int | None]]:
+def _words(book: ModelBook, sheet: Sheet) -> list[tuple[int, int | None]]:
     """Four cells with words to choose, and their ids."""
     chosen = defaults(book)
     texts, words = readout_words(book), book.labels[book.graph["logits"].axes[1]]
@@ -107,7 +116,7 @@ def _words(book: Book, sheet: Sheet) -> list[tuple[int, int | None]]:
     return chosen
 
 
-def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
+def _workings(book: ModelBook, sheet: Sheet, row: int, plane: Plane) -> None:
     """Gram-Schmidt: five columns of d_model numbers."""
     d_model = word_vectors(book)[1].shape[1]
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
@@ -117,7 +126,7 @@ def _workings(book: Book, sheet: Sheet, row: int, plane: Plane) -> None:
         sheet.put(row + 2, WORK_COL + k, name, "label")
 
     def column(k: int) -> str:
-        return a1(Rect(top, end, WORK_COL + k, WORK_COL + k + 1), absolute=True)
+        return a1(Rect(top, end, WORK_COL + k, WORK_COL + k + 1), "all")
 
     for d in range(d_model):
         at = top + d
@@ -147,7 +156,7 @@ def _over_length(x: str, column: str, n: int) -> str:
     return f"IF({length}>0.000000001,{x}/{length},0)"
 
 
-def feature(book: Book, d: int) -> str:
+def feature(book: ModelBook, d: int) -> str:
     """A formula for feature d of a word, whose id goes where the braces are."""
     table, vectors = word_vectors(book)
     n_words = len(vectors)
@@ -158,14 +167,14 @@ def feature(book: Book, d: int) -> str:
     return f"INDEX({words},{{}}+1,1)" if down else f"INDEX({words},1,{{}}+1)"
 
 
-def basis(book: Book, name: str, d_model: int, sheet: str) -> str:
+def basis(book: ModelBook, name: str, d_model: int, sheet: str) -> str:
     """The range of e1 or e2."""
     where, row, col = book.spots[name]
     text = a1(Rect(row, row + d_model, col, col + 1))
     return text if where == sheet else f"{quoted(where)}!{text}"
 
 
-def _table(book: Book, sheet: Sheet, path: np.ndarray, plane: Plane) -> None:
+def _table(book: ModelBook, sheet: Sheet, path: np.ndarray, plane: Plane) -> None:
     """The path's coordinates, and how far each sublayer moved it."""
     d_model = path.shape[1]
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
@@ -186,7 +195,7 @@ def _table(book: Book, sheet: Sheet, path: np.ndarray, plane: Plane) -> None:
         sheet.scales.append((Rect(TABLE_ROW + 2, TABLE_ROW + 1 + n, 3, 5), "diverging"))
 
 
-def _shares(book: Book, sheet: Sheet, path: np.ndarray, plane: Plane, work: int) -> None:
+def _shares(book: ModelBook, sheet: Sheet, path: np.ndarray, plane: Plane, work: int) -> None:
     """How much of the path's spread the plane holds, and the best that a plane could."""
     n, d_model = path.shape
     row = TABLE_ROW + n + 2

@@ -11,10 +11,14 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.studies.tsne import tsne
 from exporters import layout
-from exporters.book import Book, Chart, Series, Sheet, a1, cell, quoted, span
+from exporters.address import a1, quoted
+from exporters.book import Chart, Series, Sheet
+from exporters.model_book import ModelBook, cell, span
 from exporters.pages.trajectory import basis, defaults, dot, gram_schmidt, word_vectors
 
 SHEET = "Words"
+PURPOSE = "three maps of the vocabulary, and how much each leaves out"
+AFTER = "Trajectory"
 TOP = 26
 MOST = 256  # words on the map
 LABELLED = 64  # points that a chart can label
@@ -27,7 +31,12 @@ MAPS = (  # title, column of x, column that the chart starts in, its width in pi
 )
 
 
-def page(book: Book) -> None:
+def wanted(book: ModelBook) -> bool:
+    """In workbooks that show every word at every token."""
+    return not book.large
+
+
+def add(book: ModelBook) -> None:
     """The table of coordinates, four charts, what each holds of the spread."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
@@ -52,7 +61,7 @@ def page(book: Book) -> None:
         sheet.charts.append(chart)
 
 
-def which(book: Book, n: int) -> list[int]:
+def which(book: ModelBook, n: int) -> list[int]:
     """The words on the map: all, or of a large vocabulary the prompt's and the likeliest."""
     if n <= MOST:
         return list(range(n))
@@ -62,7 +71,7 @@ def which(book: Book, n: int) -> list[int]:
     return sorted({*given, *map(int, likely)})
 
 
-def word_vector(book: Book, v: int) -> str:
+def word_vector(book: ModelBook, v: int) -> str:
     """One word's vector: a column of the readout's table."""
     place, vectors = word_vectors(book)
     d_model = vectors.shape[1]
@@ -77,7 +86,7 @@ def _heads(sheet: Sheet, col: int, title: str, heads: tuple[str, ...]) -> None:
         sheet.put(TOP - 1, col + k, head, "label")
 
 
-def _concepts(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int]) -> None:
+def _concepts(book: ModelBook, sheet: Sheet, x: np.ndarray, shown: list[int]) -> None:
     """Coordinates in the plane that is chosen on Trajectory."""
     _, vectors = word_vectors(book)
     (a, _), (b, _) = defaults(book)
@@ -90,7 +99,7 @@ def _concepts(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int]) -> None
             sheet.calc(TOP + k, col, formula, float(x[k] @ direction), "live")
 
 
-def _components(book: Book, sheet: Sheet, x: np.ndarray, shown: list[int], work: int) -> None:
+def _components(book: ModelBook, sheet: Sheet, x: np.ndarray, shown: list[int], work: int) -> None:
     """Two principal components of the words, raw, and of their directions alone (cosine)."""
     d_model = x.shape[1]
     lengths = np.maximum(np.sqrt((x * x).sum(axis=1)), 1e-12)  # [n_shown]

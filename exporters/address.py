@@ -1,0 +1,67 @@
+"""Addresses: where an area of cells stands, as spreadsheets spell it.
+
+The only place that knows dollar signs, exclamation marks, and when a sheet's name is quoted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Fixed, decimal
+
+
+@cache
+def quoted(sheet: str) -> str:
+    """A sheet name as formulas have it."""
+    return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
+
+
+@cache
+def column(index: int) -> str:
+    """A column's letters: 0 is A."""
+    index, letter = divmod(index, 26)
+    return (column(index - 1) if index else "") + chr(65 + letter)
+
+
+def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
+    """A rectangle of a sheet: `B2`, `B2:C9`, `$B$2:$C$9`; with fixed rows, `B$2:C$9`."""
+    top, bottom, left, right = rect
+    before, between = "$" if fixed == "all" else "", "$" if fixed else ""
+    first = f"{before}{column(left)}{between}{top + 1}"
+    if bottom - top == right - left == 1 and not as_range:
+        return first
+    return f"{first}:{before}{column(right - 1)}{between}{bottom}"
+
+
+def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
+    """A rectangle with its sheet's name, unless the formula stands `here`, on the same one."""
+    text = a1(rect, fixed, range_)
+    return text if sheet == here else f"{quoted(sheet)}!{text}"
+
+
+@dataclass(frozen=True)
+class A1:
+    """The notation of spreadsheets, for formulas that stand on the sheet `here`."""
+
+    locate: Callable[[Area], tuple[str, Rect]]  # the sheet and the rectangle of an area
+    here: str = ""
+
+    def address(self, area: Area) -> str:
+        """`B2`, or `Play!B2` of another sheet."""
+        sheet, rect = self.locate(area)
+        return address(sheet, rect, self.here, area.stays, area.range)
+
+    def call(self, function: str, arguments: list[str]) -> str:
+        """`MAX(B2:C9,0)`."""
+        return f"{function}({','.join(arguments)})"
+
+    def sign(self, sign: str) -> str:
+        """The sign alone."""
+        return sign
+
+    def constant(self, value: float | str) -> str:
+        """A plain decimal, or a text in quotes."""
+        if isinstance(value, str):
+            return '"' + value.replace('"', '""') + '"'
+        return decimal(value)

@@ -1,0 +1,171 @@
+"""The book of a model: its passage, its words, and how its blocks' formulas are written."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.formula import A1, Formulas
+from engine.models.generate import GREEDY, Passage
+from engine.models.model import Model
+from engine.studies.lens import Views
+from exporters.address import a1, address, quoted
+from exporters.book import Book, Place
+from exporters.story import Printed
+
+EMPTY = Passage([], 0, GREEDY, np.zeros(0))
+
+
+class Pieces(NamedTuple):
+    """A block that stands on several sheets, so many words on each; `places` has the pieces."""
+
+    step: int
+    names: list[str]
+
+
+@dataclass(repr=False)
+class ModelBook(Book):
+    """A model's workbook."""
+
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # axis name -> its texts
+    headings: Mapping[str, str] = field(default_factory=dict)  # block -> of the step it begins
+    passage: Passage = EMPTY
+    views: Views = field(default_factory=Views)
+    by_hand: bool = False  # small enough that weights stand beside what they multiply
+    live: tuple[str, ...] = ()  # the parts that recompute; (): all
+    model: Model | None = None
+    printed: Sequence[Printed] = ()  # tables of the source
+    pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
+
+    @property
+    def large(self) -> bool:
+        """Whether it is of many words, with the logits of one token alone, or of a part."""
+        return self.graph.spec.last_only or bool(self.live)
+
+    def spot(self, name: str, sheet: str = "") -> str:
+        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
+        where, row, col = self.spots[name]
+        return self._text(where, one(row, col), sheet)
+
+    def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
+        """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
+        place = self.places[block.name]
+        if self.pieces and block.name in self.pieces:
+            step, names = self.pieces[block.name]
+            k = (rect.top if place.turned else rect.left) // step
+            place, back = self.places[names[k]], -k * step
+            rect = shifted(rect, back, 0) if place.turned else shifted(rect, 0, back)
+        return place, place.rect(rect)
+
+    def _lookup(self, block: Block, i: int, j: int) -> str:
+        """The formula that looks an id up in a table that is in pieces."""
+        (_, _, ids), (_, _, table) = block.operands
+        step, names = self.pieces[table.name]
+        ident = self.at(ids.name, i, 0, self.places[block.name].sheet)
+        rows = []
+        for name in names:
+            place = self.places[name]
+            whole = place.rect(place.block.whole)
+            row = whole._replace(top=whole.top + j, bottom=whole.top + j + 1)
+            rows.append(f"{quoted(place.sheet)}!{a1(row)}")
+        piece = f"CHOOSE(INT({ident}/{step})+1,{','.join(rows)})"
+        return f"INDEX({piece},1,MOD({ident},{step})+1)"
+
+    def formulas(self, block: Block) -> Callable[[int, int], str]:
+        """The A1 formulas of a computed block that has a place.
+
+        LibreOffice computes cells that stand in a column and share a formula as one, in threads;
+        where a column of tokens waits for the one before it, it then sees cycles that are none.
+        A fixed row (`B$7`) makes every cell's formula its own.
+
+        In a large workbook sharing is what counts, see `shared`: rows that do not move down the
+        column are fixed there, and a matrix's column is picked by the row that the formula is in.
+        """
+        if block.expression is not None:
+            return super().formulas(block)
+        here = self.places[block.name].sheet
+        generates = self.passage.n_prompt < len(self.passage.ids)
+        ways = self._down(block) if self.large else {}
+        if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
+            return lambda i, j: self._lookup(block, i, j)
+
+        def address(operand: Block, rect: Rect) -> str:
+            place, area = self.piece(operand, rect)
+            sheet = "" if place.sheet == here else f"{quoted(place.sheet)}!"
+            way = ways.get(operand.name)
+            if way == "picked" and operand.name not in self.pieces:
+                whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
+                row = 1 if rect.bottom - rect.top == 1 else 0
+                above = self.places[block.name].top
+                return f"INDEX({sheet}{a1(whole, 'all')},{row},ROW()-{above})"
+            return sheet + (a1(area, "rows") if generates or way == "still" else a1(area))
+
+        return Formulas(
+            block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
+        )
+
+    def shared(self, block: Block) -> bool:
+        """Whether the cells of a column share a formula, but for the rows that it reads.
+
+        Then it is written once. LibreOffice keeps it once, and listens once to each range: a large
+        model takes a third less of memory, and is recalculated in half the time.
+        """
+        if not self.large or block.partial or self.places[block.name].size[0] == 1:
+            return False
+        ways = self._down(block)
+        return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)
+
+    def _down(self, block: Block) -> dict[str, str]:
+        """What each operand does as one goes down a column of the block: "still", it stays;
+        "moving", its next row is read; "picked", its next column is; "", none of these."""
+        turned = self.places[block.name].turned
+        down = "j" if turned else "i"
+        ways: dict[str, str] = {}
+        for _, codes, operand in block.operands:
+            crosswise = self.places[operand.name].turned
+            if any(code[0] == "~" for code in codes):
+                way = ""
+            elif not any(down in code for code in codes):
+                way = "still"
+            elif codes[1 if crosswise else 0] == down:
+                way = "moving"
+            elif turned and codes[1] == "j" and codes[0] != "?" and operand.shape[1] > 1:
+                way = "picked"
+            else:
+                way = ""
+            ways[operand.name] = way if ways.get(operand.name, way) == way else ""
+        return ways
+
+    def _text(self, sheet: str, rect: Rect, here: str) -> str:
+        return address(sheet, rect, here)
+
+
+def span(rect: Rect, absolute: bool = False) -> str:
+    """A rectangle of a sheet as a range even where it is one cell: `B2:B2`."""
+    return a1(rect, "all" if absolute else "", True)
+
+
+def entry(rect: Rect, row: str, col: str, sheet: str = "", absolute: bool = False) -> str:
+    """A formula for the entry of a range at a row and column, counted from 1. Of one cell, that
+    cell: not every program looks things up in a lone one."""
+    text = (f"{quoted(sheet)}!" if sheet else "") + a1(rect, "all" if absolute else "")
+    return f"INDEX({text},{row},{col})" if rect.size > 1 else text
+
+
+def cell(row: int, col: int, absolute: bool = False) -> str:
+    """The address of one cell as text."""
+    return a1(one(row, col), "all" if absolute else "")
+
+
+def shifted(rect: Rect, down: int, right: int) -> Rect:
+    """A rectangle, moved."""
+    top, bottom, left, end = rect
+    return Rect(top + down, bottom + down, left + right, end + right)
+
+
+def one(row: int, col: int) -> Rect:
+    """The rectangle of one cell."""
+    return Rect(row, row + 1, col, col + 1)

@@ -1,0 +1,61 @@
+"""Source: the sheet that holds what the workbook was built from (see `exporters.source`)."""
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from engine.models.model import Model
+from exporters import layout
+from exporters.model_book import ModelBook
+from exporters.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
+
+PURPOSE = "the model as it was built, for `cellformer diff` and `cellformer import`"
+AFTER = "Sampling"
+
+
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def add(book: ModelBook) -> None:
+    """The facts and the checkpoint."""
+    sheet, model = book.sheet(SHEET), book.model
+    if book.large:
+        sheet.purpose = "what the workbook was built from"
+    layout.dress(book, sheet)
+    sheet.widths = {0: 110}
+    facts = {
+        "title": book.title,
+        "ids": book.passage.ids,
+        "n_prompt": book.passage.n_prompt,
+        "sampling": asdict(book.passage.sampling),
+        "numbers": book.passage.numbers.tolist(),
+        "headings": book.headings if book.by_hand else None,
+        "part": bool(book.live),
+        "digits": _effect_of_digits(book, model),
+    }
+    sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
+    _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
+    sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")
+    if carried(model):
+        _put_text(sheet.put, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
+    else:
+        text = "not carried along: name the model with `cellformer diff --model`"
+        sheet.put(CHECKPOINT_ROW, 0, text, "note")
+
+
+def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
+    """The largest difference in a logit that shortened weights make."""
+    if model.exact is None or "logits" not in book.values:
+        return None
+    exact = replace(model.exact, spec=book.graph.spec).graph(book.passage.ids)
+    return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
+
+
+def _put_text(put: Callable[..., None], row: int, text: str) -> None:
+    for k in range(0, len(text), LONGEST):
+        put(row + k // LONGEST, 0, text[k : k + LONGEST], "note")
