@@ -15,42 +15,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cellformer.api import build, graph, load, read, write
-    from engine.cells.batch import variants
-    from engine.cells.block import Block
-    from engine.cells.errors import InputError
-    from engine.cells.evaluator import Evaluator
-    from engine.cells.graph import Cell, Graph
-    from engine.models.checkpoint import save
-    from engine.models.generate import Passage, Sampling, generate, passage
-    from engine.models.model import Model
-    from engine.models.spec import ModelSpec
-    from engine.models.tokenizer import Characters, WordList
-    from exporters.book import Book
+    from cellformer.api import build as build
+    from cellformer.api import graph as graph
+    from cellformer.api import load as load
+    from cellformer.api import read as read
+    from cellformer.api import write as write
+    from engine.cells.batch import variants as variants
+    from engine.cells.block import Block as Block
+    from engine.cells.errors import InputError as InputError
+    from engine.cells.evaluator import Evaluator as Evaluator
+    from engine.cells.graph import Cell as Cell
+    from engine.cells.graph import Graph as Graph
+    from engine.models.checkpoint import save as save
+    from engine.models.generate import Passage as Passage
+    from engine.models.generate import Sampling as Sampling
+    from engine.models.generate import generate as generate
+    from engine.models.generate import passage as passage
+    from engine.models.model import Model as Model
+    from engine.models.spec import ModelSpec as ModelSpec
+    from engine.models.tokenizer import Characters as Characters
+    from engine.models.tokenizer import WordList as WordList
+    from exporters.book import Book as Book
 
-__all__ = [
-    "Block",
-    "Book",
-    "Cell",
-    "Characters",
-    "Evaluator",
-    "Graph",
-    "InputError",
-    "Model",
-    "ModelSpec",
-    "Passage",
-    "Sampling",
-    "WordList",
-    "build",
-    "generate",
-    "graph",
-    "load",
-    "passage",
-    "read",
-    "save",
-    "variants",
-    "write",
-]
 HOMES = {
     "cellformer.api": ("build", "graph", "load", "read", "write"),
     "engine.cells.batch": ("variants",),
@@ -65,6 +51,7 @@ HOMES = {
     "engine.models.tokenizer": ("Characters", "WordList"),
     "exporters.book": ("Book",),
 }
+__all__ = sorted(name for names in HOMES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
