@@ -140,8 +140,9 @@ class MatrixSheet:
         """A matrix to be typed over, below the last one or right of another."""
         values = self._given[name]
         height, width = values.shape
+        rows, cols = rows or _numbers(height), _numbers(width)
+        title = _title(name, values.shape)
         place = beside.area if beside else None
-        rows, cols, title = rows or _numbers(height), _numbers(width), _title(name, values.shape)
         return Cells(self.ws.typed(name, values, rows, cols, title, style, place))
 
     def computed(
@@ -156,15 +157,11 @@ class MatrixSheet:
     ) -> Cells:
         """A matrix of formulas, below the last one or right of another."""
         height, width = matrix.shape
+        rows, cols = rows or _numbers(height), cols or _numbers(width)
+        title = title or _title(name, matrix.shape)
         place = beside.area if beside else None
-        rows, cols, title = (
-            rows or _numbers(height),
-            cols or _numbers(width),
-            title or _title(name, matrix.shape),
-        )
-        return Cells(
-            self.ws.computed(name, matrix.shape, matrix.entry, rows, cols, title, style, place)
-        )
+        area = self.ws.computed(name, matrix.shape, matrix.entry, rows, cols, title, style, place)
+        return Cells(area)
 
 
 def _numbers(n: int) -> list[str]:
