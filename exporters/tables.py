@@ -21,7 +21,7 @@ from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet
 from exporters.pages import start
-from exporters.story import Story
+from exporters.story import Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
@@ -60,6 +60,16 @@ class Workbook:
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
         return self.book.edited(edits)
+
+    def __getitem__(self, name: str) -> Area:
+        """The table of that name."""
+        return self.book.graph[name].area
+
+    def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
+        """Edits for the reader to make, and the cell to watch; what it becomes is computed."""
+        first, *others = [(_cell(area), value) for area, value in edits.items()]
+        becomes = self.edited(edits)(watch)
+        return Suggestion(text, *first, _cell(watch), becomes, tuple(others))
 
     def sheet(self, name: str, purpose: str) -> "Worksheet":
         """A new sheet, after those there are; the purpose is one line."""
@@ -180,6 +190,10 @@ class Worksheet:
             self.formula(area.top + i, area.left + j, cell(i, j), style)
         return block.area
 
+    def columns(self, n: int, left: int = 0) -> "Columns":
+        """Tables of one column and n rows side by side, their heads at the cursor."""
+        return Columns(self, n, left)
+
     def _place(
         self,
         name: str,
@@ -236,9 +250,48 @@ class Worksheet:
         """Colour cells by value: "scale" (0 is white), "diverging" (about 0), "bar"."""
         self.sheet.scales.append((self.rect(area), kind))
 
+    def mark(self, area: Area, style: str, holds: Expression) -> None:
+        """Dress the cells for which a formula holds; it is that of the first of them."""
+        text = self.book.text(holds, self.sheet.name)
+        self.sheet.scales.append((self.rect(area), f"when {style} ={text}"))
+
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""
         self.sheet.charts.append(chart)
+
+
+class Columns:
+    """Tables of one column side by side: a column is a step, its formulas are given by row."""
+
+    def __init__(self, ws: Worksheet, n: int, left: int):
+        self.ws, self.n, self.top, self.left = ws, n, ws.cursor, left
+
+    def typed(self, name: str, head: str, values: Sequence[Any], style: str = "input") -> Area:
+        """The next column, of numbers or texts to be typed over."""
+        column = [[value] for value in values]
+        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
+
+    def computed(
+        self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
+    ) -> Area:
+        """The next column, of formulas: `formula(i)` is the expression of row i."""
+
+        def cell(i: int, _: int) -> Any:
+            return formula(i)
+
+        shape, left = (self.n, 1), self._next()
+        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
+
+    def _next(self) -> int:
+        """The column of the next table, whose head stands in the row of the others."""
+        self.ws.cursor = self.top
+        self.left += 1
+        return self.left - 1
+
+
+def _cell(area: Area) -> tuple[str, int, int]:
+    """The table, the row and the column of a cell."""
+    return area.grid.name, area.rect.top, area.rect.left
 
 
 def _style(style: str, font: str) -> str:
