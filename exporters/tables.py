@@ -21,7 +21,7 @@ from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet
 from exporters.pages import start
-from exporters.story import Story
+from exporters.story import Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
@@ -60,6 +60,15 @@ class Workbook:
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
         return self.book.edited(edits)
+
+    def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
+        """An edit for the reader to make, with what the cell `watch` then shows.
+
+        The reader is led to the first cell of `edits`.
+        """
+        first, *others = ((_spot(cell), value) for cell, value in edits.items())
+        becomes = self.edited(edits)(watch)
+        return Suggestion(text, *first, _spot(watch), becomes, tuple(others))
 
     def sheet(self, name: str, purpose: str) -> "Worksheet":
         """A new sheet, after those there are; the purpose is one line."""
@@ -110,6 +119,7 @@ class Worksheet:
 
     def __init__(self, book: Book, sheet: Sheet, purpose: str):
         self.book, self.sheet, self.cursor = book, sheet, FIRST_ROW
+        self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
         sheet.purpose = purpose
         sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
         sheet.link(1, 0, "← Start", "Start!A1")
@@ -153,7 +163,8 @@ class Worksheet:
         held = self.book.graph.inputs[name]
         area = self._place(name, block.shape, rows, cols, title, beside, left)
         for i, j in np.ndindex(*block.shape):
-            value = held[i, j] if isinstance(held[i, j], str) else float(held[i, j])
+            value: Any = held[i, j]
+            value = value if isinstance(value, str) else float(value)
             self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
         return block.area
 
@@ -170,15 +181,38 @@ class Worksheet:
         left: int = 1,
     ) -> Area:
         """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+        area = self.promised(name, shape, rows, cols, title, beside, left)
+        self.fill(area, formula, style)
+        return area
+
+    def promised(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """The place of a table that `fill` gives its formulas later, once what they read stands.
+
+        So a table may read what is computed from it: a state, the state one step before.
+        """
+        block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
+        self._place(name, shape, rows, cols, title, beside, left)
+        return block.area
+
+    def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
+        """Give a promised table its formulas."""
 
         def cell(i: int, j: int) -> Expression:
             return expression(formula(i, j) if callable(formula) else formula)
 
-        block = self.book.graph.table(name, shape, cell)
-        area = self._place(name, shape, rows, cols, title, beside, left)
-        for i, j in np.ndindex(*shape):
-            self.formula(area.top + i, area.left + j, cell(i, j), style)
-        return block.area
+        self._formulas[table.grid.name] = cell
+        place = self.rect(table)
+        for i, j in np.ndindex(*table.shape):
+            self.formula(place.top + i, place.left + j, cell(i, j), style)
 
     def _place(
         self,
@@ -239,6 +273,11 @@ class Worksheet:
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""
         self.sheet.charts.append(chart)
+
+
+def _spot(cell: Area) -> tuple[str, int, int]:
+    """A cell by its table's name, row and column."""
+    return cell.grid.name, cell.rect.top, cell.rect.left
 
 
 def _style(style: str, font: str) -> str:
