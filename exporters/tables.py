@@ -52,6 +52,10 @@ class Workbook:
         self.book = Book(title)
         self.book.sheet(start.SHEET)
 
+    def __getitem__(self, name: str) -> Area:
+        """The table of that name."""
+        return self.book.graph[name].area
+
     @property
     def now(self) -> Reading:
         """The values as built: `w.now(probs[0, 2])`."""
@@ -61,15 +65,14 @@ class Workbook:
         """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
         return self.book.edited(edits)
 
-    def __getitem__(self, name: str) -> Area:
-        """The table of that name."""
-        return self.book.graph[name].area
-
     def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
-        """Edits for the reader to make, and the cell to watch; what it becomes is computed."""
-        first, *others = [(_cell(area), value) for area, value in edits.items()]
+        """An edit for the reader to make, with what the cell `watch` then shows.
+
+        The reader is led to the first cell of `edits`.
+        """
+        first, *others = ((_spot(cell), value) for cell, value in edits.items())
         becomes = self.edited(edits)(watch)
-        return Suggestion(text, *first, _cell(watch), becomes, tuple(others))
+        return Suggestion(text, *first, _spot(watch), becomes, tuple(others))
 
     def sheet(self, name: str, purpose: str) -> "Worksheet":
         """A new sheet, after those there are; the purpose is one line."""
@@ -120,6 +123,7 @@ class Worksheet:
 
     def __init__(self, book: Book, sheet: Sheet, purpose: str):
         self.book, self.sheet, self.cursor = book, sheet, FIRST_ROW
+        self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
         sheet.purpose = purpose
         sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
         sheet.link(1, 0, "← Start", "Start!A1")
@@ -163,7 +167,8 @@ class Worksheet:
         held = self.book.graph.inputs[name]
         area = self._place(name, block.shape, rows, cols, title, beside, left)
         for i, j in np.ndindex(*block.shape):
-            value = held[i, j] if isinstance(held[i, j], str) else float(held[i, j])
+            value: Any = held[i, j]
+            value = value if isinstance(value, str) else float(value)
             self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
         return block.area
 
@@ -180,19 +185,42 @@ class Worksheet:
         left: int = 1,
     ) -> Area:
         """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+        area = self.promised(name, shape, rows, cols, title, beside, left)
+        self.fill(area, formula, style)
+        return area
+
+    def promised(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """The place of a table that `fill` gives its formulas later, once what they read stands.
+
+        So a table may read what is computed from it: a state, the state one step before.
+        """
+        block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
+        self._place(name, shape, rows, cols, title, beside, left)
+        return block.area
+
+    def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
+        """Give a promised table its formulas."""
 
         def cell(i: int, j: int) -> Expression:
             return expression(formula(i, j) if callable(formula) else formula)
 
-        block = self.book.graph.table(name, shape, cell)
-        area = self._place(name, shape, rows, cols, title, beside, left)
-        for i, j in np.ndindex(*shape):
-            self.formula(area.top + i, area.left + j, cell(i, j), style)
-        return block.area
+        self._formulas[table.grid.name] = cell
+        place = self.rect(table)
+        for i, j in np.ndindex(*table.shape):
+            self.formula(place.top + i, place.left + j, cell(i, j), style)
 
-    def columns(self, n: int, left: int = 0) -> "Columns":
-        """Tables of one column and n rows side by side, their heads at the cursor."""
-        return Columns(self, n, left)
+    def columns(self, n: int, top: int, left: int = 0) -> "Columns":
+        """Tables of one column and n rows side by side, with their heads in row `top`."""
+        return Columns(self, n, top, left)
 
     def _place(
         self,
@@ -263,8 +291,8 @@ class Worksheet:
 class Columns:
     """Tables of one column side by side: a column is a step, its formulas are given by row."""
 
-    def __init__(self, ws: Worksheet, n: int, left: int):
-        self.ws, self.n, self.top, self.left = ws, n, ws.cursor, left
+    def __init__(self, ws: Worksheet, n: int, top: int, left: int):
+        self.ws, self.n, self.top, self.left = ws, n, top, left
 
     def typed(self, name: str, head: str, values: Sequence[Any], style: str = "input") -> Area:
         """The next column, of numbers or texts to be typed over."""
@@ -289,9 +317,9 @@ class Columns:
         return self.left - 1
 
 
-def _cell(area: Area) -> tuple[str, int, int]:
-    """The table, the row and the column of a cell."""
-    return area.grid.name, area.rect.top, area.rect.left
+def _spot(cell: Area) -> tuple[str, int, int]:
+    """A cell by its table's name, row and column."""
+    return cell.grid.name, cell.rect.top, cell.rect.left
 
 
 def _style(style: str, font: str) -> str:
