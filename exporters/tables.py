@@ -10,7 +10,7 @@ A table's name is the name of its range in the workbook, and what an edit points
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,7 +294,7 @@ class Columns:
     def __init__(self, ws: Worksheet, n: int, top: int, left: int):
         self.ws, self.n, self.top, self.left = ws, n, top, left
 
-    def typed(self, name: str, head: str, values: Sequence[Any], style: str = "input") -> Area:
+    def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
         """The next column, of numbers or texts to be typed over."""
         column = [[value] for value in values]
         return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
