@@ -16,7 +16,7 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
 from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
-from exporters.tables import Workbook, Worksheet, near
+from exporters.tables import NEAR, Workbook, Worksheet, near
 
 TOPIC = "A whole model"
 TITLE = "zero-layer: a transformer without layers is a bigram table"
@@ -223,7 +223,7 @@ def checks(w: Workbook) -> None:
             ),
             (
                 "the loss is not below the least that seeing one word allows",
-                loss[0, 0] - loss[0, 1] > -1e-9,
+                loss[0, 0] - loss[0, 1] > -NEAR,
             ),
         ]
     )
