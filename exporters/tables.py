@@ -52,6 +52,10 @@ class Workbook:
         self.book = Book(title)
         self.book.sheet(start.SHEET)
 
+    def __getitem__(self, name: str) -> Area:
+        """The table of that name."""
+        return self.book.graph[name].area
+
     @property
     def now(self) -> Reading:
         """The values as built: `w.now(probs[0, 2])`."""
