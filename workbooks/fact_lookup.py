@@ -4,15 +4,13 @@ A row asks whether both names are there, the bias makes the sum of two into an A
 the sport. Look at the hidden cells, ReLU beside GELU. Try another bias, and other names.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
 from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.tables import Comparison, Formula, Workbook, Worksheet, near
 
 TOPIC = "Inside a block"
 TITLE = "fact-lookup: an MLP that knows who plays basketball"
@@ -28,7 +26,6 @@ D_MODEL = len(NAMES) + len(FACTS)
 FEATURES = tuple(f"x{k}" for k in range(D_MODEL))
 DIRECTIONS = np.eye(D_MODEL)  # [directions, d_model]: four names, two facts, at right angles
 CURVE = np.linspace(-3, 3, 25)[:, None]
-Formula = Callable[[int, int], Expression]
 
 
 def book() -> Book:
@@ -38,22 +35,17 @@ def book() -> Book:
     ws.widths({0: 22} | dict.fromkeys(range(1, 20), 14))
     has, names, facts = inputs(ws)
     embedded, asked = first_layer(ws, has, names)
-    relu_cells, gelu_cells = activations(ws, asked)
+    cut, bent = activations(ws, asked)
     ws.heading("Second linear layer: the fact that each column C writes")
     writes = ws.typed("writes", WRITES, FACTS, ("C0", "C1"), style="weight")
-    wrote = added_to(embedded, facts, writes, relu_cells)
-    out, says = second_layer(ws, "ReLU", wrote, facts)
-    wrote = added_to(embedded, facts, writes, gelu_cells)
-    second_layer(ws, "GELU", wrote, facts)
+    for label, hidden in (("ReLU", cut), ("GELU", bent)):
+        second_layer(ws, label, added_to(embedded, facts, writes, hidden), facts)
     curves(w)
     w.compare(compared(asked))
-    w.checks([
-        ("no ReLU cell is below zero", MIN(relu_cells.fixed) >= 0),
-        (
-            "directions at right angles: the names stay as they came",
-            near(SUM(embedded.fixed) - SUM(out.fixed) + SUM(says.fixed), 0),
-        ),
-    ])  # fmt: skip
+    before, after, fact = (SUM(w[name].fixed) for name in ("E", "out_relu", "says_relu"))
+    stays = near(before - after + fact, 0)
+    claim = "directions at right angles: the names stay as they came"
+    w.checks([("no ReLU cell is below zero", MIN(cut.fixed) >= 0), (claim, stays)])
     return w.done(story(w))
 
 
@@ -127,13 +119,13 @@ def added_to(embedded: Area, facts: Area, writes: Area, hidden: Area) -> Formula
     return cell
 
 
-def second_layer(ws: Worksheet, label: str, wrote: Formula, facts: Area) -> tuple[Area, Area]:
+def second_layer(ws: Worksheet, label: str, wrote: Formula, facts: Area) -> None:
     """The columns write; how far the result points to each fact."""
     kind, phrases = label.lower(), len(WHO)
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)
     ws.text(f"how far out points to each fact, with {label}", style="equation")
-    says = ws.computed(
+    ws.computed(
         f"says_{kind}",
         (len(FACTS), phrases),
         lambda i, j: dot(facts[i, :], out[:, j]),
@@ -141,7 +133,6 @@ def second_layer(ws: Worksheet, label: str, wrote: Formula, facts: Area) -> tupl
         WHO,
         style="readout",
     )
-    return out, says
 
 
 def curves(w: Workbook) -> None:

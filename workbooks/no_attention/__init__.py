@@ -52,8 +52,8 @@ def book() -> Book:
         tables = layer(sheet, n + 1, streams[n], by_layer[n], of_layer)
         streams.append({model: found["h"] for model, found in tables.items()})
 
-    for n in (1, 2):
-        after = streams_after(ws, n, streams[n])
+    streams_after(ws, 1, streams[1])
+    after = streams_after(ws, 2, streams[2])
     differences(ws, after)
     read_out(ws, streams[-1], U)
     copies(ws, h0)
