@@ -6,13 +6,15 @@ What cannot be computed raises `FormulaError`, which only IFERROR stops.
 """
 
 import math
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from engine.cells.expression import Function
+from engine.cells.expression import Area, Expression, Function, expression
 from engine.cells.values import (
     SIGNS,
     FormulaError,
@@ -262,3 +264,17 @@ SUBSTITUTE = Function(
     "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
 )
 TRIM = Function("TRIM", lambda x: " ".join(part for part in text_of(x).split(" ") if part))
+
+
+# --- written out ----------------------------------------------------------------------------
+
+
+def added(terms: Iterable[Any]) -> Expression:
+    """Terms with a plus sign between them: `B2+C2+D2`."""
+    return expression(reduce(operator.add, terms))
+
+
+def dot(x: Area, y: Area) -> Expression:
+    """The products of two rows or columns, added: `B2*F7+C2*F8`. They may be a row and a column,
+    as in a matrix product, where SUMPRODUCT wants equal shapes."""
+    return added(a * b for a, b in zip(x.cells, y.cells, strict=True))
