@@ -171,10 +171,10 @@ def combination(
     """Cells in which to choose two or three words, and a - b (+ c) of their vectors."""
     names, vectors = vocabulary.words.fixed, vocabulary.vectors.fixed
     asked = ws.typed(f"{name}_words", [words], ["words"], ("a", "b", "c")[: len(words)])
-    top, _, left, _ = ws.rect(asked)
-    for k in range(len(words)):
-        ws.sheet.lists[top, left + k] = names
     chosen = [asked[0, k] for k in range(len(words))]
+    for cell in chosen:
+        place = ws.rect(cell)
+        ws.sheet.lists[place.top, place.left] = names
 
     def entry(_: int, j: int) -> Expression:
         a, b, *others = (INDEX(vectors, MATCH(cell.fixed, names, 0), j + 1) for cell in chosen)
