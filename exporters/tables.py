@@ -10,7 +10,7 @@ A table's name is the name of its range in the workbook, and what an edit points
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,10 @@ class Workbook:
     def __init__(self, title: str):
         self.book = Book(title)
         self.book.sheet(start.SHEET)
+
+    def __getitem__(self, name: str) -> Area:
+        """The table of that name."""
+        return self.book.graph[name].area
 
     @property
     def now(self) -> Reading:
@@ -214,6 +218,10 @@ class Worksheet:
         for i, j in np.ndindex(*table.shape):
             self.formula(place.top + i, place.left + j, cell(i, j), style)
 
+    def columns(self, n: int, top: int, left: int = 0) -> "Columns":
+        """Tables of one column and n rows side by side, with their heads in row `top`."""
+        return Columns(self, n, top, left)
+
     def _place(
         self,
         name: str,
@@ -270,9 +278,43 @@ class Worksheet:
         """Colour cells by value: "scale" (0 is white), "diverging" (about 0), "bar"."""
         self.sheet.scales.append((self.rect(area), kind))
 
+    def mark(self, area: Area, style: str, holds: Expression) -> None:
+        """Dress the cells for which a formula holds; it is that of the first of them."""
+        text = self.book.text(holds, self.sheet.name)
+        self.sheet.scales.append((self.rect(area), f"when {style} ={text}"))
+
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""
         self.sheet.charts.append(chart)
+
+
+class Columns:
+    """Tables of one column side by side: a column is a step, its formulas are given by row."""
+
+    def __init__(self, ws: Worksheet, n: int, top: int, left: int):
+        self.ws, self.n, self.top, self.left = ws, n, top, left
+
+    def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
+        """The next column, of numbers or texts to be typed over."""
+        column = [[value] for value in values]
+        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
+
+    def computed(
+        self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
+    ) -> Area:
+        """The next column, of formulas: `formula(i)` is the expression of row i."""
+
+        def cell(i: int, _: int) -> Any:
+            return formula(i)
+
+        shape, left = (self.n, 1), self._next()
+        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
+
+    def _next(self) -> int:
+        """The column of the next table, whose head stands in the row of the others."""
+        self.ws.cursor = self.top
+        self.left += 1
+        return self.left - 1
 
 
 def _spot(cell: Area) -> tuple[str, int, int]:

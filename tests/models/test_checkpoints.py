@@ -1,0 +1,328 @@
+"""Checkpoint folders through the command: workbooks that recompute, and what cannot be used."""
+
+import json
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, needs, random_model
+from openpyxl import load_workbook
+from safetensors.numpy import load_file, save_file
+
+from cellformer.command import main as command
+from engine import InputError, ModelSpec
+from engine.models import checkpoint
+from exporters.verify import verify
+
+NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+
+
+def call(monkeypatch, *args: str) -> int:
+    """The command's exit code."""
+    monkeypatch.setattr(sys, "argv", ["cellformer", *args])
+    with pytest.raises(SystemExit) as stopped:
+        command.main()
+    return stopped.value.code
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, monkeypatch, tmp_path) -> None:
+    out = tmp_path / "book.xlsx"
+    assert call(monkeypatch, "build", str(GOLDEN / name), "--ids", "3,1,4,1", "-o", str(out)) == 0
+    for engine in ("libreoffice", "ironcalc"):
+        needs(engine)
+        report = verify(out, engine)
+        assert report.agrees, report
+
+
+def test_the_smallest_recompute_in_formulas_too(monkeypatch, tmp_path) -> None:
+    needs("formulas")
+    for name in ("gpt2", "gpt_neo"):
+        out = tmp_path / f"{name}.xlsx"
+        args = (str(GOLDEN / name), "--ids", "3,1", "--tokens", "2", "-o", str(out))
+        assert call(monkeypatch, "build", *args) == 0
+        assert verify(out, "formulas").agrees
+
+
+def test_run_trace_info_and_generate_take_a_folder(monkeypatch, capsys) -> None:
+    folder = str(GOLDEN / "llama")
+    for args in (
+        ("run", folder, "--ids", "1,2"),
+        ("trace", folder, "logits[0,0]", "--ids", "1,2"),
+        ("info", folder),
+        ("generate", folder, "--ids", "1,2", "-n", "3", "--temperature", "1", "--seed", "4"),
+    ):
+        assert call(monkeypatch, *args) == 0
+    out = capsys.readouterr().out
+    assert "4,080" in out  # parameters: 272 + 1,536 + 1,920 + 80 + 272
+    assert "KV cache: 32 numbers" in out
+
+
+OWN = {
+    "zero-layer": {},
+    "one-layer attention-only": {"n_layers": 1, "n_heads": 2, "d_head": 3},
+    "full one-layer": {
+        "n_layers": 1, "n_heads": 2, "d_head": 2, "d_mlp": 5, "norm": "layer", "final_norm": True,
+        "position": "learned", "activation": "gelu",
+    },
+    "pre-LN with biases": {
+        "n_layers": 1, "n_heads": 2, "d_head": 2, "d_mlp": 5, "norm": "layer", "final_norm": True,
+        "position": "learned", "bias": True, "tied": True,
+    },
+    "two layers": {"n_layers": 2, "n_heads": 2, "d_head": 3, "d_mlp": 8, "position": "learned"},
+    "post-norm of 2017, both ways": {
+        "n_layers": 1, "n_heads": 2, "d_head": 2, "d_mlp": 5, "norm": "layer", "norm_after": True,
+        "position": "sinusoidal", "bias": True, "causal": False,
+    },
+    "rotary, RMSNorm, MLP first of all": {
+        "n_layers": 1, "n_heads": 1, "d_head": 4, "d_mlp": 3, "norm": "rms", "final_norm": True,
+        "position": "rotary", "activation": "silu",
+    },
+    "MLP only": {"n_layers": 1, "d_mlp": 4, "activation": "gelu_tanh"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_essays_machine_from_a_readable_config(name, monkeypatch, tmp_path) -> None:
+    """Saved, loaded, built, recomputed; and the words come back."""
+    needs("ironcalc")
+    spec = ModelSpec(**({"d_vocab": 4, "d_model": 3, "n_ctx": 5} | OWN[name]))
+    model = random_model(spec)
+    model.save(tmp_path / "model")
+    (tmp_path / "model" / "words.json").write_text('["the", "cat", "sat", "."]')
+    again = checkpoint.load(tmp_path / "model")
+    again.save(tmp_path / "model")
+    assert checkpoint.load(tmp_path / "model").vocabulary == again.vocabulary
+    np.testing.assert_array_equal(
+        again.graph([0, 1]).values["logits"], model.graph([0, 1]).values["logits"]
+    )
+    out = tmp_path / "book.xlsx"
+    args = ("build", str(tmp_path / "model"), "--prompt", "the cat .", "-o", str(out))
+    assert call(monkeypatch, *args) == 0
+    assert load_workbook(out, data_only=True)["Play"]["D9"].value == "cat"
+    report = verify(out, "ironcalc")
+    assert report.agrees, report
+
+
+# --- malformed checkpoints --------------------------------------------------------------------
+
+Spoil = Callable[[Path], None]
+
+
+def config(**changes: object) -> Spoil:
+    def spoil(folder: Path) -> None:
+        values = json.loads((folder / "config.json").read_text()) | changes
+        (folder / "config.json").write_text(json.dumps(values))
+
+    return spoil
+
+
+def text(name: str, content: str) -> Spoil:
+    return lambda folder: (folder / name).write_text(content) and None
+
+
+def without(name: str) -> Spoil:
+    return lambda folder: (folder / name).unlink()
+
+
+def tensors(change: Callable[[dict[str, np.ndarray]], object]) -> Spoil:
+    def spoil(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        held = load_file(path)
+        change(held)
+        save_file(held, path)
+
+    return spoil
+
+
+def raw(change: Callable[[bytes], bytes]) -> Spoil:
+    def spoil(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        path.write_bytes(change(path.read_bytes()))
+
+    return spoil
+
+
+def header(change: Callable[[dict], object]) -> Spoil:
+    def rewrite(data: bytes) -> bytes:
+        n = struct.unpack("<Q", data[:8])[0]
+        head = json.loads(data[8 : 8 + n])
+        change(head)
+        new = json.dumps(head).encode()
+        return struct.pack("<Q", len(new)) + new + data[8 + n :]
+
+    return raw(rewrite)
+
+
+WTE, FC = "transformer.wte.weight", "transformer.h.0.mlp.c_fc.weight"
+ATTN = "transformer.h.0.attn.c_attn.weight"
+
+MALFORMED: dict[str, tuple[Spoil, str]] = {
+    "no config": (without("config.json"), "config.json"),
+    "config is not JSON": (text("config.json", "{model"), "JSON"),
+    "config is a list": (text("config.json", "[]"), "object"),
+    "config is binary": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe") and None, "JSON"),
+    "no model type": (text("config.json", "{}"), "model_type"),
+    "an unknown architecture": (config(model_type="mamba"), "llama"),
+    "model type is a number": (config(model_type=3), "model_type"),
+    "heads do not divide": (config(n_head=5), "divide"),
+    "no heads": (config(n_head=0), "n_head"),
+    "negative layers": (config(n_layer=-1), "n_layers"),
+    "a billion layers": (config(n_layer=10**9), "heads"),
+    "a billion heads": (config(n_head=10**9, n_embd=10**9), "heads"),
+    "a huge vocabulary": (config(vocab_size=10**12), "shape"),
+    "negative width": (config(n_embd=-12), "d_model"),
+    "negative vocabulary": (config(vocab_size=-1), "d_vocab"),
+    "zero context": (config(n_positions=0), "n_ctx"),
+    "width is text": (config(n_embd="12"), "n_embd"),
+    "width is a fraction": (config(n_embd=12.5), "n_embd"),
+    "width is true": (config(n_embd=True), "n_embd"),
+    "an unknown activation": (config(activation_function="mish"), "mish"),
+    "too many layers": (config(n_layer=3), "missing"),
+    "too few layers": (config(n_layer=1), "is not a weight"),
+    "an extra head": (config(n_head=4, n_embd=16), "shape"),
+    "a larger vocabulary": (config(vocab_size=18), "shape"),
+    "a shorter context": (config(n_positions=11), "shape"),
+    "a wider MLP": (config(n_inner=50), "shape"),
+    "scores scaled by layer": (config(scale_attn_by_inverse_layer_idx=True), "layer"),
+    "no weights": (without("model.safetensors"), "model.safetensors"),
+    "empty weights": (raw(lambda b: b""), "safetensors"),
+    "truncated header": (raw(lambda b: b[:20]), "safetensors"),
+    "truncated data": (raw(lambda b: b[:-100]), "safetensors"),
+    "extra data": (raw(lambda b: b + b"1234"), "safetensors"),
+    "a header of 2 GB": (raw(lambda b: struct.pack("<Q", 2**31) + b[8:]), "safetensors"),
+    "a header of 2^63": (raw(lambda b: struct.pack("<Q", 2**63) + b[8:]), "safetensors"),
+    "header is not JSON": (raw(lambda b: b[:8] + b"x" + b[9:]), "safetensors"),
+    "offsets that lie": (header(lambda h: h[WTE].update(data_offsets=[0, 4])), "safetensors"),
+    "offsets past the end": (
+        header(lambda h: h[WTE].update(data_offsets=[0, 10**9])), "safetensors"),
+    "a shape that lies": (header(lambda h: h[WTE].update(shape=[17, 13])), "safetensors"),
+    "an unknown type": (header(lambda h: h[WTE].update(dtype="F31")), "safetensors"),
+    "whole numbers": (tensors(lambda t: t.update({WTE: t[WTE].astype(np.int32)})), "I32"),
+    "a transposed weight": (
+        tensors(lambda t: t.update({FC: np.ascontiguousarray(t[FC].T)})), "48 x 12"),
+    "a missing weight": (tensors(lambda t: t.pop(ATTN)), ATTN),
+    "an extra weight": (tensors(lambda t: t.update(extra=np.ones(2, np.float32))), "extra"),
+    "a nan": (tensors(lambda t: t[WTE].__setitem__((2, 2), np.nan)), WTE),
+    "an infinity": (tensors(lambda t: t[FC].__setitem__((0, 0), -np.inf)), FC),
+    "a missing shard": (
+        lambda f: (without("model.safetensors")(f), text(
+            "model.safetensors.index.json", '{"weight_map": {"a": "model-2.safetensors"}}')(f)),
+        "model-2"),
+    "an index without a map": (
+        lambda f: (without("model.safetensors")(f), text("model.safetensors.index.json", "{}")(f)),
+        "weight_map"),
+    "a shard outside the folder": (
+        lambda f: (without("model.safetensors")(f), text(
+            "model.safetensors.index.json", '{"weight_map": {"a": "../x.safetensors"}}')(f)),
+        "shard"),
+    "too few words": (text("words.json", '["a", "b"]'), "17"),
+    "words twice": (text("words.json", json.dumps(["a"] * 17)), "twice"),
+    "words are numbers": (text("words.json", "[1]"), "texts"),
+    "words are not JSON": (text("words.json", "a b c"), "JSON"),
+    "a tokenizer that is none": (text("tokenizer.json", "{}"), "tokenizer"),
+    "merges that are none": (
+        lambda f: (text("vocab.json", "[]")(f), text("merges.txt", "a b c d\n")(f)), "vocab.json"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def gpt2(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(GOLDEN / "gpt2", tmp_path / "gpt2"))
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_checkpoint_gets_one_line(name, gpt2, monkeypatch, capsys, tmp_path) -> None:
+    spoil, remedy = MALFORMED[name]
+    spoil(gpt2)
+    out = tmp_path / "out.xlsx"
+    assert call(monkeypatch, "build", str(gpt2), "--ids", "1,2", "-o", str(out)) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("cellformer: ") and err.count("\n") == 1
+    assert remedy in err
+    assert not out.exists()
+
+
+PROMPTS = {
+    "empty": (["--prompt", ""], "empty"),
+    "unknown word": (["--prompt", "w1 W2"], "w2"),
+    "lone surrogate": (["--prompt", "w1 \udcff"], "udcff"),
+    "no prompt": ([], "--prompt"),
+    "too long": (["--ids", ",".join("1" * 13)], "shorten"),
+    "past the vocabulary": (["--ids", "17"], "16"),
+    "a negative id": (["--ids", "-1"], "0,1,3"),
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_a_prompt_that_cannot_be_used_gets_one_line(name, gpt2, monkeypatch, capsys) -> None:
+    (gpt2 / "words.json").write_text(json.dumps([f"w{i}" for i in range(17)]))
+    args, remedy = PROMPTS[name]
+    assert call(monkeypatch, "run", str(gpt2), *args) == 2
+    err = capsys.readouterr().err
+    assert remedy in err and err.count("\n") == 1
+
+
+ROPE = {"rope_type": "linear", "factor": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "remedy"),
+    [
+        ("llama", config(rope_parameters=ROPE), "linear"),
+        ("llama", config(rope_scaling={"type": "yarn"}, rope_parameters=None), "yarn"),
+        ("llama", config(rope_parameters={"rope_theta": -1.0}), "positive"),
+        ("llama", config(num_key_value_heads=3), "n_kv_heads"),
+        ("llama", config(head_dim=3), "even"),
+        ("gpt_neo", config(attention_types=[[["global"], 1]]), "attention_types"),
+        ("gpt_neox", config(num_attention_heads=3), "divide"),
+        ("llama", config(rope_parameters={"partial_rotary_factor": 2.0}), "d_rotary"),
+        ("mistral", config(sliding_window=0), "window"),
+    ],
+)
+def test_other_architectures_refuse_what_they_do_not_do(
+    name, spoil, remedy, monkeypatch, capsys, tmp_path
+) -> None:
+    folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    spoil(folder)
+    assert call(monkeypatch, "info", str(folder)) == 2
+    err = capsys.readouterr().err
+    assert remedy in err and err.count("\n") == 1
+
+
+def test_an_announced_header_of_2_gb_takes_no_memory(gpt2) -> None:
+    MALFORMED["a header of 2 GB"][0](gpt2)
+    done = subprocess.run([sys.executable, "-m", "cellformer", "info", str(gpt2)])
+    assert done.returncode == 2
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kB
+
+
+def test_a_checkpoint_without_the_base_model_s_prefix(gpt2) -> None:
+    held = load_file(gpt2 / "model.safetensors")
+    bare = {name.removeprefix("transformer."): values for name, values in held.items()}
+    bare["h.0.attn.bias"] = np.tril(np.ones((1, 1, 12, 12), np.float32))
+    save_file(bare, gpt2 / "model.safetensors")
+    found, kept = checkpoint.load(gpt2), checkpoint.load(GOLDEN / "gpt2")
+    for name, values in kept.weights.items():
+        np.testing.assert_array_equal(found.weights[name], values)
+
+
+def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
+    random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
+    config(n_layer=1)(tmp_path)
+    with pytest.raises(InputError, match="n_layers"):
+        checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [{"activation": "mish"}, {"norm": "l2"}, {"d_model": 2.5}])
+def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
+    random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
+    config(**wrong)(tmp_path)
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        checkpoint.load(tmp_path)

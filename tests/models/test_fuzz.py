@@ -1,0 +1,193 @@
+"""Random configurations of every architecture, live against transformers. Needs torch."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+from test_references import TOLERANCE, largest_gap
+
+from engine import InputError
+from engine.models import checkpoint
+
+try:
+    import torch
+    import transformers as t
+except ImportError:
+    if os.environ.get("CI"):
+        raise
+    pytest.skip("torch and transformers are not installed", allow_module_level=True)
+
+sys.path.insert(0, str(GOLDEN))
+from make import compute, randomize
+
+N = 208  # configurations, the architectures in turn
+
+
+def pick(rng: np.random.Generator, *choices: object) -> object:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def sizes(rng: np.random.Generator) -> dict:
+    return {
+        "vocab_size": int(rng.integers(2, 30)),
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "tie_word_embeddings": bool(rng.integers(2)),
+    }
+
+
+def gpt2(rng: np.random.Generator) -> torch.nn.Module:
+    heads, d_head = int(rng.integers(1, 4)), int(rng.integers(1, 6))
+    return t.GPT2LMHeadModel(
+        t.GPT2Config(
+            n_embd=heads * d_head,
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            n_positions=10,
+            n_inner=pick(rng, None, 7),
+            activation_function=pick(rng, "gelu_new", "gelu", "relu", "silu"),
+            scale_attn_weights=bool(rng.integers(2)),
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
+def llama_sizes(rng: np.random.Generator) -> dict:
+    kv = int(rng.integers(1, 3))
+    heads = kv * int(rng.integers(1, 3))
+    return {
+        "hidden_size": heads * int(rng.integers(1, 5)),
+        "intermediate_size": int(rng.integers(1, 12)),
+        "num_hidden_layers": int(rng.integers(1, 4)),
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv,
+        "head_dim": 2 * int(rng.integers(1, 4)),
+        "max_position_embeddings": 10,
+        "hidden_act": pick(rng, "silu", "gelu", "relu"),
+        "rope_parameters": {"rope_type": "default", "rope_theta": pick(rng, 10000.0, 50.0)},
+        **sizes(rng),
+    }
+
+
+def llama(rng: np.random.Generator) -> torch.nn.Module:
+    bias = {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
+    return t.LlamaForCausalLM(t.LlamaConfig(**llama_sizes(rng), **bias))
+
+
+def mistral(rng: np.random.Generator) -> torch.nn.Module:
+    window = pick(rng, None, 1, 2, 4, 20)
+    return t.MistralForCausalLM(t.MistralConfig(**llama_sizes(rng), sliding_window=window))
+
+
+def qwen2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng)
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 2 * int(rng.integers(1, 3))
+    config |= {"use_sliding_window": bool(rng.integers(2)), "sliding_window": 2}
+    return t.Qwen2ForCausalLM(t.Qwen2Config(**config, max_window_layers=1))
+
+
+def qwen3(rng: np.random.Generator) -> torch.nn.Module:
+    bias = bool(rng.integers(2))
+    return t.Qwen3ForCausalLM(t.Qwen3Config(**llama_sizes(rng), attention_bias=bias))
+
+
+def gpt_neox(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 4))
+    return t.GPTNeoXForCausalLM(
+        t.GPTNeoXConfig(
+            hidden_size=heads * 8,
+            intermediate_size=int(rng.integers(1, 12)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            max_position_embeddings=10,
+            hidden_act=pick(rng, "gelu", "gelu_new", "relu"),
+            use_parallel_residual=bool(rng.integers(2)),
+            attention_bias=bool(rng.integers(2)),
+            rope_parameters={
+                "rope_type": "default",
+                "rope_theta": 10000.0,
+                "partial_rotary_factor": pick(rng, 0.25, 0.5, 1.0),
+            },
+            **sizes(rng),
+        )
+    )
+
+
+def gpt_neo(rng: np.random.Generator) -> torch.nn.Module:
+    heads, kinds = int(rng.integers(1, 4)), pick(rng, ["global", "local"], ["local"], ["global"])
+    repeats = int(rng.integers(1, 3))
+    return t.GPTNeoForCausalLM(
+        t.GPTNeoConfig(
+            hidden_size=heads * int(rng.integers(1, 6)),
+            num_layers=len(kinds) * repeats,
+            num_heads=heads,
+            attention_types=[[kinds, repeats]],
+            window_size=int(rng.integers(1, 5)),
+            max_position_embeddings=10,
+            activation_function=pick(rng, "gelu_new", "relu"),
+            **sizes(rng),
+        )
+    )
+
+
+MAKERS = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo)
+
+
+def test_random_configurations_agree(tmp_path: Path) -> None:
+    gaps = {}
+    for seed in range(N):
+        rng = np.random.default_rng(seed)
+        torch.manual_seed(seed)
+        maker = MAKERS[seed % len(MAKERS)]
+        model = maker(rng)
+        randomize(model)
+        model.save_pretrained(tmp_path)
+        ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
+        graph = checkpoint.load(tmp_path).graph(ids)
+        gaps[maker.__name__, seed] = largest_gap(graph, compute(model, ids))
+    worst = max(gaps, key=lambda key: gaps[key])
+    print(f"{N} configurations, largest difference {gaps[worst]:.1e} ({worst[0]})")
+    assert {key: gap for key, gap in gaps.items() if gap >= TOLERANCE} == {}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_saved_model_goes_back_to_transformers(maker, tmp_path: Path) -> None:
+    model = maker(np.random.default_rng(5))
+    randomize(model)
+    model.save_pretrained(tmp_path / "there")
+    loaded = checkpoint.load(tmp_path / "there")
+    checkpoint.save(loaded, tmp_path / "back")
+    again = t.AutoModelForCausalLM.from_pretrained(tmp_path / "back")
+    ids = [1, 0, 1]
+    np.testing.assert_array_equal(compute(again, ids)["logits"], compute(model, ids)["logits"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_and_shards(dtype, tmp_path: Path) -> None:
+    model = gpt2(np.random.default_rng(0))
+    randomize(model)
+    model.to(dtype).save_pretrained(tmp_path, max_shard_size="1KB")
+    assert (tmp_path / "model.safetensors.index.json").exists()
+    ids = [1, 0, 1]
+    reference = compute(model.to(torch.float32), ids)
+    assert largest_gap(checkpoint.load(tmp_path).graph(ids), reference) < TOLERANCE
+
+
+def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
+    model = gpt2(np.random.default_rng(1))
+    randomize(model)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.transformer.state_dict(), tmp_path / "pytorch_model.bin")
+    ids = [1, 0, 1]
+    if not model.config.tie_word_embeddings:
+        torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    assert largest_gap(checkpoint.load(tmp_path).graph(ids), compute(model, ids)) < TOLERANCE
+    torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match="holds no weights"):
+        checkpoint.load(tmp_path)

@@ -1,0 +1,44 @@
+"""Architectures against transformers: golden files always, random configurations with torch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+
+from engine import Graph
+from engine.models import checkpoint
+
+NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+TOLERANCE = 2e-5  # the references compute in float32
+
+
+def largest_gap(graph: Graph, reference: dict[str, np.ndarray]) -> float:
+    """The largest difference in logits, hidden states and attention patterns."""
+    spec, values = graph.spec, graph.values
+    gaps = [np.abs(values["logits"] - reference["logits"]).max()]
+    hidden = [values[f"blocks.{n}.resid_pre"] for n in range(spec.n_layers)]
+    hidden.append(values["ln_final.out"])
+    gaps += [np.abs(a - b).max() for a, b in zip(hidden, reference["hidden"], strict=True)]
+    for layer, patterns in enumerate(reference["patterns"]):
+        for head, pattern in enumerate(patterns):
+            found = values[f"blocks.{layer}.attn.h{head}.pattern"]
+            gaps.append(np.abs(found - pattern).max())
+    return float(max(gaps))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden(name: str) -> None:
+    with np.load(GOLDEN / name / "golden.npz") as reference:
+        graph = checkpoint.load(GOLDEN / name).graph(reference["ids"].tolist())
+        assert largest_gap(graph, dict(reference)) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_save_writes_back_what_load_read(name: str, tmp_path: Path) -> None:
+    model = checkpoint.load(GOLDEN / name)
+    checkpoint.save(model, tmp_path)
+    again = checkpoint.load(tmp_path)
+    assert again.spec == model.spec
+    for weight, values in model.weights.items():
+        np.testing.assert_array_equal(again.weights[weight], values)

@@ -1,0 +1,134 @@
+"""Many variants at once, parts off, lens, attribution, maps: each held to its definition."""
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, graphs, random_model
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import Evaluator, Graph, InputError, ModelSpec
+from engine.cells.batch import rows, variants
+from engine.models import checkpoint
+from engine.studies import ablation, lens
+from engine.studies.tsne import tsne
+from exporters.pages.trajectory import gram_schmidt
+from exporters.pages.vocabulary import principal
+
+MODELS = {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
+MODELS["norm after"] = random_model(
+    ModelSpec(
+        7, 6, 8, n_layers=2, n_heads=2, d_head=3, d_mlp=5, norm="layer", norm_after=True, bias=True,
+        final_norm=True, position="sinusoidal",
+    )
+)  # fmt: skip
+MODELS["attention only"] = random_model(ModelSpec(7, 6, 8, n_layers=2, n_heads=2, d_head=3))
+MODELS["no layer"] = random_model(ModelSpec(7, 6, 8, tied=True))
+IDS = [3, 1, 2, 6, 1]
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random) -> None:
+    changes: list[dict[tuple[str, int, int], float]] = []
+    for _ in range(3):
+        change = {}
+        for _ in range(random.randint(0, 3)):
+            block = random.choice([b for b in graph if b.op is None])
+            i, j = (random.randrange(n) for n in block.shape)
+            entries = graph.looked_up(block)[1] if block.kind == "ids" else 0
+            value = random.randrange(entries) if entries else random.uniform(0.1, 2)
+            change[block.name, i, j] = float(value)
+        changes.append(change)
+    values = variants(graph, changes)
+    for n, change in enumerate(changes):
+        live = Evaluator(graph)
+        for cell, value in change.items():
+            live.set(*cell, value)
+        for block in graph:
+            for i in range(block.shape[0]):
+                found = rows(values, block.name, len(changes), i)[n]
+                np.testing.assert_allclose(found, live[block.name][i], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("mean", [False, True])
+def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> None:
+    graph = ablation.averaged(MODELS[name], [IDS, [2, 2]]).graph(IDS)
+    for part in ablation.parts(graph):
+        live = Evaluator(graph)
+        for cell, value in ablation.off(graph, part).items():
+            live.set(*cell, value)
+        if mean:
+            live.set("mean_ablation", 0, 0, 1.0)
+        heads = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
+        wrote = [part.removesuffix(".mlp") + ".mlp_out"] if part.endswith(".mlp") else heads
+        for block in wrote:
+            path = part if part.endswith(".mlp") else block.removesuffix(".result")
+            expected = graph.inputs[f"{path}.average"] * mean
+            np.testing.assert_allclose(
+                live[block], np.broadcast_to(expected, live[block].shape), atol=1e-15
+            )
+    found = ablation.effects(graph, 4, mean=mean)
+    assert [effect.part for effect in found] == ablation.parts(graph)
+
+
+def test_an_average_is_over_every_token_of_every_prompt() -> None:
+    model, prompts = MODELS["gpt2"], [[1, 2, 3], [4]]
+    average = ablation.averaged(model, prompts).averages["blocks.1.attn.h0.average"]
+    written = [model.graph(ids).values["blocks.1.attn.h0.result"] for ids in prompts]
+    np.testing.assert_allclose(average[0], np.vstack(written).mean(axis=0))
+
+
+def test_a_part_that_is_none_is_named() -> None:
+    with pytest.raises(InputError, match=r"blocks\.0\.attn\.h1"):
+        ablation.off(MODELS["gpt2"].graph(IDS), "blocks.0.attn.h11")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shares_add_up_to_the_logit_at_every_token(name: str) -> None:
+    graph = MODELS[name].graph(IDS)
+    views = lens.add(graph, 2, 4, 5)
+    for word, v in (("target", 4), ("rival", 5)):
+        total = sum(graph.values[credit.name] for credit in views.credits[word].values())
+        np.testing.assert_allclose(
+            np.broadcast_to(total, (len(IDS), 1))[:, 0], graph.values["logits"][:, v], atol=1e-10
+        )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_last_stage_of_the_lens_is_the_readout(name: str) -> None:
+    graph = MODELS[name].graph(IDS)
+    views = lens.add(graph, 3, 4, 5)
+    last = len(views.stages) - 1
+    stopped = graph.values[f"lens.{last}.logits"][0]
+    np.testing.assert_allclose(stopped, graph.values["logits"][3], atol=1e-12)
+    first = views.stages[0]
+    assert first.name in ("blocks.0.resid_pre", "resid_final")
+
+
+def test_gram_schmidt_is_orthonormal_and_keeps_the_first_direction() -> None:
+    u, v = np.random.default_rng(0).normal(size=(2, 5))
+    plane = gram_schmidt(u, v)
+    np.testing.assert_allclose([plane.e1 @ plane.e1, plane.e2 @ plane.e2], 1)
+    assert plane.e1 @ plane.e2 == pytest.approx(0, abs=1e-15)
+    np.testing.assert_allclose(plane.e1 * np.linalg.norm(u), u)
+    assert (gram_schmidt(u, 2 * u).e2 == 0).all()
+
+
+def test_principal_components_hold_the_most_variance() -> None:
+    x = np.random.default_rng(1).normal(size=(30, 4)) * [5, 3, 1, 0.1]
+    axes, share = principal(x)
+    covariance = np.cov(x.T)
+    largest = np.linalg.eigvalsh(covariance)[::-1]
+    assert share == pytest.approx(largest[:2].sum() / largest.sum())
+    np.testing.assert_allclose(axes @ covariance @ axes.T, np.diag(largest[:2]), atol=1e-9)
+
+
+def test_tsne_keeps_neighbours_together_and_repeats() -> None:
+    rng = np.random.default_rng(2)
+    group = np.repeat([0, 1, 2], 10)
+    x = rng.normal(size=(30, 6)) + 20 * np.eye(6)[group]
+    points = tsne(x, 5.0, 0)
+    np.testing.assert_array_equal(points, tsne(x, 5.0, 0))
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    np.fill_diagonal(distances, np.inf)
+    assert (group[distances.argmin(axis=1)] == group).all()
