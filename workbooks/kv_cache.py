@@ -1,7 +1,7 @@
 """kv-cache: what is computed when a token is added, what is kept, and how large that grows.
 
 Look at the steps: each new token has its own query, key and value computed; keys and values of the
-others are kept. Suggestion another prompt, fewer heads of keys and values, fewer bytes.
+others are kept. Try another prompt, fewer heads of keys and values, fewer bytes.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """loss: entropy, cross-entropy and perplexity; why log loss; and the loss of a short sentence.
 
 Every sum has its terms beside it, in bits and in nats. Look at which reports the three scoring rules
-reward. Suggestion a word that the model holds impossible, another belief, another next word.
+reward. Try a word that the model holds impossible, another belief, another next word.
 """
 
 from collections.abc import Callable

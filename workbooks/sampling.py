@@ -1,7 +1,7 @@
 """sampling: from logits to one word, a step per column, and a thousand draws beside the shares.
 
 What is kept of the shares lies end to end from 0 to 1, and a random number falls on a word. Look at
-what each step drops. Suggestion a high temperature, then 0, then neither top-k nor top-p.
+what each step drops. Try a high temperature, then 0, then neither top-k nor top-p.
 """
 
 from collections.abc import Callable, Sequence

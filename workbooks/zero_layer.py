@@ -2,7 +2,7 @@
 
 W_E gives every word a vector of its own, W_U holds the logarithms of a bigram table, and softmax
 brings the table back. Look at the difference, and at the loss: seeing one word alone, none goes
-lower. Suggestion another corpus, or give two words the same vector.
+lower. Try another corpus, or give two words the same vector.
 """
 
 from collections.abc import Callable

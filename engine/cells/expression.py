@@ -197,6 +197,12 @@ class Area(Expression):
         return bottom - top, right - left
 
     @property
+    def cells(self) -> list["Area"]:
+        """Each of these cells alone, row by row."""
+        height, width = self.shape
+        return [self[i, j] for i in range(height) for j in range(width)]
+
+    @property
     def fixed(self) -> "Area":
         """The same cells, with an address that stays when the formula is copied."""
         return replace(self, stays="all")
