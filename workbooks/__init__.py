@@ -1,9 +1,8 @@
 """The workbooks: a module or a folder each, found by its name (hyphens on the command line).
 
-A module has a `TOPIC` of the gallery's, and a `TITLE`, `name: what it is`.
+A module has a `TOPIC` of the gallery's, and a `TITLE`, `name: what it is`, unless its `STORY` has.
 
-One that is a transformer gives `STORY` (what the workbook says of itself), `PROMPT` (what it is
-built with), `model()` and `build(model, passage)`, the Book; `N_TOKENS` where it is to have more
+One that is a transformer gives `PROMPT` (what it is built with), `model()` and `build(model, passage)`, the Book; `N_TOKENS` where it is to have more
 columns than the prompt has words. One whose model is trained gives `train(seed, embed_scale)`,
 which yields each step's progress and then the model, `floor(ids)`, the least loss on those ids, and
 `figures(model)`, how well it does. One that is not gives `book()`, the Book. A module's docstring
@@ -28,7 +27,7 @@ TOPICS = (
     "The last step",
     "Sizes",
 )
-OF_A_MODEL = ("STORY", "PROMPT", "model", "build")  # what a transformer's workbook declares
+OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook declares
 
 
 def title(name: str) -> str:
@@ -56,5 +55,6 @@ def find(name: str) -> ModuleType:
     if name not in names():
         raise InputError(f"no workbook is named {name!r}; {nearest(name, names())}")
     module = import_module(f"workbooks.{name.replace('-', '_')}")
-    wanted = ("TITLE",) if hasattr(module, "book") else OF_A_MODEL
+    wanted = [] if hasattr(module, "book") else [*OF_A_MODEL]
+    wanted += [] if hasattr(module, "STORY") else ["TITLE"]
     return declared(module, "a workbook", ("TOPIC", *wanted))
