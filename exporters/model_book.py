@@ -9,7 +9,8 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.formula import A1, Formulas
-from engine.models.generate import GREEDY, Passage
+from engine.models.choosing import GREEDY
+from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
 from exporters.address import a1, address, quoted

@@ -9,7 +9,8 @@ from conftest import random_model
 
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
-from engine.models.generate import Sampling, generate
+from engine.models.choosing import Sampling
+from engine.models.generate import generate
 
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]

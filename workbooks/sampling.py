@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.models.generate import Sampling
+from engine.models.choosing import Sampling
 from exporters.book import Book, Chart, Series
 from exporters.by_hand import Comparison, Table, Workbook, near
 from exporters.story import Story, Suggestion
