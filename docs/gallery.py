@@ -12,7 +12,7 @@ from pictures import draw
 from PIL import Image
 
 import workbooks
-from cellformer.command import names as loading
+from cellformer import names as loading
 from exporters.xlsx import write
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import workbooks
-from cellformer.command.names import book
+from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.models.architectures.decoder import decoder
 from exporters.book import Book
@@ -19,7 +19,8 @@ from exporters.verify import ENGINES, compare, poison, read, read_values, recalc
 from exporters.xlsx import write
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
-GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).parent.parent
+GOLDEN = ROOT / "tests" / "golden"
 
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)

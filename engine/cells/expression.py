@@ -169,6 +169,20 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Rounded(Constant):
+    """A number with so many decimals after the point, all of them spelt."""
+
+    number: float
+    places: int = 12
+
+    def text(self, notation: Notation) -> str:
+        return f"{self.number:.{self.places}f}"
+
+    def value(self, look: Look) -> Any:
+        return float(f"{self.number:.{self.places}f}")
+
+
+@dataclass(frozen=True, eq=False)
 class Area(Expression):
     """Some cells of a grid: `scores[2, 1]`, `scores[2, :]`, `scores[:, 1].fixed`."""
 

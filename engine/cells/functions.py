@@ -17,6 +17,7 @@ from engine.cells.values import (
     SIGNS,
     FormulaError,
     checked,
+    is_numeric,
     number,
     numbers,
     scalar,
@@ -124,8 +125,12 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
 
 
 def _count(*xs: Any) -> float:
-    cells = [v for x in xs for v in np.asarray(x, dtype=object).flat]
-    return float(sum(isinstance(v, int | float | np.number) for v in cells))
+    return float(sum(x.size if is_numeric(x) else _n_numbers(x) for x in xs))
+
+
+def _n_numbers(x: Any) -> int:
+    cells = np.asarray(x, dtype=object).flat
+    return sum(isinstance(v, int | float | np.number) for v in cells)
 
 
 def _rank(x: Any, among: Any) -> float:

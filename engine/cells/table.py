@@ -13,6 +13,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Operation
+from engine.cells.stored import Stored
 from engine.cells.values import CellError, FormulaError
 
 
@@ -56,6 +57,8 @@ class Reader:
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
             return value.item() if isinstance(value, np.generic) else value
+        if isinstance(array, Stored):
+            return array.part(*rect.slices)  # not read before a function needs its numbers
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:

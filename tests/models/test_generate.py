@@ -1,18 +1,16 @@
 """Generation: the same tokens as repeated full passes, one new row at a time."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import random_model
+from conftest import GOLDEN, random_model
 
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import generate
 
-GOLDEN = Path(__file__).parent / "golden"
 MODELS = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]
 N_CASES = 200
 

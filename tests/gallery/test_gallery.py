@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import EARLIER, default_book, needs
+from conftest import EARLIER, ROOT, default_book, needs
 from openpyxl import load_workbook
 
 import workbooks
@@ -20,7 +20,6 @@ PAGES = [name for name in workbooks.names() if name not in EARLIER]
 # the dialogue game's edits have tests of their own, in test_dialogue_game
 TRIED = [name for name in workbooks.names() if name != "dialogue-game"]
 MOST_LINES = 200
-ROOT = Path(__file__).parent.parent
 
 
 Cell = tuple[str, int, int]  # a sheet, a row and a column, counted from 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import GOLDEN
 from test_references import TOLERANCE, largest_gap
 
 from engine import InputError
@@ -19,7 +20,7 @@ except ImportError:
         raise
     pytest.skip("torch and transformers are not installed", allow_module_level=True)
 
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
+sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
 N = 208  # configurations, the architectures in turn

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, assert_recomputes, needs
+from conftest import GOLDEN, ROOT, assert_recomputes, needs
 from openpyxl import load_workbook
 
 from cellformer.command import main as command
@@ -28,7 +28,7 @@ IDS = [3, 1, 2900]
 
 def make(folder: Path, *sizes: int) -> Path:
     """A random checkpoint: layers, width, heads, words, context."""
-    script = Path(__file__).parent.parent / "benchmarks" / "gpt2_small.py"
+    script = ROOT / "benchmarks" / "gpt2_small.py"
     subprocess.run([sys.executable, script, folder, *map(str, sizes)], check=True)
     return folder
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import (
     GOLDEN,
+    ROOT,
     assert_recomputes,
     default_book,
     needs,
@@ -18,7 +19,7 @@ from conftest import (
 from openpyxl import load_workbook
 
 import workbooks
-from cellformer.command.names import is_worksheet
+from cellformer.names import is_worksheet
 from engine import Evaluator, InputError, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
@@ -358,10 +359,9 @@ def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
 
 def test_imports_run_one_way() -> None:
     """engine knows no exporter, exporters know no workbook."""
-    root = Path(__file__).parent.parent
     forbidden = {"engine": {"exporters", "workbooks"}, "exporters": {"workbooks"}}
     for package, others in forbidden.items():
-        for file in (root / package).rglob("*.py"):
+        for file in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     module = getattr(node, "module", None) or node.names[0].name

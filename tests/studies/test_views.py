@@ -34,7 +34,7 @@ def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random)
         for _ in range(random.randint(0, 3)):
             block = random.choice([b for b in graph if b.op is None])
             i, j = (random.randrange(n) for n in block.shape)
-            entries = graph.table(block)[1] if block.kind == "ids" else 0
+            entries = graph.looked_up(block)[1] if block.kind == "ids" else 0
             value = random.randrange(entries) if entries else random.uniform(0.1, 2)
             change[block.name, i, j] = float(value)
         changes.append(change)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import needs, random_model
+from conftest import GOLDEN, needs, random_model
 from openpyxl import load_workbook
 from safetensors.numpy import load_file, save_file
 
@@ -20,7 +20,6 @@ from engine import InputError, ModelSpec
 from engine.models import checkpoint
 from exporters.verify import verify
 
-GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import GOLDEN
 
 from engine import Graph
 from engine.models import checkpoint
 
-GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 TOLERANCE = 2e-5  # the references compute in float32
 
