@@ -8,8 +8,10 @@ import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
+from engine.cells.expression import Area
 from engine.cells.formula import A1, Formulas
-from engine.models.generate import GREEDY, Passage
+from engine.models.choosing import GREEDY
+from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
 from exporters.address import a1, address, quoted
@@ -49,6 +51,11 @@ class ModelBook(Book):
         """The address of a named single cell, with its sheet unless it stands on `sheet`."""
         where, row, col = self.spots[name]
         return self._text(where, one(row, col), sheet)
+
+    def named(self, name: str) -> Area:
+        """A named single cell, for formulas."""
+        where, row, col = self.spots[name]
+        return self.sheet(where)[row, col]
 
     def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
         """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
