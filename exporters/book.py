@@ -129,9 +129,9 @@ class Sheet:
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
-        (top, bottom), (left, right) = (
-            (k.start, k.stop) if isinstance(k, slice) else (k, k + 1) for k in key
-        )
+        row, col = key
+        top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
+        left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
         return Area(self, Rect(top, bottom, left, right))
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
@@ -347,9 +347,9 @@ class Book:
     @property
     def clean(self) -> Reading:
         """The values as built."""
-        values = self.values
+        computed = self.graph.values  # of blocks that were added since, too
         if self._clean is None:
-            self._clean = Reading(self, values)
+            self._clean = Reading(self, ChainMap(self.others, computed))
         return self._clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:

@@ -196,8 +196,11 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        bulky = book.n_cells > MOST_NAMED
         for sheet in book.sheets.values():
-            _write_sheet(book, sheet, workbook, formats, report)
+            ws = workbook.add_worksheet(sheet.name)
+            ws.bulky, ws.report = bulky, report
+            _write_sheet(book, sheet, workbook, ws, formats)
         for place in book.places.values():
             area = a1(place.rect(place.block.whole), "all")
             workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
@@ -233,10 +236,8 @@ def _check_length(book: Book, place: Place) -> None:
 
 
 def _write_sheet(
-    book: Book, sheet: Sheet, workbook: Workbook, formats: Formats, report: Report
+    book: Book, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
 ) -> None:
-    ws = workbook.add_worksheet(sheet.name)
-    ws.bulky, ws.report = book.n_cells > MOST_NAMED, report
     ws.hide_gridlines(2)
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
