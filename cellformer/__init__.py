@@ -1,1 +1,61 @@
-"""A transformer you can open in a spreadsheet: every cell a formula, every number recomputed."""
+"""A transformer you can open in a spreadsheet: every cell a formula, every number recomputed.
+
+    import cellformer as cf
+
+    model = cf.load("cat-sat")                      # of the gallery, or a checkpoint folder
+    graph = model.graph(model.vocabulary.encode("the cat sat"))
+    live = cf.Evaluator(graph)                      # set cells, recompute, reset
+    cf.write(cf.build("cat-sat"), "cat-sat.xlsx")   # the workbook
+    cf.read("edited.xlsx").inputs                   # what somebody changed in one
+
+The names are imported when they are first used: the command should not wait for what it leaves out.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cellformer.api import build as build
+    from cellformer.api import graph as graph
+    from cellformer.api import load as load
+    from cellformer.api import read as read
+    from cellformer.api import write as write
+    from engine.cells.batch import variants as variants
+    from engine.cells.block import Block as Block
+    from engine.cells.errors import InputError as InputError
+    from engine.cells.evaluator import Evaluator as Evaluator
+    from engine.cells.graph import Cell as Cell
+    from engine.cells.graph import Graph as Graph
+    from engine.models.checkpoint import save as save
+    from engine.models.generate import Passage as Passage
+    from engine.models.generate import Sampling as Sampling
+    from engine.models.generate import generate as generate
+    from engine.models.generate import passage as passage
+    from engine.models.model import Model as Model
+    from engine.models.spec import ModelSpec as ModelSpec
+    from engine.models.tokenizer import Characters as Characters
+    from engine.models.tokenizer import WordList as WordList
+    from exporters.book import Book as Book
+
+HOMES = {
+    "cellformer.api": ("build", "graph", "load", "read", "write"),
+    "engine.cells.batch": ("variants",),
+    "engine.cells.block": ("Block",),
+    "engine.cells.errors": ("InputError",),
+    "engine.cells.evaluator": ("Evaluator",),
+    "engine.cells.graph": ("Cell", "Graph"),
+    "engine.models.checkpoint": ("save",),
+    "engine.models.generate": ("Passage", "Sampling", "generate", "passage"),
+    "engine.models.model": ("Model",),
+    "engine.models.spec": ("ModelSpec",),
+    "engine.models.tokenizer": ("Characters", "WordList"),
+    "exporters.book": ("Book",),
+}
+__all__ = sorted(name for names in HOMES.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'cellformer' has no attribute {name!r}")

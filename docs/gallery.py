@@ -1,4 +1,4 @@
-"""Draw one sheet of every workbook, and put the pictures into README's section on the gallery.
+"""Draw one sheet of every workbook, and write docs/gallery.md with the pictures.
 
     python docs/gallery.py
 
@@ -12,12 +12,20 @@ from pictures import draw
 from PIL import Image
 
 import workbooks
-from cellformer.command import names as loading
+from cellformer import names
 from exporters.xlsx import write
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "gallery"
-BEGIN, END = "<!-- gallery -->\n", "<!-- end of gallery -->\n"
+PAGE = ROOT / "docs" / "gallery.md"
+HEAD = """# The gallery
+
+Every machine of the essays and lecture notes that this project grew from, live: what the text only
+describes can be changed. Each workbook names three edits and what they do, holds every number that
+its source prints against the cell that recomputes it, and says where the source is wrong.
+`cellformer build NAME` writes one, `cellformer build --all` all of them with an index.
+
+"""
 SHEETS = {  # where it is not the sheet after Start
     "cat-sat": "Block 0",
     "fluffy-creature": "Printed",
@@ -30,7 +38,7 @@ WIDTH, COLOURS = 900, 64
 
 def picture(name: str) -> Path:
     """Draw the sheet of a workbook that shows best what it is."""
-    book = loading.book(name)
+    book = names.book(name)
     sheet = SHEETS.get(name, list(book.sheets)[1])
     with tempfile.TemporaryDirectory() as folder:
         path = write(book, Path(folder) / f"{name}.xlsx")
@@ -42,23 +50,20 @@ def picture(name: str) -> Path:
     return target
 
 
-def section() -> str:
+def page() -> str:
     """The gallery in Markdown: a table per topic, a line and a picture for each workbook."""
     lines = []
-    for topic, names in workbooks.by_topic().items():
-        lines += [f"### {topic}", "", "| | |", "|---|---|"]
-        for name in names:
+    for topic, listed in workbooks.by_topic().items():
+        lines += [f"## {topic}", "", "| | |", "|---|---|"]
+        for name in listed:
             line = workbooks.title(name).partition(": ")[2]
-            lines.append(f"| **`{name}`**<br>{line} | ![{name}](docs/gallery/{name}.png) |")
+            lines.append(f"| **`{name}`**<br>{line} | ![{name}](gallery/{name}.png) |")
         lines.append("")
-    return "\n".join(lines)
+    return HEAD + "\n".join(lines)
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name in workbooks.names():
         print(picture(name))
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    readme.write_text(before + BEGIN + section() + END + after)
+    PAGE.write_text(page(), encoding="utf-8")

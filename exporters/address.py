@@ -27,11 +27,16 @@ def column(index: int) -> str:
 def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
     """A rectangle of a sheet: `B2`, `B2:C9`, `$B$2:$C$9`; with fixed rows, `B$2:C$9`."""
     top, bottom, left, right = rect
-    before, between = "$" if fixed == "all" else "", "$" if fixed else ""
-    first = f"{before}{column(left)}{between}{top + 1}"
+    first = _cell(top, left, "all" if fixed == "first" else fixed)
     if bottom - top == right - left == 1 and not as_range:
         return first
-    return f"{first}:{before}{column(right - 1)}{between}{bottom}"
+    return f"{first}:{_cell(bottom - 1, right - 1, '' if fixed == 'first' else fixed)}"
+
+
+def _cell(row: int, col: int, fixed: Fixed) -> str:
+    before_column = "$" if fixed in ("cols", "all") else ""
+    before_row = "$" if fixed in ("rows", "all") else ""
+    return f"{before_column}{column(col)}{before_row}{row + 1}"
 
 
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:

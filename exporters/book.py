@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
-from engine.cells.evaluator import Evaluator
+from engine.cells.evaluator import edited
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
@@ -323,10 +323,7 @@ class Book:
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
-        live = Evaluator(self.graph)
-        for area, value in edits.items():
-            live.set(area.grid.name, area.rect.top, area.rect.left, value)
-        return Reading(self, {name: live[name] for name in self.graph.blocks})
+        return Reading(self, edited(self.graph, edits).values)
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""

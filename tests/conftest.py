@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import workbooks
-from cellformer.command.names import book
+from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.models.architectures.decoder import decoder
 from exporters.book import Book

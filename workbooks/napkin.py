@@ -1,7 +1,7 @@
 """napkin: the weights of thirteen models, counted part by part from their sizes.
 
 A column is a model: its sizes are typed, its weights counted, and held against the rule 12·L·d².
-Look at what the rule leaves out. Suggestion a misprinted vocabulary, and a model with fewer experts.
+Look at what the rule leaves out. Try a misprinted vocabulary, and a model with fewer experts.
 """
 
 from collections.abc import Mapping

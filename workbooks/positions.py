@@ -1,7 +1,7 @@
 """positions: where a word stands, told by clock hands, by a learned table, and by rotation.
 
 Each pair of dimensions is a hand of a clock, fast ones and slow ones, as binary digits are. Look at
-the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Suggestion base 16.
+the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 import workbooks
-from cellformer.command import names as loading
+from cellformer import names
 from cellformer.command import printing
 from cellformer.command.printing import console, line
 from engine import InputError, Model
@@ -63,7 +63,7 @@ def _finder(name: str | None) -> Callable[[str], Model]:
     def find(title: str) -> Model:
         if name is None and title not in workbooks.names():
             raise InputError("it does not carry its model; name it with --model")
-        return loading.model(name or title)
+        return names.model(name or title)
 
     return find
 

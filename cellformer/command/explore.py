@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cellformer.command import names as loading
+from cellformer import names
 from cellformer.command import printing
 from cellformer.command.options import (
     Ids,
@@ -25,7 +25,7 @@ from cellformer.command.options import (
     TopK,
     TopP,
 )
-from cellformer.command.printing import console
+from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
@@ -62,7 +62,9 @@ def run(
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
     likeliest words after every sublayer.
     """
-    loaded = loading.load(name, prompt, ids)
+    if names.is_worksheet(name):
+        return _run_tables(name, sets, show, as_json)
+    loaded = names.load(name, prompt, ids)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
     graph = model.graph(loaded.ids)
     wanted = None if target is None else _target(model, target)
@@ -92,7 +94,7 @@ def trace(
     sets: Sets = None,
 ) -> None:
     """Show a cell's formula, the cells that it reads and their values, as a tree."""
-    graph = loading.load(name, prompt, ids).graph
+    graph = names.graph(name, prompt, ids)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
@@ -107,7 +109,7 @@ def ablate(
     mean: Mean = False,
 ) -> None:
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
-    loaded = loading.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
     graph = model.graph(loaded.ids)
     if not ablation.parts(graph):
@@ -131,27 +133,22 @@ def sweep(
         Path | None, typer.Option("-o", help="A .csv or .png file; printed unless given.")
     ] = None,
 ) -> None:
-    """Let one cell run through a range: the target word's logit and probability as a curve."""
+    """Let one cell run through a range: the target word's logit and probability as a curve.
+
+    In a workbook without a transformer --target is a cell, 'loss[0,0]'.
+    """
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of a curve ends in .csv or .png")
-    loaded = loading.load(name, prompt, ids)
-    graph, words = loaded.graph, printing.output_words(loaded.model)
-    wanted = _first(graph) if target is None else _target(loaded.model, target)
-    block, i, j = graph.parse(cell)
     values = np.linspace(start, stop, n_steps)
-    found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
-    logits, probs = (rows(found, leaf, n_steps, -1) for leaf in ("logits", "probs"))
-    curve = [
-        {"value": float(x), "logit": float(z[wanted]), "probability": float(p[wanted]),
-         "top": int(np.argmax(z))}
-        for x, z, p in zip(values, logits, probs, strict=True)
-    ]  # fmt: skip
+    if names.is_worksheet(name):
+        curve = _curve_of_tables(name, cell, values, target)
+    else:
+        curve = _curve_of_word(names.load(name, prompt, ids), cell, values, target)
     if output is None:
-        printing.curve(words, curve, wanted)
-        return
+        return printing.curve(curve)
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
-    draw(output, f"{block.name}[{i},{j}]", curve, words, wanted)
-    printing.line(f"{output}: {n_steps} values of {block.name}[{i},{j}]")
+    draw(output, curve)
+    printing.line(f"{output}: {n_steps} values of {curve.cell}")
 
 
 def generate(
@@ -165,7 +162,7 @@ def generate(
     seed: Seed = 0,
 ) -> None:
     """Continue a prompt, computing one new row of every block per token."""
-    loaded = loading.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids)
     texts = shown(loaded.model.vocabulary.texts)
     table = Table("", "token", "id", "cells computed", "of a full pass", box=None)
     sampling = Sampling(temperature, top_k, top_p)
@@ -180,7 +177,7 @@ def info(
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Prompt length to forecast.")] = 8,
 ) -> None:
     """Show a model's sizes, parameters, KV cache and the forecast of its workbook."""
-    model = loading.model(name)
+    model = names.model(name)
     spec = model.spec
     table = Table(box=None, show_header=False)
     table.add_row("architecture", str(model.config.get("model_type", model.architecture.__name__)))
@@ -252,51 +249,110 @@ def _change(
 
 
 def _set(live: Evaluator, text: str) -> None:
-    target, equals, number = text.rpartition("=")
+    target, equals, given = text.rpartition("=")
     if not equals:
         raise InputError(f"--set {text!r} has no value; write it as 'W_E[0,1]=0.5'")
     block, i, j = live.graph.parse(target)
+    if isinstance(live[block.name][i, j], str):
+        return live.set(block.name, i, j, given)
     try:
-        value = float(number)
+        value = float(given)
     except ValueError:
-        raise InputError(f"--set {text!r}: {number.strip()!r} is not a number") from None
+        raise InputError(f"--set {text!r}: {given.strip()!r} is not a number") from None
     live.set(block.name, i, j, value)
 
 
-def _rows(values: np.ndarray) -> list[list[float | None]]:
-    """Rows for JSON, which has no -inf or nan: null where a cell is blank."""
-    return [[x if np.isfinite(x) else None for x in row] for row in values.tolist()]
-
-
-def _write_csv(
-    path: Path, cell: str, curve: Sequence[Mapping[str, float]], words: Sequence[str], target: int
+def _run_tables(
+    name: str, sets: Sequence[str] | None, show: Sequence[str] | None, as_json: bool
 ) -> None:
+    """The tables of a workbook without a transformer, and what changes in them."""
+    found = names.book(name)
+    graph = found.graph
+    live = Evaluator(graph)
+    _change(live, sets, (), False)
+    blocks = [graph[block] for block in show or ()]
+    if as_json:
+        wanted = [b.name for b in blocks] or list(graph.blocks)
+        print(json.dumps({block: _rows(live[block]) for block in wanted}))
+        return
+    for block in blocks:
+        printing.block(graph, live, block.name)
+    if sets:
+        printing.changes(live)
+    elif not blocks:
+        printing.tables(found)
+
+
+def _curve_of_word(
+    loaded: names.Loaded, cell: str, values: np.ndarray, target: str | None
+) -> Curve:
+    """The target word's logit and probability at the prompt's end."""
+    graph, words = loaded.graph, printing.output_words(loaded.model)
+    wanted = _first(graph) if target is None else _target(loaded.model, target)
+    block, i, j = graph.parse(cell)
+    found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
+    logits, probs = (rows(found, leaf, len(values), -1) for leaf in ("logits", "probs"))
+    word = words[wanted]
+    columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
+    first = [words[v] for v in np.argmax(logits, axis=1)]
+    return Curve(f"{block.name}[{i},{j}]", values, columns, f"‘{word}’", first)
+
+
+def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | None) -> Curve:
+    """A computed cell, the one that the first suggested edit watches unless given."""
+    found = names.book(name)
+    graph, watch = found.graph, found.tries[0].watch
+    if target is not None:
+        watched, r, c = graph.parse(target)
+    elif watch is not None:
+        watched, r, c = graph[watch[0]], watch[1], watch[2]
+    else:
+        raise InputError(f"name the cell to watch: --target '{list(graph.blocks)[-1]}[0,0]'")
+    block, i, j = graph.parse(cell)
+    live, shown_values = Evaluator(graph), []
+    for x in values.tolist():
+        live.set(block.name, i, j, x)
+        shown_values.append(live[watched.name][r, c])
+    if any(isinstance(x, str) for x in shown_values):
+        raise InputError(f"{watched.name}[{r},{c}] shows a text; watch a number with --target")
+    watched_cell = f"{watched.name}[{r},{c}]"
+    columns = {watched_cell: np.array(shown_values, dtype=np.float64)}
+    return Curve(f"{block.name}[{i},{j}]", values, columns, watched_cell)
+
+
+def _rows(values: np.ndarray) -> list[list[float | str | None]]:
+    """Rows for JSON, which has no -inf or nan: null where a cell is blank."""
+    return [
+        [x if isinstance(x, str) or np.isfinite(x) else None for x in row]
+        for row in values.tolist()
+    ]
+
+
+def _write_csv(path: Path, curve: Curve) -> None:
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([cell, f"logit of {words[target]}", "probability", "first"])
-        for row in curve:
-            first = words[int(row["top"])]
-            writer.writerow([repr(row[k]) for k in ("value", "logit", "probability")] + [first])
+        writer.writerow([curve.cell, *curve.columns, *(["first"] if curve.first else [])])
+        for k, x in enumerate(curve.values.tolist()):
+            row = [repr(x), *(repr(float(column[k])) for column in curve.columns.values())]
+            writer.writerow([*row, *curve.first[k : k + 1]])
 
 
-def _draw(
-    path: Path, cell: str, curve: Sequence[Mapping[str, float]], words: Sequence[str], target: int
-) -> None:
+def _draw(path: Path, curve: Curve) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError(
             "a .png needs matplotlib: pip install 'cellformer[plot]', or ask for a .csv"
         ) from None
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    values = [row["value"] for row in curve]
-    for axes, key in ((above, "probability"), (below, "logit")):
-        axes.plot(values, [row[key] for row in curve], color="#1f5fa8")
-        axes.set_ylabel(key)
+    columns = dict(reversed(list(curve.columns.items())))  # the probability above the logit
+    figure = Figure(figsize=(7, 2.2 + len(columns)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
+    for axes, (label, column) in zip(panels, columns.items(), strict=True):
+        axes.plot(curve.values, column, color="#1f5fa8")
+        axes.set_ylabel(label.partition(" of ")[0].replace("$", r"\$"))
         axes.grid(color="#dddddd")
-    word = words[target].replace("$", r"\$")  # no formula
-    above.set_title(f"‘{word}’ as {cell} changes")
-    below.set_xlabel(cell)
+    subject = curve.subject.replace("$", r"\$")  # no formula
+    panels[0].set_title(f"{subject} as {curve.cell} changes")
+    panels[-1].set_xlabel(curve.cell)
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})

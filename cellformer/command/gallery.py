@@ -5,12 +5,11 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import workbooks
-from cellformer.command import names as loading
+from cellformer import names
 from cellformer.command.printing import console, line
 from engine import InputError
 from exporters import xlsx
 from exporters.book import Book
-from exporters.by_hand import Workbook
 
 INDEX = "index.xlsx"
 
@@ -27,7 +26,7 @@ def build(folder: Path) -> None:
         task = bar.add_task("", total=len(workbooks.names()))
         for name in workbooks.names():
             bar.update(task, description=f"{name:<22}")
-            book = loading.book(name)
+            book = names.book(name)
             xlsx.write(book, folder / f"{name}.xlsx")
             sizes[name] = (len(book.sheets), book.n_formulas)
             bar.advance(task)
@@ -40,18 +39,17 @@ def build(folder: Path) -> None:
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:
     """A sheet with a link to each workbook, by topic; `sizes` has their sheets and formulas."""
-    book = Workbook("gallery").book
-    book.sheets.clear()
+    book = Book("gallery")
     sheet = book.sheet("Gallery")
     sheet.widths = {0: 3, 1: 24, 2: 80, 3: 9, 4: 10}
     sheet.put(0, 0, "cellformer: the gallery", "title")
     sheet.put(1, 0, "Keep this file beside the others: each name opens a workbook", "note")
     row = 3
-    for topic, names in workbooks.by_topic().items():
+    for topic, listed in workbooks.by_topic().items():
         sheet.put(row, 0, topic, "heading")
         sheet.put(row, 3, "sheets", "head")
         sheet.put(row, 4, "formulas", "head")
-        for name in names:
+        for name in listed:
             row += 1
             sheet.link(row, 1, name, f"external:{name}.xlsx")
             sheet.put(row, 2, workbooks.title(name).partition(": ")[2])

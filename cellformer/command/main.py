@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 import workbooks
+from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
-from cellformer.command import names as loading
 from cellformer.command.options import Ids, Prompt, Seed, Temperature, TopK, TopP
 from cellformer.command.printing import console, line
 from engine import InputError
@@ -35,9 +35,9 @@ app = typer.Typer(
 def list_() -> None:
     """Name the workbooks by topic, with a line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for topic, names in workbooks.by_topic().items():
+    for topic, listed in workbooks.by_topic().items():
         table.add_row(Text(topic, style="italic"))
-        for name in names:
+        for name in listed:
             table.add_row(Text(f"  {name}", style="bold"), workbooks.title(name).partition(": ")[2])
     console.print(table)
 
@@ -85,12 +85,12 @@ def build(
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
-    if loading.is_worksheet(name):
+    if names.is_worksheet(name):
         if any(chosen):
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
-        return building.write(lambda: loading.book(name), path)
-    loaded = loading.load(name, prompt, ids)
+        return building.write(lambda: names.book(name), path)
+    loaded = names.load(name, prompt, ids)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     if n_tokens < len(loaded.ids):
         raise InputError(
@@ -101,7 +101,7 @@ def build(
     path = output or Path(f"{Path(name).resolve().name}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.build(model, words, live or ()), path)
+    building.write(lambda: loaded.book(model, words, live or ()), path)
 
 
 for command in (

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -13,10 +15,12 @@ from engine import Cell, Evaluator, Graph, Model
 from engine.models.tokenizer import shown
 from engine.studies.ablation import Effect
 from engine.studies.lens import Views
+from exporters.book import Book
 
 TOP = 10  # next words shown
 MAX_BRANCHES = 12  # precedents shown per cell of a trace
 LENS_WORDS = 3
+MOST_CHANGES = 12  # cells of one table that are shown
 WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
 console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
@@ -49,7 +53,8 @@ def block(graph: Graph, live: Evaluator, name: str) -> None:
     for j in range(cols):
         table.add_column(str(j), justify="right")
     for i, row in enumerate(live[name].tolist()):
-        cells = [f"{x:.4f}" if found.has(i, j) else "" for j, x in enumerate(row)]
+        texts = [x if isinstance(x, str) else f"{x:.4f}" for x in row]
+        cells = [Text(text) if found.has(i, j) else Text() for j, text in enumerate(texts)]
         table.add_row(str(i), *cells)
     console.print(table)
     console.print()
@@ -115,13 +120,54 @@ def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: 
     console.print(table)
 
 
-def curve(words: Sequence[str], rows: Sequence[Mapping[str, float]], target: int) -> None:
-    """A sweep's values, the target's logit and probability, and the likeliest word."""
-    table = table_of("value", f"logit of {words[target]}", "probability", "first")
-    for row in rows:
-        first = Text(words[int(row["top"])], "bold")
-        table.add_row(*(f"{row[k]:.4f}" for k in ("value", "logit", "probability")), first)
+@dataclass(frozen=True)
+class Curve:
+    """What becomes of some numbers as a cell runs through values: all [n_steps]."""
+
+    cell: str
+    values: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    subject: str  # what it is a curve of
+    first: Sequence[str] = ()  # the likeliest word at each value, of a model
+
+
+def curve(found: Curve) -> None:
+    """A sweep's values, and what they lead to."""
+    table = table_of("value", *found.columns, *(["first"] if found.first else []))
+    for k, x in enumerate(found.values):
+        cells = [f"{x:.4f}", *(f"{column[k]:.4f}" for column in found.columns.values())]
+        table.add_row(*cells, *(Text(word, "bold") for word in found.first[k : k + 1]))
     console.print(table)
+
+
+def tables(book: Book) -> None:
+    """Every table of a workbook: what it is, where it stands, its first value."""
+    table = table_of("table", "shape", "", "at", "first value")
+    for block in book.graph:
+        rows, cols = block.shape
+        kind = "computed" if block.computed else "typed"
+        value = book.clean(block[0, 0])
+        row = (block.name, f"{rows} x {cols}", kind, book.area(block.name), _value(value))
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def changes(live: Evaluator) -> None:
+    """The cells that are no longer as they were, table by table."""
+    table = table_of("cell", "was", "is")
+    for block in live.graph:
+        before, after = live.graph.values[block.name], live[block.name]
+        changed = [at for at in np.ndindex(*block.shape) if before[at] != after[at]]
+        for i, j in changed[:MOST_CHANGES]:
+            row = (f"{block.name}[{i},{j}]", _value(before[i, j]), _value(after[i, j]))
+            table.add_row(*map(Text, row))
+        if len(changed) > MOST_CHANGES:
+            table.add_row(Text(f"... {len(changed) - MOST_CHANGES} more of {block.name}", "dim"))
+    console.print(table)
+
+
+def _value(value: Any) -> str:
+    return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
 
 
 def trace(root: Cell, depth: int) -> None:
@@ -132,7 +178,7 @@ def trace(root: Cell, depth: int) -> None:
 
 
 def _cell_line(cell: Cell) -> Text:
-    text = Text.assemble((cell.name, "bold"), " = ", (f"{cell.value:.6g}", "cyan"))
+    text = Text.assemble((cell.name, "bold"), " = ", (_value(cell.value), "cyan"))
     if cell.formula:
         text.append(f"   {cell.formula}", "dim")
     return text

@@ -10,10 +10,13 @@ formula says, until `reset`. A table may read what comes later in the graph, so 
 through until nothing changes any more.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from engine.cells.access import Rect, dirties
 from engine.cells.block import Block
+from engine.cells.expression import Area
 from engine.cells.graph import Cell, Graph
 from engine.cells.numpy_math import evaluate
 from engine.cells.table import Reader, pending
@@ -173,3 +176,11 @@ class Evaluator:
         if self._live[name] is self.graph.values[name]:
             self._live[name] = self._live[name].copy()
         return self._live[name]
+
+
+def edited(graph: Graph, edits: Mapping[Area, float | str]) -> Reader:
+    """The values after edits: `edited(graph, {scores[2, 1]: 4.0})(probs[0, 2])`."""
+    live = Evaluator(graph)
+    for area, value in edits.items():
+        live.set(area.grid.name, area.rect.top, area.rect.left, value)
+    return Reader({name: live[name] for name in graph.blocks})

@@ -28,7 +28,8 @@ LEVELS = {
     "^": POWER,
 }
 Value = float | str | bool | None  # of one cell; None: it is blank
-Fixed = Literal["", "rows", "all"]  # what of an address stays when a formula is copied elsewhere
+# what of an address stays when a formula is copied elsewhere; first: the first cell of a range
+Fixed = Literal["", "rows", "cols", "first", "all"]
 
 
 class Grid(Protocol):
@@ -196,6 +197,12 @@ class Area(Expression):
         return bottom - top, right - left
 
     @property
+    def cells(self) -> list["Area"]:
+        """Each of these cells alone, row by row."""
+        height, width = self.shape
+        return [self[i, j] for i in range(height) for j in range(width)]
+
+    @property
     def fixed(self) -> "Area":
         """The same cells, with an address that stays when the formula is copied."""
         return replace(self, stays="all")
@@ -204,6 +211,16 @@ class Area(Expression):
     def fixed_rows(self) -> "Area":
         """The same cells, with an address whose rows stay."""
         return replace(self, stays="rows")
+
+    @property
+    def fixed_cols(self) -> "Area":
+        """The same cells, with an address whose columns stay."""
+        return replace(self, stays="cols")
+
+    @property
+    def fixed_first(self) -> "Area":
+        """The same cells, with an address whose first cell stays: for running sums."""
+        return replace(self, stays="first")
 
     @property
     def as_range(self) -> "Area":
@@ -245,7 +262,8 @@ class Operation(Expression):
         left, right = self.left.text(notation), self.right.text(notation)
         if self.left.level < self.level:
             left = f"({left})"
-        if self.right.level <= self.level or self.right.level == NEGATIVE:
+        behind_a_sign = self.right.level == NEGATIVE and self.level > JOIN
+        if self.right.level <= self.level or behind_a_sign:
             right = f"({right})"
         return left + notation.sign(self.sign) + right
 

@@ -69,7 +69,8 @@ class Cell:
     def precedents(self) -> list["Cell"]:
         """The cells that this cell's formula reads."""
         found = self.block.reads(Rect(self.i, self.i + 1, self.j, self.j + 1))
-        return [c for block, rect in found for c in self._cells(block, rect)]
+        cells = dict.fromkeys((block, *at) for block, rect in found for at in rect.cells())
+        return [Cell(self.graph, block, i, j, self.values) for block, i, j in cells]
 
     @property
     def dependents(self) -> list["Cell"]:
@@ -85,9 +86,6 @@ class Cell:
             for i, j in self.graph.readings(reader).of(self.block.name, here)
         )
         return [Cell(self.graph, b, i, j, self.values) for b, i, j in found if b.has(i, j)]
-
-    def _cells(self, block: Block, rect: Rect) -> Iterator["Cell"]:
-        return (Cell(self.graph, block, i, j, self.values) for i, j in rect.cells())
 
 
 class Graph:

@@ -19,7 +19,7 @@ from conftest import (
 from openpyxl import load_workbook
 
 import workbooks
-from cellformer.command.names import is_worksheet
+from cellformer.names import is_worksheet
 from engine import Evaluator, InputError, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.generate import Sampling, passage

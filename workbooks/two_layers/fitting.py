@@ -8,10 +8,12 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "mat", "floor", "big", "small")
 PROMPT = ("the", "cat", "sat")
 N_HEADS, D_HEAD = 2, 3
+D_MODEL, D_MLP = 6, 8
 HEADS = [slice(h * D_HEAD, (h + 1) * D_HEAD) for h in range(N_HEADS)]  # lanes of the columns
 
 # --- what the source prints, layer 1 and then layer 2 ------------------------------------------
@@ -94,36 +96,39 @@ OTHERS = {  # word vectors near those of their kind: dog by cat, ran by sat, flo
 }
 
 
+Matrix = NDArray[np.float64]
+
+
 class Layer(NamedTuple):
     """The weights of a block; the columns of Q, K and V (the rows of O) are two heads' lanes."""
 
-    W_Q: np.ndarray  # [d_model, n_heads * d_head]
-    W_K: np.ndarray
-    W_V: np.ndarray
-    W_O: np.ndarray  # [n_heads * d_head, d_model]
-    W_1: np.ndarray  # [d_model, d_mlp]
-    W_2: np.ndarray  # [d_mlp, d_model]
+    W_Q: Matrix  # [d_model, n_heads * d_head]
+    W_K: Matrix
+    W_V: Matrix
+    W_O: Matrix  # [n_heads * d_head, d_model]
+    W_1: Matrix  # [d_model, d_mlp]
+    W_2: Matrix  # [d_mlp, d_model]
 
 
-def fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def fit(x: Matrix, y: Matrix) -> Matrix:
     """The matrix of least norm with x @ matrix = y, exactly or in least squares."""
-    return np.linalg.lstsq(x, y, rcond=None)[0]
+    return np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64)
 
 
-def between(x: np.ndarray, write: np.ndarray, total: np.ndarray) -> np.ndarray:
+def between(x: Matrix, write: Matrix, total: Matrix) -> Matrix:
     """What is written onto x [n_tokens, d_model]: halfway from the printed write-back to the one
     that the printed total asks for. Rounded tables miss each other by 0.01 at most; each gives
     half, and stays within rounding."""
     return (write + total - x) / 2
 
 
-def keys(q: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def keys(q: Matrix, scores: Matrix) -> Matrix:
     """The smallest keys [n_tokens, d_head] with which queries q have these scores, as far as the
     causal mask shows them."""
     return np.array([fit(q[j:], scores[j:, j] * np.sqrt(D_HEAD)) for j in range(len(q))])
 
 
-def keys_of_pattern(q: np.ndarray, pattern: np.ndarray) -> np.ndarray:
+def keys_of_pattern(q: Matrix, pattern: Matrix) -> Matrix:
     """The smallest keys [n_tokens, d_head] with which queries q have this pattern. It leaves a
     query's scores open but for their differences."""
     unit = np.eye(len(q))
@@ -133,46 +138,72 @@ def keys_of_pattern(q: np.ndarray, pattern: np.ndarray) -> np.ndarray:
     return fit(differences, logs * np.sqrt(D_HEAD)).reshape(q.shape)
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: Matrix) -> Matrix:
     """The causal softmax of each row: [queries, keys]."""
-    e = np.where(np.tri(len(scores)), np.exp(scores), 0)
-    return e / e.sum(axis=1, keepdims=True)
+    exps: Matrix = np.where(np.tri(len(scores)), np.exp(scores), 0)
+    totals: Matrix = exps.sum(axis=1, keepdims=True)
+    return exps / totals
 
 
 @cache
-def layers() -> tuple[tuple[Layer, Layer], np.ndarray]:
+def layers() -> tuple[tuple[Layer, Layer], Matrix]:
     """Both blocks' weights, and the stream after them [n_tokens, d_model]."""
+    first, stream = first_layer()
+    second, stream = second_layer(stream)
+    return (first, second), stream
+
+
+def first_layer() -> tuple[Layer, Matrix]:
+    """Layer 1, of which nearly everything is printed, and the stream after it."""
     one, two = HEADS
     k = np.hstack([keys(Q[:, one], SCORES_1), keys_of_pattern(Q[:, two], PATTERN_2)])
     v = np.hstack([fit(softmax(SCORES_1), CONCAT[:, one]), fit(PATTERN_2, CONCAT[:, two])])
     attn = between(H0, ATTN[0], MID[0])
     mid = H0 + attn
     mlp = between(mid, MLP[0], POST[0])
-    W_2 = fit(np.maximum(PRE, 0), mlp)
-    first = Layer(fit(H0, Q), fit(H0, k), fit(H0, v), fit(CONCAT, attn), fit(mid, PRE), W_2)
+    layer = Layer(
+        W_Q=fit(H0, Q),
+        W_K=fit(H0, k),
+        W_V=fit(H0, v),
+        W_O=fit(CONCAT, attn),
+        W_1=fit(mid, PRE),
+        W_2=fit(np.maximum(PRE, 0), mlp),
+    )
+    return layer, mid + mlp
 
-    # Query and value of word t are unit vector t, in either lane: keys and W_O hold the rest.
-    x, unit = mid + mlp, np.eye(D_HEAD)
+
+def second_layer(x: Matrix) -> tuple[Layer, Matrix]:
+    """Layer 2 on the stream x [n_tokens, d_model], and the stream after it.
+
+    Query and value of word t are unit vector t, in either lane: keys and W_O hold the rest.
+    """
+    unit = np.eye(D_HEAD)
+    units = np.hstack([unit] * N_HEADS)
+    k = np.hstack([keys_of_pattern(unit, pattern) for pattern in PATTERNS])
     attn = between(x, ATTN[1], MID[1])
-    units, k = np.hstack([unit] * 2), np.hstack([keys_of_pattern(unit, p) for p in PATTERNS])
     weighted = np.hstack([share * p for share, p in zip(SHARES, PATTERNS, strict=True)])
-    W_O = np.repeat(SHARES, D_HEAD)[:, None] * fit(weighted, attn)
     mid = x + attn
     mlp = between(mid, MLP[1], POST[1])
-    W_2 = fit(np.maximum(mid @ W_1, 0), mlp)
-    second = Layer(fit(x, units), fit(x, k), fit(x, units), W_O, W_1, W_2)
-    return (first, second), mid + mlp
+    layer = Layer(
+        W_Q=fit(x, units),
+        W_K=fit(x, k),
+        W_V=fit(x, units),
+        W_O=np.repeat(SHARES, D_HEAD)[:, None] * fit(weighted, attn),
+        W_1=W_1,
+        W_2=fit(np.maximum(mid @ W_1, 0), mlp),
+    )
+    return layer, mid + mlp
 
 
-def embeddings(n_ctx: int) -> tuple[np.ndarray, np.ndarray]:
+def embeddings(n_ctx: int) -> tuple[Matrix, Matrix]:
     """W_E [d_vocab, d_model] and W_pos [n_ctx, d_model], which add up to H0 on the prompt."""
     angles = np.arange(n_ctx)[:, None] / 8 ** (np.arange(3) / 3)
-    W_pos = np.round(0.1 * np.hstack([np.sin(angles), np.cos(angles)]), 2)
+    W_pos: Matrix = np.round(0.1 * np.hstack([np.sin(angles), np.cos(angles)]), 2)
     rows = OTHERS | dict(zip(PROMPT, H0 - W_pos[: len(PROMPT)], strict=True))
     return np.array([rows[word] for word in WORDS]), W_pos
 
 
-def unembedding(W_E: np.ndarray) -> np.ndarray:
+def unembedding(W_E: Matrix) -> Matrix:
     """W_U [d_model, d_vocab]: the embedding, transposed, with the smallest change that gives the
     last word the printed logits."""
     last = layers()[1][-1:]

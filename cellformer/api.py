@@ -1,0 +1,60 @@
+"""What `import cellformer` offers beyond the engine's own classes: load, build, write, read."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cellformer import names
+from engine.cells.graph import Graph
+from engine.models.generate import GREEDY, Sampling, passage
+from engine.models.model import Model
+from exporters import anymodel, edited, xlsx
+from exporters.book import Book
+
+
+def load(name: str | Path) -> Model:
+    """The model of a gallery workbook or of a checkpoint folder. Raises InputError."""
+    return names.model(str(name))
+
+
+def graph(name: str | Path, prompt: str | None = None) -> Graph:
+    """The graph of a model's forward pass over a prompt, or of a worksheet's tables."""
+    return names.graph(str(name), prompt)
+
+
+def build(
+    what: str | Path | Model,
+    prompt: str | None = None,
+    ids: Sequence[int] | None = None,
+    n_tokens: int | None = None,
+    sampling: Sampling = GREEDY,
+    seed: int = 0,
+    live: Sequence[str] = (),
+    title: str = "model",
+) -> Book:
+    """The workbook of a gallery name, a checkpoint folder, or a model of your own.
+
+    `n_tokens` is how many columns it has, prompt and continuation; `live` names the parts that
+    recompute, () all of them; `title` is what a model of your own is called. Raises InputError for
+    a prompt that the model cannot take, or none where it has none of its own.
+    """
+    if isinstance(what, str | Path) and names.is_worksheet(str(what)):
+        return names.book(str(what))
+    if isinstance(what, Model):
+        given = list(ids) if ids is not None else what.vocabulary.encode(prompt or "")
+        words = passage(what, given, n_tokens, sampling, seed)
+        return anymodel.build(title, what, words, live)
+    text = ",".join(map(str, ids)) if ids is not None else None
+    loaded = names.load(str(what), prompt, text)
+    columns = loaded.n_tokens if n_tokens is None else n_tokens
+    words = passage(loaded.model, loaded.ids, columns, sampling, seed)
+    return loaded.book(loaded.model, words, live)
+
+
+def write(book: Book, path: str | Path) -> Path:
+    """Write a book as an .xlsx file, whole or not at all. Raises InputError."""
+    return xlsx.write(book, path)
+
+
+def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
+    """What somebody changed in a workbook that was built here. Raises InputError."""
+    return edited.read(path, find)

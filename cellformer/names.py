@@ -1,0 +1,122 @@
+"""What a name stands for: a workbook of the gallery, or a checkpoint folder.
+
+Everything that takes a name comes here: the command, and `cellformer.load` and `cellformer.build`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import workbooks
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.models import checkpoint
+from engine.models.generate import Passage, passage
+from engine.models.model import Model
+from engine.models.spec import MANY_WORDS
+from engine.studies.forecast import forecast
+from exporters import anymodel
+from exporters.book import Book
+
+COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
+MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model with the ids of a prompt, and how many columns its workbook has by itself."""
+
+    name: str
+    model: Model
+    ids: list[int]
+    n_tokens: int
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the prompt alone."""
+        return self.model.graph(self.ids)
+
+    def book(self, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
+        """The workbook of a passage; `live` names the parts that recompute, () everything."""
+        if live or Path(self.name).is_dir():
+            return anymodel.build(title(self.name), model, passage, live)
+        found: Book = workbooks.find(self.name).build(model, passage)
+        return found
+
+
+def load(name: str, prompt: str | None = None, ids: str | None = None) -> Loaded:
+    """A workbook of the list or a checkpoint folder, with a prompt or the one it comes with.
+
+    Raises InputError for a name that is neither, and a prompt that the model cannot take.
+    """
+    found = model(name)
+    given = _ids(found, prompt, ids)
+    if Path(name).is_dir():
+        if given is None:
+            raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+        found.check_ids(given)
+        return Loaded(name, found, given, _columns(found, len(given)))
+    module = workbooks.find(name)
+    if given is None:
+        given = found.vocabulary.encode(module.PROMPT)
+    return Loaded(name, found, given, max(len(given), getattr(module, "N_TOKENS", 0)))
+
+
+def model(name: str) -> Model:
+    """The model of a workbook or a checkpoint folder. Raises InputError where there is none."""
+    if Path(name).is_dir():
+        return checkpoint.load(name)
+    if is_worksheet(name):
+        raise InputError(
+            f"{name} holds no transformer, only its worksheets: `cellformer build {name}`"
+        )
+    found: Model = workbooks.find(name).model()
+    return found
+
+
+def graph(name: str, prompt: str | None = None, ids: str | None = None) -> Graph:
+    """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
+    if not is_worksheet(name):
+        return load(name, prompt, ids).graph
+    if prompt is not None or ids is not None:
+        raise InputError(f"{name} holds no transformer: it takes no prompt")
+    return book(name).graph
+
+
+def book(name: str) -> Book:
+    """A workbook of the list, as it comes."""
+    if is_worksheet(name):
+        found: Book = workbooks.find(name).book()
+        return found
+    loaded = load(name)
+    return loaded.book(loaded.model, passage(loaded.model, loaded.ids, loaded.n_tokens))
+
+
+def is_worksheet(name: str) -> bool:
+    """Whether a workbook of the list is made of worksheets, without a transformer."""
+    return not Path(name).is_dir() and hasattr(workbooks.find(name), "book")
+
+
+def title(name: str) -> str:
+    """The name that a workbook's file has: of a folder, its last part."""
+    return Path(name).resolve().name
+
+
+def _columns(model: Model, n_prompt: int) -> int:
+    """Room to continue, where the model can and its workbook stays small."""
+    n_tokens = max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if model.spec.d_vocab > MANY_WORDS:
+        return n_prompt  # a large vocabulary's sheet does not generate
+    small = model.spec.causal and forecast(model, n_tokens).n_formulas <= MANY_FORMULAS
+    return n_tokens if small else n_prompt
+
+
+def _ids(model: Model, prompt: str | None, ids: str | None) -> list[int] | None:
+    if prompt is not None and ids is not None:
+        raise InputError("--prompt and --ids exclude each other; give one")
+    if ids is not None:
+        if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
+            raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
+        return [int(i) for i in ids.split(",")]
+    return None if prompt is None else model.vocabulary.encode(prompt)

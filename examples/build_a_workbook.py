@@ -1,0 +1,7 @@
+"""Build a workbook of the gallery, for another prompt, and say what is in it."""
+
+import cellformer as cf
+
+book = cf.build("cat-sat", prompt="the dog sat")
+path = cf.write(book, "the-dog-sat.xlsx")
+print(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas")

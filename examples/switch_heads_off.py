@@ -1,0 +1,12 @@
+"""Switch every head and MLP off in turn: what the likeliest word's logit becomes."""
+
+import cellformer as cf
+from engine.studies import ablation
+
+model = cf.load("dialogue-game")
+graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
+target = int(graph.values["logits"][-1].argmax())
+print(f"after Pietro chiama Paolo: {model.vocabulary.texts[target]}")
+for effect in ablation.effects(graph, target):
+    then = model.vocabulary.texts[effect.top]
+    print(f"{effect.part:<18} off: logit {effect.logit:+.2f}, then {then}")
