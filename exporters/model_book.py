@@ -57,6 +57,17 @@ class ModelBook(Book):
         where, row, col = self.spots[name]
         return self.sheet(where)[row, col]
 
+    def locate(self, area: Area) -> tuple[str, Rect]:
+        """The sheet and the rectangle of an area; of a whole block in pieces, its first piece."""
+        if area.grid.name not in self.pieces:
+            return super().locate(area)
+        block = self.graph[area.grid.name]
+        if area.rect == block.whole:
+            first = self.places[block.name]
+            return first.sheet, first.rect(first.block.whole)
+        place, rect = self.piece(block, area.rect)
+        return place.sheet, rect
+
     def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
         """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
         place = self.places[block.name]
