@@ -10,7 +10,8 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
-from engine.models.generate import GREEDY, Passage
+from engine.models.choosing import GREEDY
+from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
 from exporters.address import a1, address, quoted
@@ -54,6 +55,17 @@ class ModelBook(Book):
         """A named single cell, for formulas."""
         where, row, col = self.spots[name]
         return self.sheet(where)[row, col]
+
+    def locate(self, area: Area) -> tuple[str, Rect]:
+        """The sheet and the rectangle of an area; of a whole block in pieces, its first piece."""
+        if area.grid.name not in self.pieces:
+            return super().locate(area)
+        block = self.graph[area.grid.name]
+        if area.rect == block.whole:
+            first = self.places[block.name]
+            return first.sheet, first.rect(first.block.whole)
+        place, rect = self.piece(block, area.rect)
+        return place.sheet, rect
 
     def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
         """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""

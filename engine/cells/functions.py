@@ -91,7 +91,10 @@ def _product_sum(first: Any, *others: Any) -> float:
 
 
 def _largest(x: Any, k: Any) -> Any:
-    ranked = np.sort(numbers(x))[::-1]
+    found = numbers(x)
+    if np.ndim(k) == 0 and number(k) == 1 and found.size:
+        return float(found.max())
+    ranked = np.sort(found)[::-1]
     at = np.asarray(number(k)).astype(int) - 1
     if (at < 0).any() or (at >= len(ranked)).any():
         raise FormulaError("#NUM!")
@@ -209,8 +212,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
     if isinstance(wanted, np.ndarray) and wanted.size > 1:
-        found = [_match(v, x, kind) for v in wanted.flat]
-        return np.array(found).reshape(wanted.shape)
+        return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
     if number(kind) == 0:
         if cells.dtype != object and isinstance(wanted, bool | int | float | np.number):
@@ -225,6 +227,17 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     if not place:
         raise FormulaError("#N/A")
     return float(place)
+
+
+def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
+    """The place of each of many values; of numbers that are to be the same, all at once."""
+    if number(kind) != 0 or wanted.dtype != np.float64 or cells.dtype != np.float64:
+        return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
+    order = np.argsort(cells, kind="stable")
+    at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
+    if (cells[order[at]] != wanted).any():
+        raise FormulaError("#N/A")
+    return order[at] + 1.0
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))

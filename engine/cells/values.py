@@ -132,6 +132,8 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:
+                return holds(a, b)
             a, b = np.broadcast_arrays(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
             return np.array([one(x, y) for x, y in zip(a.flat, b.flat, strict=True)]).reshape(
                 a.shape

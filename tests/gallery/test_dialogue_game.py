@@ -11,7 +11,8 @@ from conftest import assert_recomputes, needs
 from openpyxl import load_workbook
 
 from engine import Model
-from engine.models.generate import Sampling, generate, passage
+from engine.models.choosing import Sampling
+from engine.models.generate import generate, passage
 from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
