@@ -124,7 +124,9 @@ class Sheet:
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
     heights: dict[int, float] = field(default_factory=dict)
-    rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
+    rules: dict[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:

@@ -327,7 +327,7 @@ def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
             decimal = isinstance(values, Stored) and values.decimal
             part = values.part(*cut).read() if decimal else values[cut]
             held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found = held[begin][k - begin]
+        found: np.ndarray = held[begin][k - begin]
         if k + 1 == height:
             held.clear()
         return found
@@ -466,7 +466,7 @@ def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
     return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
 
 
-def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,
