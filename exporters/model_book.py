@@ -47,10 +47,10 @@ class ModelBook(Book):
         """Whether it is of many words, with the logits of one token alone, or of a part."""
         return self.graph.spec.last_only or bool(self.live)
 
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        where, row, col = self.spots[name]
-        return self._text(where, one(row, col), sheet)
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the model and of the views on it, without its pages' tables."""
+        return [block for block in self.graph if block.kind != "table"]
 
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
