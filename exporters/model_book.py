@@ -61,6 +61,11 @@ class ModelBook(Book):
         """The address of a named single cell, with its sheet unless it stands on `sheet`."""
         return self.address(self.named(name), sheet)
 
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the model and of the views on it, without its pages' tables."""
+        return [block for block in self.graph if block.kind != "table"]
+
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
         where, row, col = self.spots[name]
