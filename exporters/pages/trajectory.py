@@ -97,7 +97,7 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
 def column(book: ModelBook, step: int) -> Area:
     """The d_model cells of one step of the workings."""
     top = TABLE_ROW + max(len(book.views.stages), 14) + 8
-    return book.sheet(SHEET)[top : top + book.graph.spec.d_model, step]
+    return book.sheet(SHEET)[top : top + book.model.spec.d_model, step]
 
 
 def basis(book: ModelBook) -> tuple[Area, Area]:
