@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.cells.access import Rect
+from engine.studies.lens import scoring
 from exporters import layout
 from exporters.address import a1, quoted
 from exporters.book import Chart, Place, Series, Sheet
@@ -53,9 +54,9 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
     """The table that the readout scores words with, and its vectors [n_words, d_model]."""
-    _, (rows, _), table = book.graph["logits"].operands[1]
-    values = book.values[table.name]
-    return book.places[table.name], values if rows == "j" else values.T
+    scored = scoring(book.graph)
+    values = book.values[scored.words.name]
+    return book.places[scored.words.name], values if scored.by_rows else values.T
 
 
 def wanted(book: ModelBook) -> bool:
