@@ -72,7 +72,7 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
         size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
         sheet.put(row, PARAMETERS, size, "thousands")
-        sheet.link(row, LINKS, f"its {first.sheet}", book.address(weights[0].area))
+        sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
     sheet.put(row, MEANING, "  " + words.meaning(block))
     if block.leaf == "attn_out":
         attn = name.removesuffix("_out")

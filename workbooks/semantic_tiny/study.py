@@ -80,14 +80,15 @@ def _targets(book: ModelBook, sheet: Sheet) -> None:
     """a − b + c: along every axis of the table, and of the learned vectors."""
     sheet.put(TARGET_ROW, 0, "a − b + c", "row label")
     for col in range(1, 1 + N_AXES):
-        a, b, c = (INDEX(_column(sheet, col), ident + 1, 1) for ident in _ids(sheet))
+        axis = _column(sheet, col)
+        a, b, c = (INDEX(axis, ident + 1, 1) for ident in _ids(sheet))
         sheet.formula(TARGET_ROW, col, a - b + c, "step")
     sheet.put(WORK - 2, 0, "a − b + c of the learned vectors", "heading")
     first = semantics.ROWS[0]
     for d in range(book.graph.spec.d_model):
-        a, b, c = (feature(book, d, ident + first) for ident in _ids(sheet))
+        x, y, z = (feature(book, d, ident + first) for ident in _ids(sheet))
         sheet.put(WORK + d, 0, d, "label number")
-        sheet.formula(WORK + d, 1, a - b + c, "step green")
+        sheet.formula(WORK + d, 1, x - y + z, "step green")
 
 
 def _cosine(sheet: Sheet, k: int, own: Area, target: Area) -> Expression:
