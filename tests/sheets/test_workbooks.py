@@ -26,7 +26,7 @@ from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters import anymodel
 from exporters.book import Book
-from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
+from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from exporters.verify import (
@@ -112,7 +112,7 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built, tmp_p
     book = default_book("cat-sat")
     graph = book.graph
     rng = np.random.default_rng(7)
-    inputs = [b for b in graph if b.op is None and b.name not in ("position", "target", "rival")]
+    inputs = [b for b in graph if b.kind in ("weight", "setting") or b.name == "prompt.pick"]
     expected, paths = [], []
     sheet_book = load_workbook(built["cat-sat"])
     (tmp_path / "edited").mkdir()
@@ -122,15 +122,12 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built, tmp_p
         place = book.places[block.name]
         row, col = place.cell(i, j)
         live = Evaluator(graph)
-        if block.kind == "ids":
-            token = int(rng.integers(graph.spec.d_vocab))
-            live.set(block.name, i, j, token)
-            word = book.labels["vocab"][token]
-            cell, value = sheet_book["Play"].cell(PICK_ROW + 1, PROMPT_COL + i + 1), word
+        if block.name == "prompt.pick":
+            value: float | str = book.labels["vocab"][int(rng.integers(graph.spec.d_vocab))]
         else:
             value = float(np.round(rng.uniform(0.1, 2), 3)) * (1 if block.kind == "setting" else -1)
-            live.set(block.name, i, j, value)
-            cell = sheet_book[place.sheet].cell(row + 1, col + 1)
+        live.set(block.name, i, j, value)
+        cell = sheet_book[place.sheet].cell(row + 1, col + 1)
         before, cell.value = cell.value, value
         paths.append(tmp_path / "edited" / f"{k}.xlsx")
         sheet_book.save(paths[-1])
@@ -146,12 +143,9 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built, tmp_p
                 if block.has(i, j):
                     row, col = place.cell(i, j)
                     found = sheets[place.sheet].cell(row + 1, col + 1).value
-                    assert found == pytest.approx(live[name][i, j], abs=1e-9), (
-                        path.name,
-                        name,
-                        i,
-                        j,
-                    )
+                    found = "" if found is None else found
+                    at = (path.name, name, i, j)
+                    assert found == pytest.approx(live[name][i, j], abs=1e-9), at
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,8 +175,11 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
 def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
     book = default_book(name)
     written = load_workbook(built[name])
-    assert set(written.defined_names) >= {*book.graph.blocks, *book.places}
-    for block in (place.block for place in book.places.values()):
+    named = {name for name, place in book.places.items() if place.named}
+    assert set(written.defined_names) >= named
+    assert not set(written.defined_names) & (set(book.places) - named)
+    assert set(book.places) >= set(book.graph.blocks)
+    for block in (place.block for name, place in book.places.items() if name in named):
         ((sheet, area),) = written.defined_names[block.name].destinations
         rows = written[sheet][area.replace("$", "")]
         n = len(rows) * len(rows[0]) if isinstance(rows, tuple) else 1
@@ -262,7 +259,6 @@ def test_any_text_of_a_vocabulary_stays_text(tmp_path: Path) -> None:
             assert verify(path, engine).agrees, verify(path, engine)
 
 
-FORMULAS_SET_THEM = ("tokens", "position", "target", "rival")  # inputs that follow what is typed
 SHEETS = [
     "Start", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads", "Lens",
     "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling", "Source",
@@ -337,11 +333,13 @@ def test_nothing_stands_on_anything_else(shape: dict) -> None:
     taken: dict[tuple[str, int, int], str] = {}
     for sheet in book.sheets.values():
         taken |= {(sheet.name, *cell): "an entry" for cell in sheet.entries}
-    for name, place in book.places.items():
-        for i, j in place.block.whole.cells() if name not in FORMULAS_SET_THEM else ():
-            cell = (place.sheet, *place.cell(i, j))
-            assert cell not in taken, f"{name}[{i},{j}] on {taken[cell]}"
-            taken[cell] = name
+        for place, _ in sheet.regions:
+            for i, j in place.block.whole.cells():
+                cell = (place.sheet, *place.cell(i, j))
+                assert cell not in taken, f"{place.block.name}[{i},{j}] on {taken[cell]}"
+                taken[cell] = place.block.name
+    for place in book.places.values():
+        assert all((place.sheet, *place.cell(i, j)) in taken for i, j in place.block.whole.cells())
 
 
 def any_book(spec: ModelSpec, ids: list[int]) -> Book:
