@@ -119,7 +119,7 @@ class Graph:
         if not isinstance(values, Stored):
             held = np.asarray(values)
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
-            array = np.atleast_2d(held.astype(kind_of))
+            array = np.atleast_2d(held.astype(kind_of, copy=False))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
         self.inputs[block.name] = array
