@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
+from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import frozen
 from engine.models.generate import Passage
@@ -96,17 +97,14 @@ def pages() -> list[ModuleType]:
 
     A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
     says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
-    `place`, before the others are laid out. Raises TypeError for a page that lacks one of these.
+    `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
     """
     found = []
     for package in (of_all_words, of_one_token):
         for info in iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{info.name}")
             if module is not start:
-                lacking = [name for name in DECLARED if not hasattr(module, name)]
-                if lacking:
-                    raise TypeError(f"{module.__name__} is a page without {', '.join(lacking)}")
-                found.append(module)
+                found.append(declared(module, "a page", DECLARED))
     places = order({module.SHEET: module.AFTER for module in found})
     return sorted(found, key=lambda module: places[module.SHEET])
 
@@ -114,7 +112,7 @@ def pages() -> list[ModuleType]:
 def order(after: Mapping[str, str]) -> dict[str, int]:
     """The place of each kind of sheet, for those that each comes after.
 
-    Of several that come after the same one, the first by name stands nearest. Raises TypeError for
+    Of several that come after the same one, the first by name stands nearest. Raises InputError for
     a sheet that comes after none that there is.
     """
     follows: dict[str, list[str]] = {}
@@ -128,7 +126,7 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
         waiting += follows.get(name, ())
     for name, before in everywhere.items():
         if name not in found:
-            raise TypeError(f"the sheet {name!r} comes after {before!r}, which is no sheet")
+            raise InputError(f"the sheet {name!r} comes AFTER {before!r}, which is no sheet")
     return found
 
 

@@ -227,12 +227,12 @@ def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
     from dataclasses import replace
 
     from engine.models import checkpoint
-    from workbooks import _semantics
+    from workbooks.semantic_tiny import semantics
 
-    recipe = _semantics.recipe
-    monkeypatch.setattr(_semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
+    recipe = semantics.recipe
+    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
     args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
     done = cli("train", *args)
     assert done.code == 0
     assert "king - man + woman" in done.out
-    assert checkpoint.load(tmp_path / "m").vocabulary.texts == _semantics.WORDS
+    assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS
