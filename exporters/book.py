@@ -17,7 +17,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Constant, Expression, expression
 from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
@@ -40,13 +40,15 @@ class Entry(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block stands. `turned`: its rows run across the sheet, its columns down."""
+    """Where a block stands. `turned`: its rows run across the sheet, its columns down. `named`: its
+    name is defined in the workbook."""
 
     block: Block
     sheet: str
     top: int
     left: int
     turned: bool
+    named: bool = True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -254,7 +256,7 @@ class Book:
     """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
 
     title: str
-    graph: Graph = field(default_factory=lambda: Graph(None, None))
+    graph: Graph = field(default_factory=Graph)
     # name -> sheet, row, column of single cells that have one
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
@@ -288,6 +290,21 @@ class Book:
         entries = sum(len(sheet.entries) for sheet in sheets)
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
+
+    def lay(self, place: Place, style: str, array: bool = False) -> None:
+        """Put a table where it is to stand: what is typed in its cells, or their formulas."""
+        block, sheet = place.block, self.sheet(place.sheet)
+        self.places[block.name] = place
+        for i, j in block.whole.cells():
+            at = place.cell(i, j)
+            if block.expression is None:
+                sheet.put(*at, self.graph.inputs[block.name][i, j], style)
+                continue
+            formula = block.expression(i, j)
+            if isinstance(formula, Constant):
+                sheet.put(*at, formula.number, style)
+            else:
+                sheet.formula(*at, formula, style, array)
 
     # --- where things stand ---------------------------------------------------------------
 

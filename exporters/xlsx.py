@@ -202,8 +202,9 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
             ws.bulky, ws.report = bulky, report
             _write_sheet(book, sheet, workbook, ws, formats)
         for place in book.places.values():
-            area = a1(place.rect(place.block.whole), "all")
-            workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
+            if place.named:
+                area = a1(place.rect(place.block.whole), "all")
+                workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
         for name, (where, row, col) in book.spots.items():
             if name not in book.places and name.isidentifier() and len(name) > 2:
                 spot = book.address(book.sheets[where][row, col].fixed)

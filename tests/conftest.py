@@ -23,7 +23,8 @@ from cellformer.command import main as command
 from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.cells.access import Rect
-from engine.models.architectures.decoder import decoder
+from engine.models.architectures.decoder import forward
+from engine.models.forward import weight_shapes
 from exporters.address import a1
 from exporters.book import Book
 from exporters.reading import Value, WorkbookFile
@@ -257,8 +258,8 @@ def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:
     rng = np.random.default_rng(seed)
-    blank = decoder(spec, None, [0])
-    weights = {b.name: rng.normal(0, 0.7, b.shape) for b in blank if b.kind == "weight"}
+    shapes = weight_shapes(forward, spec)
+    weights = {name: rng.normal(0, 0.7, shape) for name, shape in shapes.items()}
     return Model(spec, weights, WordList(tuple(f"w{i}" for i in range(spec.d_vocab))))
 
 
