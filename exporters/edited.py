@@ -20,9 +20,8 @@ from engine.cells.block import Block
 from engine.cells.expression import Constant
 from engine.studies import ablation
 from exporters import source
-from exporters.address import quoted
 from exporters.book import Sheet
-from exporters.model_book import ModelBook, cell
+from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
 from exporters.story import Story
@@ -221,7 +220,7 @@ def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
     for (row, col), entry in sheet.entries.items():
         at = (sheet.name, row, col)
         if entry.formula is not None and at not in named and not file.is_formula(*at):
-            where = f"{quoted(sheet.name)}!{cell(row, col)}"
+            where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
             value = file.value(*at).value
             now = "" if value is None else value
@@ -256,7 +255,7 @@ def _change(
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
     at = (place.sheet, *place.cell(i, j))
-    where, there = f"{quoted(place.sheet)}!{cell(*at[1:])}", file.value(*at)
+    where, there = book.address(block[i, j]), file.value(*at)
     if file.is_formula(*at) and there.value is None:
         raise InputError(
             f"{where} holds a formula without a value; open and save it in a spreadsheet"
