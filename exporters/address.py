@@ -27,11 +27,16 @@ def column(index: int) -> str:
 def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
     """A rectangle of a sheet: `B2`, `B2:C9`, `$B$2:$C$9`; with fixed rows, `B$2:C$9`."""
     top, bottom, left, right = rect
-    before, between = "$" if fixed == "all" else "", "$" if fixed else ""
-    first = f"{before}{column(left)}{between}{top + 1}"
+    first = _cell(top, left, "all" if fixed == "first" else fixed)
     if bottom - top == right - left == 1 and not as_range:
         return first
-    return f"{first}:{before}{column(right - 1)}{between}{bottom}"
+    return f"{first}:{_cell(bottom - 1, right - 1, '' if fixed == 'first' else fixed)}"
+
+
+def _cell(row: int, col: int, fixed: Fixed) -> str:
+    before_column = "$" if fixed in ("cols", "all") else ""
+    before_row = "$" if fixed in ("rows", "all") else ""
+    return f"{before_column}{column(col)}{before_row}{row + 1}"
 
 
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
@@ -51,6 +56,15 @@ class A1:
         """`B2`, or `Play!B2` of another sheet."""
         sheet, rect = self.locate(area)
         return address(sheet, rect, self.here, area.stays, area.range)
+
+    def nth(self, area: Area, k: str) -> str:
+        """`INDEX(B2:B9,k,1)` of a column, `INDEX(B2:K2,1,k)` of a row. Of one cell, that cell: not
+        every program looks things up in a lone one."""
+        _, rect = self.locate(area)
+        where = self.address(area)
+        if rect.size == 1 and not area.range:
+            return where
+        return f"INDEX({where},{k},1)" if rect.right - rect.left == 1 else f"INDEX({where},1,{k})"
 
     def call(self, function: str, arguments: list[str]) -> str:
         """`MAX(B2:C9,0)`."""

@@ -10,7 +10,7 @@ A table's name is the name of its range in the workbook, and what an edit points
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,9 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet
+from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import start
-from exporters.story import Story
+from exporters.story import Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
@@ -52,6 +53,10 @@ class Workbook:
         self.book = Book(title)
         self.book.sheet(start.SHEET)
 
+    def __getitem__(self, name: str) -> Area:
+        """The table of that name."""
+        return self.book.graph[name].area
+
     @property
     def now(self) -> Reading:
         """The values as built: `w.now(probs[0, 2])`."""
@@ -60,6 +65,15 @@ class Workbook:
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
         return self.book.edited(edits)
+
+    def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
+        """An edit for the reader to make, with what the cell `watch` then shows.
+
+        The reader is led to the first cell of `edits`.
+        """
+        first, *others = ((_spot(cell), value) for cell, value in edits.items())
+        becomes = self.edited(edits)(watch)
+        return Suggestion(text, *first, _spot(watch), becomes, tuple(others))
 
     def sheet(self, name: str, purpose: str) -> "Worksheet":
         """A new sheet, after those there are; the purpose is one line."""
@@ -80,8 +94,7 @@ class Workbook:
             ws.formula(k, 3, cell, "live")
             ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
             sheet.put(k, 6, note, "note")
-            limit = f"beyond {0.5 * 10.0**-decimals * (1 + 1e-6):.10f}"
-            sheet.scales.append((sheet[k, 4].rect, limit))
+            sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
         ws.cursor += len(rows) + 2
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
@@ -91,8 +104,7 @@ class Workbook:
         for k, (claim, holds) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
             ws.formula(k, 2, IF(holds, "ok", "no"), "status")
-        area = Rect(ws.cursor, ws.cursor + len(rows), 2, 3)
-        ws.sheet.scales.append((area, "unlike ok"))
+        ws.sheet.dress(ws.sheet[ws.cursor : ws.cursor + len(rows), 2], Unlike("ok"))
         ws.cursor += len(rows) + 2
 
     def done(self, story: Story) -> Book:
@@ -110,6 +122,7 @@ class Worksheet:
 
     def __init__(self, book: Book, sheet: Sheet, purpose: str):
         self.book, self.sheet, self.cursor = book, sheet, FIRST_ROW
+        self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
         sheet.purpose = purpose
         sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
         sheet.link(1, 0, "← Start", "Start!A1")
@@ -153,7 +166,8 @@ class Worksheet:
         held = self.book.graph.inputs[name]
         area = self._place(name, block.shape, rows, cols, title, beside, left)
         for i, j in np.ndindex(*block.shape):
-            value = held[i, j] if isinstance(held[i, j], str) else float(held[i, j])
+            value: Any = held[i, j]
+            value = value if isinstance(value, str) else float(value)
             self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
         return block.area
 
@@ -170,15 +184,42 @@ class Worksheet:
         left: int = 1,
     ) -> Area:
         """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+        area = self.promised(name, shape, rows, cols, title, beside, left)
+        self.fill(area, formula, style)
+        return area
+
+    def promised(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """The place of a table that `fill` gives its formulas later, once what they read stands.
+
+        So a table may read what is computed from it: a state, the state one step before.
+        """
+        block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
+        self._place(name, shape, rows, cols, title, beside, left)
+        return block.area
+
+    def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
+        """Give a promised table its formulas."""
 
         def cell(i: int, j: int) -> Expression:
             return expression(formula(i, j) if callable(formula) else formula)
 
-        block = self.book.graph.table(name, shape, cell)
-        area = self._place(name, shape, rows, cols, title, beside, left)
-        for i, j in np.ndindex(*shape):
-            self.formula(area.top + i, area.left + j, cell(i, j), style)
-        return block.area
+        self._formulas[table.grid.name] = cell
+        place = self.rect(table)
+        for i, j in np.ndindex(*table.shape):
+            self.formula(place.top + i, place.left + j, cell(i, j), style)
+
+    def columns(self, n: int, top: int, left: int = 0) -> "Columns":
+        """Tables of one column and n rows side by side, with their heads in row `top`."""
+        return Columns(self, n, top, left)
 
     def _place(
         self,
@@ -232,13 +273,51 @@ class Worksheet:
             row, col, formula, _style(style, "green" if elsewhere else "black")
         )
 
-    def shade(self, area: Area, kind: str) -> None:
-        """Colour cells by value: "scale" (0 is white), "diverging" (about 0), "bar"."""
-        self.sheet.scales.append((self.rect(area), kind))
+    def shade(self, area: Area, dressing: Dressing) -> None:
+        """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
+        self.sheet.scales.append((self.rect(area), dressing))
+
+    def mark(self, area: Area, style: str, holds: Expression) -> None:
+        """Dress the cells for which a formula holds; it is that of the first of them."""
+        self.shade(area, When(style, holds))
 
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""
         self.sheet.charts.append(chart)
+
+
+class Columns:
+    """Tables of one column side by side: a column is a step, its formulas are given by row."""
+
+    def __init__(self, ws: Worksheet, n: int, top: int, left: int):
+        self.ws, self.n, self.top, self.left = ws, n, top, left
+
+    def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
+        """The next column, of numbers or texts to be typed over."""
+        column = [[value] for value in values]
+        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
+
+    def computed(
+        self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
+    ) -> Area:
+        """The next column, of formulas: `formula(i)` is the expression of row i."""
+
+        def cell(i: int, _: int) -> Any:
+            return formula(i)
+
+        shape, left = (self.n, 1), self._next()
+        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
+
+    def _next(self) -> int:
+        """The column of the next table, whose head stands in the row of the others."""
+        self.ws.cursor = self.top
+        self.left += 1
+        return self.left - 1
+
+
+def _spot(cell: Area) -> tuple[str, int, int]:
+    """A cell by its table's name, row and column."""
+    return cell.grid.name, cell.rect.top, cell.rect.left
 
 
 def _style(style: str, font: str) -> str:

@@ -1,7 +1,7 @@
 """cat-sat: attention by hand on `the cat sat`; one head, one layer, every step as in the essay.
 
 Look at the pattern: each column says how one word spreads its attention over the words before it
-and sums to 1. Suggestion another word in the prompt, the divisor of the scores, or one weight of W_V.
+and sums to 1. Try another word in the prompt, the divisor of the scores, or one weight of W_V.
 """
 
 import numpy as np

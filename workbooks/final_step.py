@@ -1,6 +1,6 @@
 """final-step: the last step of a language model as a search, three words against one query.
 
-Look at the logits: dot products of one query with three words. Suggestion the query's length: direction
+Look at the logits: dot products of one query with three words. Try the query's length: direction
 chooses the word, magnitude the certainty.
 """
 

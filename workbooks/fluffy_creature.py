@@ -1,6 +1,6 @@
 """fluffy-creature: a whole block, attention and MLP, in two dimensions, on four words.
 
-Look at what each step adds to the four vectors. Suggestion the divisor of the scores: the notes leave the
+Look at what each step adds to the four vectors. Try the divisor of the scores: the notes leave the
 division by sqrt 2 out (a 1 in its cell), and say that it does not change the pattern much.
 """
 

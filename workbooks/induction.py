@@ -1,13 +1,14 @@
 """induction: two attention layers, set by hand, that continue a text as it went before: A B ... A B.
 
 The head of layer 0 looks one token back and notes the word there; the head of layer 1 looks for a
-place whose note is the word now read, and says what stands there. Look at the two patterns. Suggestion it
+place whose note is the word now read, and says what stands there. Look at the two patterns. Try it
 without the first head, with another word after the first `the`, or with softer scores.
 """
 
 import numpy as np
 
-from engine import Evaluator, Model, ModelSpec, WordList
+from engine import Model, ModelSpec, WordList
+from engine.cells.evaluator import edited
 from engine.models.generate import Passage
 from exporters.book import Book
 from exporters.story import Story, Suggestion
@@ -40,9 +41,14 @@ D_MODEL, D_HEAD = 3 * N_WORDS + N_CTX, max(N_WORDS, N_CTX)
 def model() -> Model:
     """The weights: all 0 but for a few that carry one subspace into another."""
     spec = ModelSpec(
-        d_vocab=N_WORDS, d_model=D_MODEL, n_ctx=N_CTX, n_layers=2, n_heads=1, d_head=D_HEAD,
+        d_vocab=N_WORDS,
+        d_model=D_MODEL,
+        n_ctx=N_CTX,
+        n_layers=2,
+        n_heads=1,
+        d_head=D_HEAD,
         position="learned",
-    )  # fmt: skip
+    )
     W_pos = np.zeros((N_CTX, D_MODEL))
     W_pos[:, PLACE] = np.eye(N_CTX)
     W_pos[0, PREVIOUS] = -1.0  # no word stands before the first: its note of itself is undone
@@ -87,24 +93,17 @@ HEADINGS = {
 
 
 def story(model: Model) -> Story:
-    """What the start sheet says; what its edits do is computed here."""
+    """What the start sheet says; what its edits do is computed by making them."""
     ids = model.vocabulary.encode(PROMPT)
-    last, cat, dog, on = len(ids) - 1, WORDS.index("cat"), WORDS.index("dog"), WORDS.index("on")
-    live = Evaluator(model.graph(ids))
-
-    def after(*changes: tuple[str, int, int, float]) -> tuple[np.ndarray, float]:
-        """Probabilities after the prompt, and how far `cat` is looked at, with a cell set."""
-        live.reset()
-        for name, i, j, value in changes:
-            live.set(name, i, j, value)
-        return live["probs"][last], live[f"{MATCHER}.pattern"][last, 1]
-
-    switch, divisor = (f"{BACK}.switch", 0, 0), ("blocks.1.attn.sqrt_d_head", 0, 0)
-    p, looked = after()
-    without, _ = after((*switch, 0.0))
-    other, _ = after(("tokens", 1, 0, on))
-    soft, blurred = after((*divisor, MATCH))
-    usual = np.exp(USUAL[0]) / np.exp(USUAL[0]).sum()
+    last = len(ids) - 1
+    cat, dog, on = map(WORDS.index, ("cat", "dog", "on"))
+    graph = model.graph(ids)
+    probs, looks = graph["probs"][last, :], graph[f"{MATCHER}.pattern"][last, 1]  # at `cat`
+    switch, divisor = graph[f"{BACK}.switch"], graph["blocks.1.attn.sqrt_d_head"]
+    now, without = edited(graph, {}), edited(graph, {switch.area: 0.0})
+    other = edited(graph, {graph["tokens"][1, 0]: on})
+    soft = edited(graph, {divisor.area: MATCH})
+    usual = edited(graph, {graph[f"{MATCHER}.switch"].area: 0.0})
     return Story(
         title=TITLE,
         source="After A Gentle Introduction to Transformers (2025), which names induction heads as what "
@@ -121,15 +120,33 @@ def story(model: Model) -> Story:
         look=[
             "Heads: layer 0 is one step off the diagonal; in layer 1 the second `the` looks at `cat`. A word that is new",
             "finds no note that fits, and looks at several places alike.",
-            f"Lens: by the bigram table alone `dog` leads with {usual[dog]:.3f}; after layer 1 it is `cat` with {p[cat]:.3f}.",
+            f"Lens: by the bigram table alone `dog` leads with {usual(probs[dog]):.3f}; after layer 1 it is `cat` with {now(probs[cat]):.3f}.",
             "Attribution: what each head adds to the logit of `cat`. Play: the text goes on, `cat sat on`.",
         ],
         tries=[
-            Suggestion(f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {p[cat]:.3f} to "
-                f"{without[cat]:.3f}, and `dog` leads.", switch, 0.0, ("probs", last, cat), float(without[cat])),
-            Suggestion(f"Choose `on` for `cat`: `on` rises from {p[on]:.3f} to {other[on]:.3f}. No weight has changed: the "
-                "prompt taught it.", 1, "on", ("probs", last, on), float(other[on])),
-            Suggestion(f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {blurred:.2f}, not {looked:.2f}, and "
-                f"falls to {soft[cat]:.3f}.", divisor, MATCH, ("probs", last, cat), float(soft[cat])),
+            Suggestion(
+                f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {now(probs[cat]):.3f} to "
+                f"{without(probs[cat]):.3f}, and `dog` leads.",
+                (switch.name, 0, 0),
+                0.0,
+                ("probs", last, cat),
+                without(probs[cat]),
+            ),
+            Suggestion(
+                f"Choose `on` for `cat`: `on` rises from {now(probs[on]):.3f} to {other(probs[on]):.3f}. No weight has changed: the "
+                "prompt taught it.",
+                1,
+                "on",
+                ("probs", last, on),
+                other(probs[on]),
+            ),
+            Suggestion(
+                f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {soft(looks):.2f}, not {now(looks):.2f}, and "
+                f"falls to {soft(probs[cat]):.3f}.",
+                (divisor.name, 0, 0),
+                MATCH,
+                ("probs", last, cat),
+                soft(probs[cat]),
+            ),
         ],
-    )  # fmt: skip
+    )

@@ -1,14 +1,16 @@
 """kv-cache: what is computed when a token is added, what is kept, and how large that grows.
 
 Look at the steps: each new token has its own query, key and value computed; keys and values of the
-others are kept. Suggestion another prompt, fewer heads of keys and values, fewer bytes.
+others are kept. Try another prompt, fewer heads of keys and values, fewer bytes.
 """
 
-import numpy as np
+from collections.abc import Callable
 
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import ABS, IF, MAX
 from exporters.book import Book, Chart, Series
-from exporters.by_hand import Comparison, Table, Workbook, Worksheet
 from exporters.story import Story, Suggestion
+from exporters.tables import Comparison, Workbook, Worksheet
 
 TOPIC = "Sizes"
 TITLE = "kv-cache: what each new token computes, and what is kept"
@@ -16,40 +18,24 @@ STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
 PROMPT = 4
 MODELS = ("GPT-2 small", "the essay's 7B", "its heads in groups")
-SIZES = ("layers L", "tokens T", "heads of K and V", "numbers per head d_k", "bytes per number")
-SIZE = np.array([[12, 32, 32], [1024, 32768, 32768], [12, 32, 8], [64, 128, 128], [2, 2, 2]], float)
-CONTEXTS = 1024.0 * 2 ** np.arange(8)
-COUNTED = ("tokens", "new", "with the cache", "without", "share")
-BELOW = 14  # rows that the chart takes
-
-
-def state(prompt: int, step: int, token: int, what: str) -> str:
-    """What a token's query or key and value are in a step: new, kept, gone or not there yet."""
-    made = max(0, token - prompt + 1)  # the step that computes them; 0 is the prefill
-    if made > step:
-        return ""
-    return "new" if made == step else "gone" if what == "Q" else "kept"
-
-
-def counts(prompt: int, size: np.ndarray) -> np.ndarray:
-    """For each step: tokens, new ones, cells of Q, K, V and scores with the cache, and without."""
-    layers, _, heads, d_k, _ = size
-    step = np.arange(len(STEPS))
-    total = prompt + step
-    new = np.where(step == 0, prompt, 1)
-    old = total - new
-
-    def cells(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Of the tokens from a to b: Q, K and V, and a score for every key up to oneself."""
-        return layers * heads * (3 * (b - a) * d_k + (b * (b + 1) - a * (a + 1)) / 2)
-
-    kept, again = cells(old, total), cells(np.zeros_like(old), total)
-    return np.stack([total, new, kept, again, kept / again], axis=1)
-
-
-def gigabytes(size: np.ndarray) -> np.ndarray:
-    """2 L T h d_k bytes, in 10^9: [models]."""
-    return 2 * size.prod(axis=0) / 1e9
+SIZES = {
+    "layers L": (12, 32, 32),
+    "tokens T": (1024, 32768, 32768),
+    "heads of K and V": (12, 32, 8),
+    "numbers per head d_k": (64, 128, 128),
+    "bytes per number": (2, 2, 2),
+}
+LAYERS, TOKENS, HEADS, D_K, BYTES = range(len(SIZES))
+DEEPSEEK_V3 = {
+    "layers": 61,
+    "heads": 128,
+    "numbers per head": 128,
+    "latent": 512,
+    "rotary key": 64,
+}
+CONTEXTS = [[1024 * 2**k] for k in range(8)]
+GB, GIB = expression(10) ** 9, expression(2) ** 30
+CHART_ROWS = 14  # that the chart takes
 
 
 def book() -> Book:
@@ -57,124 +43,153 @@ def book() -> Book:
     w = Workbook("kv-cache")
     ws = w.sheet("Steps", "what is computed in each step: a prompt at once, then a token at a time")
     prompt = steps(ws)
-    sizes, gb = cache(w)
+    sizes, gigabytes = cache(w.sheet("Cache", "how large keys and values grow"))
     count(ws, prompt, sizes)
-    latent = latents(w, sizes)
-    w.compare([
-        Comparison("KV cache of the 7B model, GB", 17, gb, 0, 1,
-                   "17,179,869,184 bytes are 17.18 GB of 10^9, and 16 GiB of 2^30", 0),
-        Comparison("what a latent saves, as a factor", 10, latent, 2, 0,
-                   "printed: an order of magnitude; of all heads of DeepSeek V3 it is more", 0),
-    ])  # fmt: skip
-    w.checks([
-        ("GB and GiB are the same bytes",
-         f"ABS({gb.at(0, 1)}*10^9-{gb.at(1, 1)}*2^30)<1"),
-    ])  # fmt: skip
-    return w.done(story())
+    ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
+    saved = latents(ws, sizes)
+    w.compare(
+        [
+            Comparison(
+                "KV cache of the 7B model, GB",
+                17,
+                gigabytes[0, 1],
+                "17,179,869,184 bytes are 17.18 GB of 10^9, and 16 GiB of 2^30",
+                0,
+            ),
+            Comparison(
+                "what a latent saves, as a factor",
+                10,
+                saved[2],
+                "printed: an order of magnitude; of all heads of DeepSeek V3 it is more",
+                0,
+            ),
+        ]
+    )
+    difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
+    w.checks([("GB and GiB are the same bytes", ABS(difference) < 1)])
+    return w.done(story(w))
 
 
-def steps(ws: Worksheet) -> Table:
-    """The state of every token's query, and of its key and value, in every step."""
-    prompt = ws.table("prompt", PROMPT, None, ["tokens in the prompt"], style="input setting")
+def steps(ws: Worksheet) -> Area:
+    """What is new, kept and gone in each step; gives the cell of the prompt's length."""
+    prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
     ws.heading("Queries are used once; keys and values are kept for the tokens to come")
     ws.text("a token's row is computed in step max(0, token - prompt + 1)", style="equation")
-    tokens = ws.table("token", np.arange(N_TOKENS)[:, None], None, cols=["token"], style="count")
-    left = tokens
-    for what in ("Q", "K and V"):
-        for k, name in enumerate(STEPS):
-            values = [[state(PROMPT, k, t, what)] for t in range(N_TOKENS)]
-            old = "gone" if what == "Q" else "kept"
-
-            def formula(i: int, j: int, k: int = k, old: str = old) -> str:
-                made = f"MAX(0,{tokens.at(i)}-{prompt.at(fixed=True)}+1)"
-                return f'IF({made}>{k},"",IF({made}={k},"new","{old}"))'
-
-            table = f"{what[0]}_{k}"
-            left = ws.table(table, values, formula, cols=[f"{what}, {name}"], beside=left)
-            ws.shade(left.rect, "when generated " + f'{left.at().partition("!")[2]}="new"')
+    numbers = [[k] for k in range(N_TOKENS)]
+    tokens = left = ws.typed("token", numbers, cols=["token"], style="count")
+    for what, old in (("Q", "gone"), ("K and V", "kept")):
+        for step, name in enumerate(STEPS):
+            left = ws.computed(
+                f"{what[0]}_{step}",
+                (N_TOKENS, 1),
+                state(tokens, prompt, step, old),
+                cols=[f"{what}, {name}"],
+                beside=left,
+            )
+            ws.mark(left, "generated", left[0] == "new")
     ws.widths({0: 22} | {col: 13 if col % 3 == 1 else 2 for col in range(1, 26)})
     return prompt
 
 
-def count(ws: Worksheet, prompt: Table, sizes: Table) -> None:
+def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int], Expression]:
+    """What each token's row is in a step: not there yet, new, or what becomes of old ones."""
+
+    def formula(i: int, _: int) -> Expression:
+        made = MAX(0, tokens[i] - prompt.fixed + 1)  # in this step; 0 is the prefill
+        return IF(made > step, "", IF(made == step, "new", old))
+
+    return formula
+
+
+def count(ws: Worksheet, prompt: Area, sizes: Area) -> None:
     """Cells computed in each step, with the cache and without."""
     ws.heading("Cells computed in each step by the first model of sheet Cache")
-    ws.text("cells = L h (3 new d_k + scores); a token has a score for every key up to itself",
-            style="equation")  # fmt: skip
-    layers, heads, d_k = (sizes.at(k, 0) for k in (0, 2, 3))
-    found = counts(PROMPT, SIZE[:, 0])
-    tables: list[Table] = []
+    ws.text(
+        "cells = L h (3 new d_k + scores); a token has a score for every key up to itself",
+        style="equation",
+    )
+    layers, heads, d_k = sizes[LAYERS, 0], sizes[HEADS, 0], sizes[D_K, 0]
 
-    def formula(i: int, j: int) -> str:
-        b, new, kept, again = ([t.at(i) for t in tables] + [""] * 4)[:4]
-        scores = f"({b}*({b}+1)-({b}-{new})*({b}-{new}+1))/2"
-        return (
-            f"{prompt.at()}+{i}",
-            prompt.at() if i == 0 else "1",
-            f"{layers}*{heads}*(3*{new}*{d_k}+{scores})",
-            f"{layers}*{heads}*(3*{b}*{d_k}+{b}*({b}+1)/2)",
-            f"{kept}/{again}",
-        )[j]
+    def n_new(i: int, _: int) -> Expression:
+        return prompt if i == 0 else expression(1)
 
-    for j, name in enumerate(COUNTED):
-        beside = tables[-1] if tables else None
-        style = "percent" if name == "share" else "thousands"
-        tables.append(ws.table(f"count_{j}", found[:, j : j + 1],
-                               lambda i, _, j=j: formula(i, j), () if beside else STEPS,
-                               [name], style=style, beside=beside))  # fmt: skip
+    def with_cache(i: int, _: int) -> Expression:
+        last, first = tokens[i], tokens[i] - new[i]
+        n_scores = (last * (last + 1) - first * (first + 1)) / 2
+        return layers * heads * (3 * new[i] * d_k + n_scores)
+
+    def without(i: int, _: int) -> Expression:
+        n_scores = tokens[i] * (tokens[i] + 1) / 2
+        return layers * heads * (3 * tokens[i] * d_k + n_scores)
+
+    def share(i: int, _: int) -> Expression:
+        return kept[i] / again[i]
+
+    n = (len(STEPS), 1)
+    thousands = "thousands"
+    tokens = ws.computed("count_0", n, lambda i, _: prompt + i, STEPS, ["tokens"], style=thousands)
+    new = ws.computed("count_1", n, n_new, cols=["new"], style=thousands, beside=tokens)
+    kept = ws.computed(
+        "count_2", n, with_cache, cols=["with the cache"], style=thousands, beside=new
+    )
+    again = ws.computed("count_3", n, without, cols=["without"], style=thousands, beside=kept)
+    ws.computed("count_4", n, share, cols=["share"], style="percent", beside=again)
 
 
-def cache(w: Workbook) -> tuple[Table, Table]:
-    """The size of the cache, by formula, and how it grows with the context."""
-    ws = w.sheet("Cache", "how large keys and values grow")
+def cache(ws: Worksheet) -> tuple[Area, Area]:
+    """The size of the cache, by formula, and how it grows; gives the sizes and the gigabytes."""
     ws.widths({0: 24} | dict.fromkeys(range(1, 9), 18))
     ws.text("KV cache = 2 · L · T · h · d_k · bytes; 2 for keys and values", style="equation")
-    sizes = ws.table("sizes", SIZE, None, SIZES, MODELS, style="input setting")
-    product = [f"2*{'*'.join(sizes.at(i, j) for i in range(5))}" for j in range(3)]
-    gb = ws.table("cache", np.stack([gigabytes(SIZE), gigabytes(SIZE) * 1e9 / 2**30]),
-                  lambda i, j: f"{product[j]}/{'10^9' if i == 0 else '2^30'}",
-                  ("GB of 10^9", "GiB of 2^30"), style="readout")  # fmt: skip
+    sizes = ws.typed("sizes", list(SIZES.values()), list(SIZES), MODELS, style="input setting")
+
+    def size(i: int, j: int) -> Expression:
+        L, T, h, d_k, n_bytes = (sizes[k, j] for k in range(len(SIZES)))
+        return 2 * L * T * h * d_k * n_bytes / (GB, GIB)[i]
+
+    def size_at(i: int, j: int) -> Expression:
+        L, _, h, d_k, n_bytes = (sizes[k, j] for k in range(len(SIZES)))
+        return 2 * L * h * d_k * n_bytes * contexts[i] / GB
+
+    n_models = len(MODELS)
+    units = ("GB of 10^9", "GiB of 2^30")
+    gigabytes = ws.computed("cache", (2, n_models), size, units, style="readout")
     ws.heading("Against the length of the context")
-    contexts = ws.table("contexts", CONTEXTS[:, None], None, cols=["tokens"], style="input setting")
-    per_token = [f"2*{'*'.join(sizes.at(i, j) for i in (0, 2, 3, 4))}" for j in range(3)]
-    grown = ws.table("grown", CONTEXTS[:, None] * gigabytes(SIZE) / SIZE[1],
-                     lambda i, j: f"{per_token[j]}*{contexts.at(i)}/10^9",
-                     cols=MODELS, beside=contexts)  # fmt: skip
-    series = [
-        Series(MODELS[j], contexts.rect, grown.part(slice(None), slice(j, j + 1)))
-        for j in range(1, 3)
-    ]
-    ws.chart(Chart(ws.cursor, 1, "scatter", "GB of keys and values", series,
-                   axes=("tokens in the context", "GB"), joined=True, number="#,##0"))  # fmt: skip
-    ws.cursor += BELOW + 3
-    return sizes, gb
+    contexts = ws.typed("contexts", CONTEXTS, cols=["tokens"], style="input setting")
+    shape = (len(CONTEXTS), n_models)
+    grown = ws.computed("grown", shape, size_at, cols=MODELS, beside=contexts)
+    ws.chart(
+        Chart(
+            ws.cursor,
+            1,
+            "scatter",
+            "GB of keys and values",
+            [Series(MODELS[j], contexts, grown[:, j]) for j in (1, 2)],
+            axes=("tokens in the context", "GB"),
+            joined=True,
+            number="#,##0",
+        )
+    )
+    ws.cursor += CHART_ROWS + 3
+    return sizes, gigabytes
 
 
-def latents(w: Workbook, sizes: Table) -> Table:
+def latents(ws: Worksheet, sizes: Area) -> Area:
     """DeepSeek V3 keeps one latent per token and layer, and a rotary key that all heads share."""
-    ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
     ws.widths({0: 34, 1: 14})
-    values = np.array([61, 128, 128, 512, 64], float)
-    rows = ("layers", "heads", "numbers per head", "latent", "rotary key")
-    mla = ws.table("latent", values[:, None], None, rows, ["DeepSeek V3"], style="input setting")
-    L, h, d, c, r = (mla.at(k) for k in range(5))
-    T, b = (sizes.at(k, 1) for k in (1, 4))
-    heads, latent = (2 * 61 * 32768 * 128 * 128 * 2 / 1e9, 61 * 32768 * (512 + 64) * 2 / 1e9)
-    sizes_of = (f"2*{L}*{T}*{h}*{d}*{b}/10^9", f"{L}*{T}*({c}+{r})*{b}/10^9")
+    values = [[n] for n in DEEPSEEK_V3.values()]
+    latent = ws.typed("latent", values, list(DEEPSEEK_V3), ["DeepSeek V3"], style="input setting")
+    L, h, d, c, r = (latent[k] for k in range(len(DEEPSEEK_V3)))
+    T, n_bytes = sizes[TOKENS, 1], sizes[BYTES, 1]
+    all_heads = 2 * L * T * h * d * n_bytes / GB
+    small = L * T * (c + r) * n_bytes / GB
     ws.text("GB at the 7B model's tokens and bytes; the factor between them", style="equation")
-    formulas = (*sizes_of, "/".join(f"({size})" for size in sizes_of))
-    saved = ws.table("saved", [[heads], [latent], [heads / latent]], lambda i, j: formulas[i],
-                     ("all heads' K and V", "latent and rotary key", "factor"))  # fmt: skip
-    return saved
+    formulas = (all_heads, small, all_heads / small)
+    rows = ("all heads' K and V", "latent and rotary key", "factor")
+    return ws.computed("saved", (3, 1), lambda i, _: formulas[i], rows)
 
 
-def story() -> Story:
-    """What the start sheet says; what its edits do is computed here."""
-    longer = counts(5, SIZE[:, 0])[3, 4]
-    share = counts(PROMPT, SIZE[:, 0])[3, 4]
-    grouped, bytes_ = SIZE.copy(), SIZE.copy()
-    grouped[2, 1], bytes_[4, 1] = 8, 1
-    whole, fewer, short = (gigabytes(size)[1] for size in (SIZE, grouped, bytes_))
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, QKV Attention, sections 3 and 4.",
@@ -184,13 +199,31 @@ def story() -> Story:
             "The essay's 7B model keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, 16 GiB.",
         ],
         look=["Steps: what is new in each. Cache: the formula, the curve. Latent: a smaller way."],
-        tries=[
-            Suggestion(f"Type 5: with a longer prompt, step 3 computes {longer:.1%} of what it would "
-                f"without the cache, instead of {share:.1%}.",
-                ("prompt", 0, 0), 5.0, ("count_4", 3, 0), longer),
-            Suggestion(f"Type 8: four queries' heads share one of keys and values; {whole:.2f} GB become "
-                f"{fewer:.2f}.", ("sizes", 2, 1), 8.0, ("cache", 0, 1), fewer),
-            Suggestion(f"Type 1, a byte per number: {whole:.2f} GB become {short:.2f}.",
-                ("sizes", 4, 1), 1.0, ("cache", 0, 1), short),
-        ],
-    )  # fmt: skip
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """A longer prompt, shared heads of keys and values, fewer bytes."""
+    sizes, share, gigabytes = w["sizes"], w["count_4"][3], w["cache"][0, 1]
+    longer, grouped, short = {w["prompt"][0]: 5.0}, {sizes[HEADS, 1]: 8.0}, {sizes[BYTES, 1]: 1.0}
+    whole = w.now(gigabytes)
+    return [
+        w.suggestion(
+            f"Type 5: with a longer prompt, step 3 computes {w.edited(longer)(share):.1%} of what "
+            f"it would without the cache, instead of {w.now(share):.1%}.",
+            longer,
+            share,
+        ),
+        w.suggestion(
+            "Type 8: four queries' heads share one of keys and values; "
+            f"{whole:.2f} GB become {w.edited(grouped)(gigabytes):.2f}.",
+            grouped,
+            gigabytes,
+        ),
+        w.suggestion(
+            f"Type 1, a byte per number: {whole:.2f} GB become {w.edited(short)(gigabytes):.2f}.",
+            short,
+            gigabytes,
+        ),
+    ]

@@ -1,175 +1,226 @@
 """loss: entropy, cross-entropy and perplexity; why log loss; and the loss of a short sentence.
 
 Every sum has its terms beside it, in bits and in nats. Look at which reports the three scoring rules
-reward. Suggestion a word that the model holds impossible, another belief, another next word.
+reward. Try a word that the model holds impossible, another belief, another next word.
 """
 
-import numpy as np
+from collections.abc import Callable
+from typing import NamedTuple
 
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import (
+    ABS,
+    AVERAGE,
+    EXP,
+    INDEX,
+    LN,
+    MATCH,
+    MAX,
+    MIN,
+    SUM,
+    SUMIF,
+    SUMPRODUCT,
+)
 from exporters.book import Book, Chart, Series
-from exporters.by_hand import Comparison, Table, Workbook
 from exporters.story import Story, Suggestion
-from workbooks._columns import columns
+from exporters.tables import NEAR, Columns, Comparison, Workbook, Worksheet
 
 TOPIC = "The last step"
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"
-COUNTS, WEIGHTS = np.array([8, 4, 2, 1, 1]), np.array([4, 4, 4, 2, 2])  # P, Q, not yet shares
+OUTCOMES = ("mat", "floor", "on", "ran", "sat")
+COUNTS, WEIGHTS = (8, 4, 2, 1, 1), (4, 4, 4, 2, 2)  # P, Q, not yet shares
 LOG_LOSS, ALIKE = 4.087, 17  # the slides' loss, and the number of words that it is like
-BELIEF, DOUBT, REPORTS = 0.7, 0.55, np.linspace(0, 100, 21).round() / 100
-RULES = ("linear", "quadratic", "log")
+BELIEF, DOUBT = 0.7, 0.55
+REPORTS = [k / 20 for k in range(21)]
 VOCABULARY = ("fluffy", "blue", "creature", "forest")
-AFTER = np.array([[0.332751, 0.001746, 0.332751, 0.332751], [0.162080, 0.047138, 0.756035, 0.034747],
-                  [0.324218, 0.003566, 0.424714, 0.247501]])  # fmt: skip
+AFTER = {
+    "fluffy": (0.332751, 0.001746, 0.332751, 0.332751),
+    "blue": (0.162080, 0.047138, 0.756035, 0.034747),
+    "creature": (0.324218, 0.003566, 0.424714, 0.247501),
+}
 TARGETS = ("blue", "creature", "forest")  # what does come after fluffy, blue, creature
-LEAST, LN2 = 1e-12, np.log(2)  # LN(0) has no value: a probability of 0 counts as this
+LEAST = 1e-12  # LN(0) has no value: a probability of 0 counts as this
+SETTING = "input setting"
 
 
-def nats(p: np.ndarray) -> np.ndarray:
+class Rule(NamedTuple):
+    """A scoring rule: what a report q costs if the word comes and if not, as formula and as text."""
+
+    name: str
+    if_it_comes: Callable[[Area], Expression]
+    if_not: Callable[[Area], Expression]
+    heads: tuple[str, str]
+
+
+def nats(p: Expression) -> Expression:
     """The log loss of what has probability p."""
-    return -np.log(np.maximum(p, LEAST))
+    return -LN(MAX(p, LEAST))
 
 
-def coded(weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Codewords for P and for Q, and what they cost where P is true, in bits; each [n_words]."""
-    P, Q = COUNTS / COUNTS.sum(), weights / weights.sum()
-    code_P, code_Q = nats(P) / LN2, nats(Q) / LN2
-    bits = np.array([P @ code_P, P @ code_Q, P @ code_Q - P @ code_P])
-    return {"counts": COUNTS, "weights": weights, "true_P": P, "model_Q": Q, "code_P": code_P,
-            "code_Q": code_Q, "terms_P": P * code_P, "terms_Q": P * code_Q, "bits": bits}  # fmt: skip
-
-
-def expected(belief: float) -> dict[str, np.ndarray]:
-    """What a report [n_reports] costs if the word comes, if not, and what is to be expected."""
-    q, found = REPORTS, {"reports": REPORTS}
-    losses = ((1 - q, q), (2 * (1 - q) ** 2, 2 * q**2), (nats(q), nats(1 - q)))
-    for rule, (yes, no) in zip(RULES, losses, strict=True):
-        found |= {f"{rule}_yes": yes, f"{rule}_no": no, rule: belief * yes + (1 - belief) * no}
-    return found
-
-
-def costs(*targets: str) -> dict[str, np.ndarray]:
-    """The losses of the words that come [n_tokens], and what they come to."""
-    p = AFTER[range(len(targets)), [VOCABULARY.index(word) for word in targets]]
-    mean = nats(p).mean()
-    return {"targets": np.array(targets), "chances": p, "losses": nats(p), "inverses": 1 / p,
-            "total": nats(p).sum(), "mean": mean, "mean_bits": mean / LN2, "even": np.exp(mean),
-            "plain_mean": np.mean(1 / p)}  # fmt: skip
-
-
-def entropy(w: Workbook, t: dict[str, Table]) -> None:
-    """P and Q over five words, and what Q costs; a loss as a number of words."""
-    ws = w.sheet("Entropy", "how many bits a word of P takes, with the codewords of P or of Q")
-    ws.widths(dict.fromkeys(range(10), 11))
-    ws.text("H(P, Q) = sum of P · -log2 Q    H(P) = H(P, P)    KL(P|Q) = H(P, Q) - H(P)    P, Q: [5]",
-            "nats = bits · ln 2    perplexity = 2^bits = e^nats", style="equation")  # fmt: skip
-    s = coded(WEIGHTS) | {"outcomes": np.array(["mat", "floor", "on", "ran", "sat"])}
-    columns(
-        ws, ws.cursor + 1, 0, t, s,
-        ("outcomes", "word", "", "token"), ("counts", "came", "", "input setting"),
-        ("weights", "weight", "", "input setting"),
-        ("true_P", "P", "{counts}/SUM({counts_all})", "readout"),
-        ("model_Q", "Q", "{weights}/SUM({weights_all})", "readout"),
-        ("code_P", "-log2 P", f"-LN(MAX({{true_P}},{LEAST}))/LN(2)", ""),
-        ("code_Q", "-log2 Q", f"-LN(MAX({{model_Q}},{LEAST}))/LN(2)", ""),
-        ("terms_P", "P·-log2 P", "{true_P}*{code_P}", ""),
-        ("terms_Q", "P·-log2 Q", "{true_P}*{code_Q}", ""),
-    )  # fmt: skip
-    H, cross = (f"SUM({t[x].column(0)})" for x in ("terms_P", "terms_Q"))
-    sums, ws.cursor = (H, cross, f"{cross}-{H}"), ws.cursor + 1
-    t["bits"] = total = ws.table("bits", s["bits"], lambda i, j: sums[j], ["bits"],
-                                 ["H(P)", "H(P, Q)", "KL(P|Q)"], style="readout")  # fmt: skip
-    ws.table("nats", s["bits"] * LN2, lambda i, j: f"{total.at(0, j)}*LN(2)", ["nats"])
-    ws.table("power", 2 ** s["bits"], lambda i, j: f"2^{total.at(0, j)}", ["2^bits"])
-    ws.heading("A loss is like guessing among so many words: read as bits, and as nats")
-    columns(
-        ws, ws.cursor, 0, t,
-        {"loss": LOG_LOSS, "as_bits": 2**LOG_LOSS, "as_nats": np.exp(LOG_LOSS), "alike": ALIKE,
-         "in_bits": np.log2(ALIKE), "in_nats": np.log(ALIKE)},
-        ("loss", "a loss", "", "input setting"), ("as_bits", "2^loss", "2^{loss}", "readout"),
-        ("as_nats", "e^loss", "EXP({loss})", "readout"), ("alike", "n words", "", "input setting"),
-        ("in_bits", "log2 n", "LN({alike})/LN(2)", ""), ("in_nats", "ln n", "LN({alike})", ""),
-    )  # fmt: skip
-
-
-def scoring(w: Workbook, t: dict[str, Table]) -> None:
-    """What each report is expected to cost under three rules, and which report costs least."""
-    ws = w.sheet("Scoring", "a word comes with probability p: which report q costs least?")
-    ws.widths(dict.fromkeys(range(10), 11))
-    ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
-    t["belief"] = ws.table("belief", BELIEF, None, ["belief p"], style="input setting")
-    top, s, mean = ws.cursor, expected(BELIEF), "{belief_top}*{%s_yes}+(1-{belief_top})*{%s_no}"
-    columns(
-        ws, top + 18, 0, t, s,
-        ("reports", "report q", "", "input setting"),
-        ("linear_yes", "1 - q", "1-{reports}", ""), ("linear_no", "q", "{reports}", ""),
-        ("linear", "linear", mean.replace("%s", "linear"), "readout"),
-        ("quadratic_yes", "2(1-q)²", "2*(1-{reports})^2", ""), ("quadratic_no", "2q²", "2*{reports}^2", ""),
-        ("quadratic", "quadratic", mean.replace("%s", "quadratic"), "readout"),
-        ("log_yes", "-ln q", f"-LN(MAX({{reports}},{LEAST}))", ""),
-        ("log_no", "-ln(1 - q)", f"-LN(MAX(1-{{reports}},{LEAST}))", ""),
-        ("log", "log", mean.replace("%s", "log"), "readout"),
-    )  # fmt: skip
-    q, ws.cursor = t["reports"].column(0), top - 1
-    t["least"] = ws.table("least", [min(s[x]) for x in RULES], lambda i, j:
-                          f"MIN({t[RULES[j]].column(0)})", ["least"], RULES)  # fmt: skip
-    t["best"] = ws.table("best", [REPORTS[s[x].argmin()] for x in RULES], lambda i, j:
-                         f"INDEX({q},MATCH({t['least'].at(0, j)},{t[RULES[j]].column(0)},0))",
-                         ["at report"], style="readout")  # fmt: skip
-    for k, rule in enumerate(RULES):  # what the log rule has at 0 and 1 is far above the picture
-        rows = slice(1, -1) if rule == "log" else slice(None)
-        ws.chart(Chart(top + 4, 3 * k, "scatter", f"{rule}: loss to expect of each report", [
-            Series(rule, t["reports"].part(rows), t[rule].part(rows))], (250, 240), joined=True,
-            number="0.0"))  # fmt: skip
-
-
-def sentence(w: Workbook, t: dict[str, Table]) -> None:
-    """The loss of the words that do come, and what their mean is worth."""
-    ws, s = w.sheet("Sentence", "what each next word costs, and the mean"), costs(*TARGETS)
-    ws.widths({0: 14, **dict.fromkeys(range(1, 9), 11)})
-    ws.text("loss = -ln p    [n_tokens]    perplexity = e^mean of the losses", style="equation")
-    ws.cursor = top = ws.cursor + 1
-    t["after"] = ws.table("after", AFTER, None, [f"after {x}" for x in VOCABULARY[:3]], VOCABULARY)
-    words = f"{t['after'].at(-1, 0, True)}:{t['after'].at(-1, 3, True)}"
-    columns(
-        ws, top, 5, t, s,
-        ("targets", "next word", "", "token"),
-        ("chances", "p", f"MAX(SUMIF({words},{{targets}},{{after_row}}),{LEAST})", ""),
-        ("losses", "loss", "-LN({chances})", "readout"), ("inverses", "1 / p", "1/{chances}", ""),
-    )  # fmt: skip
-    columns(
-        ws, ws.cursor + 1, 1, t, s,
-        ("total", "sum", "SUM({losses_all})", ""), ("mean", "mean", "AVERAGE({losses_all})", ""),
-        ("mean_bits", "in bits", "{mean}/LN(2)", ""), ("even", "perplexity", "EXP({mean})", "readout"),
-        ("plain_mean", "mean of 1 / p", "AVERAGE({inverses_all})", ""),
-    )  # fmt: skip
+RULES = (
+    Rule("linear", lambda q: 1 - q, lambda q: q, ("1 - q", "q")),
+    Rule("quadratic", lambda q: 2 * (1 - q) ** 2, lambda q: 2 * q**2, ("2(1-q)²", "2q²")),
+    Rule("log", nats, lambda q: nats(1 - q), ("-ln q", "-ln(1 - q)")),
+)
+RULE_NAMES = [rule.name for rule in RULES]
 
 
 def book() -> Book:
     """The workbook."""
-    w, t = Workbook("loss"), dict[str, Table]()
-    for sheet in (entropy, scoring, sentence):
-        sheet(w, t)
-    note = f"the slides take bits; in nats, as PyTorch has it, it would be {np.exp(LOG_LOSS):.1f}"
-    w.compare([
-        Comparison("perplexity of a log loss of 4.087", ALIKE, t["as_bits"], note=note, decimals=0),
-        Comparison("log loss of guessing among 17 words", LOG_LOSS, t["in_bits"], decimals=3),
-    ])  # fmt: skip
-    counts, (cross, KL) = t["counts"].column(0), (t["bits"].at(0, j) for j in (1, 2))
-    size = f"SUMPRODUCT({counts},{t['code_Q'].column(0)})/SUM({counts})"
-    w.checks([
-        ("P's own codewords are the shortest: KL(P|Q) is not below 0", f"{KL}>-0.000000001"),
-        ("the mean log loss over all that came is H(P, Q)", f"ABS({size}-{cross})<0.000000001"),
-    ])  # fmt: skip
-    return w.done(story())
+    w = Workbook("loss")
+    ws = w.sheet("Entropy", "how many bits a word of P takes, with the codewords of P or of Q")
+    entropy(ws)
+    alike(ws)
+    scoring(w.sheet("Scoring", "a word comes with probability p: which report q costs least?"))
+    sentence(w.sheet("Sentence", "what each next word costs, and the mean"))
+    in_nats = w.now(w["as_nats"])
+    note = f"the slides take bits; in nats, as PyTorch has it, it would be {in_nats:.1f}"
+    w.compare(
+        [
+            Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
+            Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
+        ]
+    )
+    counts, cross, divergence = w["counts"], w["bits"][1], w["bits"][2]
+    mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)
+    w.checks(
+        [
+            (
+                "P's own codewords are the shortest: KL(P|Q) is not below 0",
+                divergence > -NEAR,
+            ),
+            (
+                "the mean log loss over all that came is H(P, Q)",
+                ABS(mean_loss - cross) < NEAR,
+            ),
+        ]
+    )
+    return w.done(story(w))
 
 
-def story() -> Story:
-    """What the start sheet says; what its edits do is computed here."""
-    before, after = (coded(x)["bits"][1] for x in (WEIGHTS, WEIGHTS * (WEIGHTS.cumsum() > 4)))
-    best = {x: [float(REPORTS[expected(p)[x].argmin()]) for p in (BELIEF, DOUBT)] for x in RULES}
-    was, now = (costs(*words)["even"] for words in (TARGETS, ("creature", *TARGETS[1:])))
+# --- entropy --------------------------------------------------------------------------------
+
+
+def entropy(ws: Worksheet) -> None:
+    """P and Q over five words, and what Q costs."""
+    ws.widths(dict.fromkeys(range(10), 11))
+    ws.text(
+        "H(P, Q) = sum of P · -log2 Q    H(P) = H(P, P)    KL(P|Q) = H(P, Q) - H(P)    P, Q: [5]",
+        "nats = bits · ln 2    perplexity = 2^bits = e^nats",
+        style="equation",
+    )
+    columns = ws.columns(len(OUTCOMES), ws.cursor + 1)
+    columns.typed("outcomes", "word", OUTCOMES, "token")
+    counts = columns.typed("counts", "came", COUNTS, SETTING)
+    weights = columns.typed("weights", "weight", WEIGHTS, SETTING)
+    P = columns.computed("true_P", "P", lambda i: counts[i] / SUM(counts.fixed), "readout")
+    Q = columns.computed("model_Q", "Q", lambda i: weights[i] / SUM(weights.fixed), "readout")
+    code_P = columns.computed("code_P", "-log2 P", lambda i: nats(P[i]) / LN(2))
+    code_Q = columns.computed("code_Q", "-log2 Q", lambda i: nats(Q[i]) / LN(2))
+    terms_P = columns.computed("terms_P", "P·-log2 P", lambda i: P[i] * code_P[i])
+    terms_Q = columns.computed("terms_Q", "P·-log2 Q", lambda i: P[i] * code_Q[i])
+
+    ws.cursor += 1
+    H, cross = SUM(terms_P), SUM(terms_Q)
+    sums = {"H(P)": H, "H(P, Q)": cross, "KL(P|Q)": cross - H}
+    shape, terms, heads = (1, len(sums)), list(sums.values()), list(sums)
+    bits = ws.computed("bits", shape, lambda _, j: terms[j], ["bits"], heads, style="readout")
+    ws.computed("nats", shape, lambda _, j: bits[j] * LN(2), ["nats"])
+    ws.computed("power", shape, lambda _, j: 2 ** bits[j], ["2^bits"])
+
+
+def alike(ws: Worksheet) -> None:
+    """A loss as a number of words."""
+    ws.heading("A loss is like guessing among so many words: read as bits, and as nats")
+    columns = ws.columns(1, ws.cursor)
+    loss = columns.typed("loss", "a loss", [LOG_LOSS], SETTING)
+    columns.computed("as_bits", "2^loss", lambda _: 2**loss, "readout")
+    columns.computed("as_nats", "e^loss", lambda _: EXP(loss), "readout")
+    n = columns.typed("alike", "n words", [ALIKE], SETTING)
+    columns.computed("in_bits", "log2 n", lambda _: LN(n) / LN(2))
+    columns.computed("in_nats", "ln n", lambda _: LN(n))
+
+
+# --- scoring --------------------------------------------------------------------------------
+
+
+def scoring(ws: Worksheet) -> None:
+    """What each report is expected to cost under three rules, and which report costs least."""
+    ws.widths(dict.fromkeys(range(10), 11))
+    ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
+    belief = ws.typed("belief", BELIEF, ["belief p"], style=SETTING)
+    top = ws.cursor
+    columns = ws.columns(len(REPORTS), top + 18)
+    reports = columns.typed("reports", "report q", REPORTS, SETTING)
+    costs = [expected_cost(columns, rule, belief, reports) for rule in RULES]
+
+    def least_cost(_: int, j: int) -> Expression:
+        return MIN(costs[j])
+
+    def best_report(_: int, j: int) -> Expression:
+        return INDEX(reports, MATCH(least[j], costs[j], 0))
+
+    ws.cursor, shape = top - 1, (1, len(RULES))
+    least = ws.computed("least", shape, least_cost, ["least"], RULE_NAMES)
+    ws.computed("best", shape, best_report, ["at report"], style="readout")
+    for k, (rule, cost) in enumerate(zip(RULES, costs, strict=True)):
+        # what the log rule has at 0 and 1 is far above the picture
+        shown = slice(1, -1) if rule.name == "log" else slice(None)
+        series = Series(rule.name, reports[shown], cost[shown])
+        title, size = f"{rule.name}: loss to expect of each report", (250, 240)
+        chart = Chart(top + 4, 3 * k, "scatter", title, [series], size, joined=True, number="0.0")
+        ws.chart(chart)
+
+
+def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> Area:
+    """What each report costs if the word comes, if not, and what is to be expected."""
+    p = belief.fixed
+    yes = columns.computed(
+        f"{rule.name}_yes", rule.heads[0], lambda i: rule.if_it_comes(reports[i])
+    )
+    no = columns.computed(f"{rule.name}_no", rule.heads[1], lambda i: rule.if_not(reports[i]))
+    return columns.computed(rule.name, rule.name, lambda i: p * yes[i] + (1 - p) * no[i], "readout")
+
+
+# --- a sentence -----------------------------------------------------------------------------
+
+
+def sentence(ws: Worksheet) -> None:
+    """The loss of the words that do come, and what their mean is worth."""
+    ws.widths({0: 14, **dict.fromkeys(range(1, 9), 11)})
+    ws.text("loss = -ln p    [n_tokens]    perplexity = e^mean of the losses", style="equation")
+    top = ws.cursor + 1
+    ws.cursor = top
+    words = ws.typed("next_words", [VOCABULARY], style="label")
+    ws.cursor = top + 1  # the words head the table
+    after = ws.typed("after", list(AFTER.values()), [f"after {word}" for word in AFTER])
+
+    columns = ws.columns(len(TARGETS), top, left=5)
+    targets = columns.typed("targets", "next word", TARGETS, "token")
+
+    def chance(i: int) -> Expression:
+        return MAX(SUMIF(words.fixed, targets[i], after[i, :]), LEAST)
+
+    chances = columns.computed("chances", "p", chance)
+    losses = columns.computed("losses", "loss", lambda i: -LN(chances[i]), "readout")
+    inverses = columns.computed("inverses", "1 / p", lambda i: 1 / chances[i])
+
+    columns = ws.columns(1, ws.cursor + 1, left=1)
+    columns.computed("total", "sum", lambda _: SUM(losses.fixed))
+    mean = columns.computed("mean", "mean", lambda _: AVERAGE(losses.fixed))
+    columns.computed("mean_bits", "in bits", lambda _: mean / LN(2))
+    columns.computed("even", "perplexity", lambda _: EXP(mean), "readout")
+    columns.computed("plain_mean", "mean of 1 / p", lambda _: AVERAGE(inverses.fixed))
+
+
+# --- the start sheet ------------------------------------------------------------------------
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
     return Story(
-        title=TITLE, source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
+        title=TITLE,
+        source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
         about=[
             "Training makes the loss small: -log of the share that the model gave to what came. Why the log? If a report",
             "cost 1 - q, saying 1 for the likeliest would pay; with the log, or Brier's square, one's belief pays. The",
@@ -180,15 +231,34 @@ def story() -> Story:
             "Entropy: what a wrong Q costs. Scoring: three rules, and their best reports. Sentence: one dear word.",
             f"A probability of 0 counts as {LEAST:g}: its loss is without end, and LN(0) has no value.",
         ],
-        tries=[
-            Suggestion(f"Type 0: `mat`, which comes half the time, is held impossible; H(P, Q) rises from {before:.3f} "
-                f"to {after:.1f} bits.",
-                ("weights", 0, 0), 0.0, ("bits", 0, 1), float(after)),
-            Suggestion(f"Type {DOUBT}: by the linear rule it still pays to report {best['linear'][1]:.0f}; by the log rule, "
-                f"{best['log'][1]:.2f} instead of {best['log'][0]:.2f}.",
-                ("belief", 0, 0), DOUBT, ("best", 0, 2), best["log"][1]),
-            Suggestion(f"Type creature: perplexity falls from {was:.1f}, worse than a guess among {len(VOCABULARY)}, "
-                f"to {now:.1f}.",
-                ("targets", 0, 0), "creature", ("even", 0, 0), float(now)),
-        ],
-    )  # fmt: skip
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """A word held impossible, a weaker belief, another next word."""
+    cross, perplexity = w["bits"][1], w["even"][0]
+    linear, _, log = (w["best"][k] for k in range(len(RULES)))
+    impossible, doubtful = {w["weights"][0]: 0.0}, {w["belief"][0]: DOUBT}
+    creature = {w["targets"][0]: "creature"}
+    now, doubt = w.now, w.edited(doubtful)
+    return [
+        w.suggestion(
+            "Type 0: `mat`, which comes half the time, is held impossible; H(P, Q) rises from "
+            f"{now(cross):.3f} to {w.edited(impossible)(cross):.1f} bits.",
+            impossible,
+            cross,
+        ),
+        w.suggestion(
+            f"Type {DOUBT}: by the linear rule it still pays to report {doubt(linear):.0f}; by the "
+            f"log rule, {doubt(log):.2f} instead of {now(log):.2f}.",
+            doubtful,
+            log,
+        ),
+        w.suggestion(
+            f"Type creature: perplexity falls from {now(perplexity):.1f}, worse than a guess among "
+            f"{len(VOCABULARY)}, to {w.edited(creature)(perplexity):.1f}.",
+            creature,
+            perplexity,
+        ),
+    ]

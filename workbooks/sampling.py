@@ -1,151 +1,272 @@
 """sampling: from logits to one word, a step per column, and a thousand draws beside the shares.
 
 What is kept of the shares lies end to end from 0 to 1, and a random number falls on a word. Look at
-what each step drops. Suggestion a high temperature, then 0, then neither top-k nor top-p.
+what each step drops. Try a high temperature, then 0, then neither top-k nor top-p.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.models.generate import Sampling
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import (
+    COUNTIF,
+    EXP,
+    IF,
+    INDEX,
+    MATCH,
+    MAX,
+    MIN,
+    OR,
+    RANK,
+    SQRT,
+    SUM,
+    SUMPRODUCT,
+)
 from exporters.book import Book, Chart, Series
-from exporters.by_hand import Comparison, Table, Workbook, near
 from exporters.story import Story, Suggestion
+from exporters.tables import Columns, Comparison, Workbook, Worksheet, near
 from workbooks import cat_sat
-from workbooks._columns import columns
 
 TOPIC = "The last step"
 TITLE = "sampling: from logits to one word, and a thousand draws"
-WORDS, LOGITS = np.array(cat_sat.WORDS), np.array(cat_sat.PRINTED_LOGITS)
-HOW, R = Sampling(temperature=1.0, top_k=10, top_p=0.9), 0.66  # R: the random number, in [0, 1)
+WORDS, LOGITS = cat_sat.WORDS, cat_sat.PRINTED_LOGITS
 NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000
-TEN_LOGITS = np.array([-0.48, 0.27, 2.01, -0.91, 0.35, -1.04, -1.80, 1.03, 0.60, 0.36])
+TEN_LOGITS = (-0.48, 0.27, 2.01, -0.91, 0.35, -1.04, -1.80, 1.03, 0.60, 0.36)
 TEN_PRINTED = (0.04, 0.07, 0.42, 0.02, 0.08, 0.02, 0.01, 0.16, 0.10, 0.08)
+FIRST_PRINTED = (0.32, 0.24, 0.16)
 
 
-def steps(how: Sampling) -> dict[str, np.ndarray]:
-    """What is made of the logits up to the draw, each [n_words], the likeliest first."""
-    order, place = np.argsort(-LOGITS, kind="stable"), np.arange(1, len(LOGITS) + 1)
-    scores = LOGITS[order]
-    scaled = (scores - scores[0]) / (how.temperature or 1)
-    exps = np.exp(scaled) if how.temperature else 1.0 * (place == 1)
-    in_k = (place <= how.top_k) | (how.top_k == 0)
-    shares = in_k * exps / (in_k * exps).sum()
-    in_p = in_k & (shares.cumsum() - shares < how.top_p)
-    kept = in_p * shares / (in_p * shares).sum()
-    return {
-        "words": WORDS, "logits": LOGITS, "ranks": place[np.argsort(order)], "places": place,
-        "ranked": WORDS[order], "scores": scores, "scaled": scaled, "exps": exps,
-        "probs": exps / exps.sum(), "in_k": 1 * in_k, "shares": shares, "sums": shares.cumsum(),
-        "in_p": 1 * in_p, "kept": kept, "starts": kept.cumsum() - kept,
-    }  # fmt: skip
+class Settings(NamedTuple):
+    """How a word is chosen, a cell each."""
+
+    temperature: Area
+    top_k: Area
+    top_p: Area
+    random: Area  # in [0, 1)
 
 
-def chosen(how: Sampling, *numbers: float) -> np.ndarray:
-    """The words that the engine chooses with random numbers: the cells have to say the same."""
-    return WORDS[[how.choose(LOGITS, r) for r in numbers]]
+class Ranked(NamedTuple):
+    """The words, the likeliest first: each [n_words, 1]."""
+
+    places: Area  # 1, 2, 3, ...
+    words: Area
+    logits: Area
 
 
-def choice(w: Workbook, t: dict[str, Table]) -> None:
-    """The sheet that chooses one word."""
-    ws, s = w.sheet("Choice", "one word is chosen: a column is a step, a row is a word"), steps(HOW)
-    ws.widths({0: 12, 4: 6, **dict.fromkeys((1, 2, 3, *range(5, 16)), 9)})
-    ws.text("exp = e^((logit - largest) / temperature)    prob = exp / sum of exps    "
-            "share = exp / sum of the exps that top-k keeps",
-            "top-p keeps a word if the shares before it sum to less than top-p    "
-            "kept = share / sum of the kept shares    each [n_words]", style="equation")  # fmt: skip
-    top, given = ws.cursor + 1, vars(HOW) | {"random": R}
-    columns(ws, top, 0, t, given, *((x, x.replace("_", "-"), "", "input setting") for x in given))
-    columns(ws, top + 3, 0, t, s, ("words", "word", "", "token"), ("logits", "logit", "", "input"),
-            ("ranks", "rank", "RANK({logits},{logits_all})+COUNTIF({logits_down},{logits})-1", "id"))  # fmt: skip
-    columns(
-        ws, top + 3, 4, t, s,
-        ("places", "rank", "", "row number"),
-        ("ranked", "word", "INDEX({words_all},MATCH({places},{ranks_all},0))", "word"),
-        ("scores", "logit", "INDEX({logits_all},MATCH({places},{ranks_all},0))", ""),
-        ("scaled", "÷ T", "({scores}-{scores_top})/IF({temperature_top}>0,{temperature_top},1)", ""),
-        ("exps", "exp", "IF({temperature_top}>0,EXP({scaled}),IF({places}=1,1,0))", ""),
-        ("probs", "prob", "{exps}/SUM({exps_all})", "readout"),
-        ("in_k", "in top-k", "IF(OR({top_k_top}<1,{places}<={top_k_top}),1,0)", "id"),
-        ("shares", "share", "{in_k}*{exps}/SUMPRODUCT({in_k_all},{exps_all})", ""),
-        ("sums", "sum", "SUM({shares_down})", ""),
-        ("in_p", "in top-p", "IF(OR({places}=1,{sums}-{shares}<{top_p_top}),{in_k},0)", "id"),
-        ("kept", "kept", "{in_p}*{shares}/SUMPRODUCT({in_p_all},{shares_all})", "readout"),
-        ("starts", "from", "SUM({kept_down})-{kept}", ""),
-    )  # fmt: skip
-    found = "INDEX({ranked_all},MIN(MATCH(MAX({random},0),{starts_all},1),SUM({in_p_all})))"
-    columns(ws, top, 5, t, {"chosen": chosen(HOW, R)}, ("chosen", "chosen", found, "word"))
-    right, in_p = t["starts"].rect.right, t["in_p"].at().split("!")[1]
-    ws.shade(t["ranked"].rect._replace(right=right), f"when stale =${in_p}=0")  # what is dropped
+class Kept(NamedTuple):
+    """What top-k and top-p leave of the ranked words: each [n_words, 1]."""
 
-
-def draws(w: Workbook, t: dict[str, Table]) -> None:
-    """A thousand random numbers, the words that they fall on, and how often each word came."""
-    ws, s = w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"), steps(HOW)
-    ws.widths({0: 10, 1: 9, 2: 3, **dict.fromkeys(range(3, 8), 11)})
-    ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
-    top, n, found = ws.cursor + 1, len(NUMBERS), chosen(HOW, *NUMBERS)
-    count, kept = (found == s["ranked"][:, None]).sum(axis=1), s["kept"]
-    s |= {"numbers": NUMBERS, "draws": found, "names": s["ranked"], "targets": kept, "counts": count,
-          "drawn": count / n, "spreads": np.sqrt(kept * (1 - kept) / n)}  # fmt: skip
-    columns(ws, top, 0, t, s, ("numbers", "number", "", "input setting"),
-            ("draws", "word", "INDEX({ranked_all},MATCH({numbers},{starts_all},1))", "word"))  # fmt: skip
-    columns(
-        ws, top, 3, t, s,
-        ("names", "word", "{ranked}", "word"),
-        ("targets", "kept", "{kept}", "readout"),
-        ("counts", "count", "COUNTIF({draws_all},{names})", "id"),
-        ("drawn", "drawn", "{counts}/SUM({counts_all})", "readout"),
-        ("spreads", "spread", "SQRT({targets}*MAX(0,1-{targets})/SUM({counts_all}))", ""),
-    )  # fmt: skip
-    ws.chart(Chart(top + len(kept) + 3, 3, "column", "The shares kept, and those of the draws", [
-        Series("kept", t["names"].rect, t["targets"].rect),
-        Series("drawn", t["names"].rect, t["drawn"].rect)]))  # fmt: skip
-
-
-def ten(w: Workbook, t: dict[str, Table]) -> None:
-    """The ten logits that the essay prints for its other example."""
-    ws, e = w.sheet("Ten words", "the essay's other logits, at temperature 1"), np.exp(TEN_LOGITS)
-    ws.text("exp = e^logit    share = exp / sum of exps    each [10]", style="equation")
-    ws.text("The essay calls them the first ten of more; its shares sum to 1 over these ten.")
-    columns(ws, ws.cursor + 1, 0, t, {"names_10": WORDS[:10], "logits_10": TEN_LOGITS,
-            "exps_10": e, "shares_10": e / e.sum()},
-            ("names_10", "word", "", "token"), ("logits_10", "logit", "", "input"),
-            ("exps_10", "exp", "EXP({logits_10})", ""),
-            ("shares_10", "share", "{exps_10}/SUM({exps_10_all})", "readout"))  # fmt: skip
-
-
-def beside(section: str, words: Table, shares: Table, printed: Sequence[float]) -> list[Comparison]:
-    """What the essay prints for the first words, and why it differs where it does."""
-    note = "printed {:.2f}; the softmax of the printed logits gives {:.4f}"
-    return [
-        Comparison(f"QKV Attention, {section}: {words.values[i, 0]}", p, shares, i,
-                   note=note.format(p, share) if abs(p - share) > 0.005 else "")
-        for i, (p, share) in enumerate(zip(printed, shares.values[:, 0], strict=False))
-    ]  # fmt: skip
+    flags: Area  # 1: the word is kept
+    shares: Area  # they sum to 1
+    starts: Area  # where each begins on the line from 0 to 1
 
 
 def book() -> Book:
     """The workbook."""
-    w, t = Workbook("sampling"), dict[str, Table]()
-    for sheet in (choice, draws, ten):
-        sheet(w, t)
-    w.compare(beside("section 5", t["ranked"], t["probs"], (0.32, 0.24, 0.16))
-              + beside("section 6", t["names_10"], t["shares_10"], TEN_PRINTED))  # fmt: skip
-    w.checks([
-        ("the probabilities of all words sum to 1", near(f"SUM({t['probs'].all()})")),
-        ("what is kept sums to 1", near(f"SUM({t['kept'].all()})")),
-        ("every draw is counted once", f"SUM({t['counts'].all()})={len(NUMBERS)}"),
-    ])  # fmt: skip
-    return w.done(story())
+    w = Workbook("sampling")
+    ranked, kept = choice(
+        w.sheet("Choice", "one word is chosen: a column is a step, a row is a word")
+    )
+    draws(w.sheet("Draws", "1,000 typed random numbers, their words, and the counts"), ranked, kept)
+    ten_words(w.sheet("Ten words", "the essay's other logits, at temperature 1"))
+    w.compare(
+        [
+            *comparisons(w, "section 5", w["ranked"], w["probs"], FIRST_PRINTED),
+            *comparisons(w, "section 6", w["names_10"], w["shares_10"], TEN_PRINTED),
+        ]
+    )
+    w.checks(
+        [
+            ("the probabilities of all words sum to 1", near(SUM(w["probs"].fixed))),
+            ("what is kept sums to 1", near(SUM(kept.shares.fixed))),
+            ("every draw is counted once", SUM(w["counts"].fixed) == len(NUMBERS)),
+        ]
+    )
+    return w.done(story(w))
 
 
-def story() -> Story:
-    """What the start sheet says; what its edits do is computed here."""
-    hot, free = Sampling(2.0, HOW.top_k, HOW.top_p), Sampling(HOW.temperature)
-    now, then, alike = steps(HOW), steps(hot), steps(free)["kept"][0]
-    most, moved = (chosen(HOW, *NUMBERS) == "mat").sum(), str(chosen(hot, R)[0])
+# --- one word is chosen ---------------------------------------------------------------------
+
+
+def choice(ws: Worksheet) -> tuple[Ranked, Kept]:
+    """The sheet that chooses one word."""
+    ws.widths({0: 12, 4: 6, **dict.fromkeys((1, 2, 3, *range(5, 16)), 9)})
+    ws.text(
+        "exp = e^((logit - largest) / temperature)    prob = exp / sum of exps    "
+        "share = exp / sum of the exps that top-k keeps",
+        "top-p keeps a word if the shares before it sum to less than top-p    "
+        "kept = share / sum of the kept shares    each [n_words]",
+        style="equation",
+    )
+    top, n = ws.cursor + 1, len(WORDS)
+    how = settings(ws.columns(1, top))
+    words, logits, ranks = ranking(ws.columns(n, top + 3))
+    steps = ws.columns(n, top + 3, left=4)
+    ranked = by_rank(steps, words, logits, ranks)
+    exps = exponentials(steps, how, ranked)
+    in_k, shares = top_k(steps, how, ranked, exps)
+    kept = top_p(steps, how, ranked, in_k, shares)
+
+    found = MATCH(MAX(how.random, 0), kept.starts.fixed, 1)
+    word = INDEX(ranked.words.fixed, MIN(found, SUM(kept.flags.fixed)))
+    ws.columns(1, top, left=5).computed("chosen", "chosen", lambda i: word, "word")
+    all_steps = ws.rect(ranked.words)._replace(right=ws.rect(kept.starts).right)
+    ws.mark(Area(ws.sheet, all_steps), "stale", kept.flags[0].fixed_cols == 0)  # what is dropped
+    return ranked, kept
+
+
+def settings(columns: Columns) -> Settings:
+    """What is typed to choose a word."""
+
+    def setting(name: str, value: float) -> Area:
+        return columns.typed(name, name.replace("_", "-"), [value], "input setting")
+
+    return Settings(
+        temperature=setting("temperature", 1.0),
+        top_k=setting("top_k", 10),
+        top_p=setting("top_p", 0.9),
+        random=setting("random", 0.66),
+    )
+
+
+def ranking(columns: Columns) -> tuple[Area, Area, Area]:
+    """The words, their logits, and their ranks: each [n_words, 1]."""
+    words = columns.typed("words", "word", WORDS, "token")
+    logits = columns.typed("logits", "logit", LOGITS)
+
+    def rank(i: int) -> Expression:
+        """Of logits that are alike, the first comes first."""
+        alike = COUNTIF(logits[: i + 1].fixed_first, logits[i])
+        return RANK(logits[i], logits.fixed) + alike - 1
+
+    return words, logits, columns.computed("ranks", "rank", rank, "id")
+
+
+def by_rank(columns: Columns, words: Area, logits: Area, ranks: Area) -> Ranked:
+    """The words and logits again, the likeliest first."""
+    places = columns.typed("places", "rank", range(1, columns.n + 1), "row number")
+
+    def ordered(column: Area) -> Callable[[int], Expression]:
+        return lambda i: INDEX(column.fixed, MATCH(places[i], ranks.fixed, 0))
+
+    return Ranked(
+        places,
+        columns.computed("ranked", "word", ordered(words), "word"),
+        columns.computed("scores", "logit", ordered(logits)),
+    )
+
+
+def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
+    """e to the logits over the temperature; at temperature 0, 1 for the first and 0 for others."""
+    temperature = how.temperature.fixed
+
+    def over_temperature(i: int) -> Expression:
+        below_largest = ranked.logits[i] - ranked.logits[0].fixed
+        return below_largest / IF(temperature > 0, temperature, 1)
+
+    def exponential(i: int) -> Expression:
+        is_first = IF(ranked.places[i] == 1, 1, 0)
+        return IF(temperature > 0, EXP(scaled[i]), is_first)
+
+    scaled = columns.computed("scaled", "÷ T", over_temperature)
+    exps = columns.computed("exps", "exp", exponential)
+    columns.computed("probs", "prob", lambda i: exps[i] / SUM(exps.fixed), "readout")
+    return exps
+
+
+def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[Area, Area]:
+    """Which words top-k keeps, and their shares; 0 keeps all."""
+    k = how.top_k.fixed
+
+    def share(i: int) -> Expression:
+        return in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
+
+    in_k = columns.computed(
+        "in_k", "in top-k", lambda i: IF(OR(k < 1, ranked.places[i] <= k), 1, 0), "id"
+    )
+    return in_k, columns.computed("shares", "share", share)
+
+
+def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: Area) -> Kept:
+    """Which words top-p keeps, their shares, and where each begins on the line from 0 to 1."""
+
+    def is_in(i: int) -> Expression:
+        before = sums[i] - shares[i]
+        return IF(OR(ranked.places[i] == 1, before < how.top_p.fixed), in_k[i], 0)
+
+    def share(i: int) -> Expression:
+        return in_p[i] * shares[i] / SUMPRODUCT(in_p.fixed, shares.fixed)
+
+    sums = columns.computed("sums", "sum", lambda i: SUM(shares[: i + 1].fixed_first))
+    in_p = columns.computed("in_p", "in top-p", is_in, "id")
+    kept = columns.computed("kept", "kept", share, "readout")
+    starts = columns.computed("starts", "from", lambda i: SUM(kept[: i + 1].fixed_first) - kept[i])
+    return Kept(in_p, kept, starts)
+
+
+# --- a thousand draws -----------------------------------------------------------------------
+
+
+def draws(ws: Worksheet, ranked: Ranked, kept: Kept) -> None:
+    """A thousand random numbers, the words that they fall on, and how often each word came."""
+    ws.widths({0: 10, 1: 9, 2: 3, **dict.fromkeys(range(3, 8), 11)})
+    ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
+    top, n = ws.cursor + 1, len(WORDS)
+
+    def word(i: int) -> Expression:
+        return INDEX(ranked.words.fixed, MATCH(numbers[i], kept.starts.fixed, 1))
+
+    columns = ws.columns(len(NUMBERS), top)
+    numbers = columns.typed("numbers", "number", NUMBERS, "input setting")
+    drawn_words = columns.computed("draws", "word", word, "word")
+
+    def spread(i: int) -> Expression:
+        return SQRT(targets[i] * MAX(0, 1 - targets[i]) / SUM(counts.fixed))
+
+    columns = ws.columns(n, top, left=3)
+    names = columns.computed("names", "word", lambda i: ranked.words[i], "word")
+    targets = columns.computed("targets", "kept", lambda i: kept.shares[i], "readout")
+    counts = columns.computed(
+        "counts", "count", lambda i: COUNTIF(drawn_words.fixed, names[i]), "id"
+    )
+    drawn = columns.computed("drawn", "drawn", lambda i: counts[i] / SUM(counts.fixed), "readout")
+    columns.computed("spreads", "spread", spread)
+    series = [Series("kept", names, targets), Series("drawn", names, drawn)]
+    title = "The shares kept, and those of the draws"
+    ws.chart(Chart(top + n + 3, 3, "column", title, series))
+
+
+# --- what the essay prints ------------------------------------------------------------------
+
+
+def ten_words(ws: Worksheet) -> None:
+    """The ten logits that the essay prints for its other example."""
+    ws.text("exp = e^logit    share = exp / sum of exps    each [10]", style="equation")
+    ws.text("The essay calls them the first ten of more; its shares sum to 1 over these ten.")
+    columns = ws.columns(10, ws.cursor + 1)
+    columns.typed("names_10", "word", WORDS[:10], "token")
+    logits = columns.typed("logits_10", "logit", TEN_LOGITS)
+    exps = columns.computed("exps_10", "exp", lambda i: EXP(logits[i]))
+    columns.computed("shares_10", "share", lambda i: exps[i] / SUM(exps.fixed), "readout")
+
+
+def comparisons(
+    w: Workbook, section: str, words: Area, shares: Area, printed: Sequence[float]
+) -> list[Comparison]:
+    """What the essay prints for the first words, and why it differs where it does."""
+    found = []
+    for i, p in enumerate(printed):
+        share = w.now(shares[i])
+        note = f"printed {p:.2f}; the softmax of the printed logits gives {share:.4f}"
+        what = f"QKV Attention, {section}: {w.now(words[i])}"
+        found.append(Comparison(what, p, shares[i], note if abs(p - share) > 0.005 else ""))
+    return found
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, QKV Attention and The Final Step (2026), and M. Sinclair, Transformers.",
@@ -159,14 +280,34 @@ def story() -> Story:
             "Choice: from left to right; `from` is where a word's share begins on the line from 0 to 1.",
             "Draws: a thousand random numbers. Two times in three a drawn share is less than `spread` off.",
         ],
-        tries=[
-            Suggestion(f"Type 2: {then['in_p'].sum()} words are kept, not {now['in_p'].sum()}, and the same random "
-                f"number falls on `{moved}`, not on `{chosen(HOW, R)[0]}`.",
-                ("temperature", 0, 0), hot.temperature, ("chosen", 0, 0), moved),
-            Suggestion(f"Type 0, greedy: all {len(NUMBERS)} draws are `mat`, which was drawn {most} times.",
-                ("temperature", 0, 0), 0.0, ("counts", 0, 0), float(len(NUMBERS))),
-            Suggestion("Type 0 as top-k and 1 as top-p: no word is dropped, and `mat` keeps its probability of "
-                f"{alike:.3f} instead of {now['kept'][0]:.3f}.",
-                ("top_k", 0, 0), 0.0, ("kept", 0, 0), float(alike), ((("top_p", 0, 0), 1.0),)),
-        ],
-    )  # fmt: skip
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """A high temperature, none at all, and no word dropped."""
+    temperature, chosen, counts = w["temperature"][0], w["chosen"][0], w["counts"][0]
+    first_share = w["kept"][0]
+    high, greedy = {temperature: 2.0}, {temperature: 0.0}
+    nothing_dropped = {w["top_k"][0]: 0.0, w["top_p"][0]: 1.0}
+    now, hot, free = w.now, w.edited(high), w.edited(nothing_dropped)
+    return [
+        w.suggestion(
+            f"Type 2: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}, "
+            f"and the same random number falls on `{hot(chosen)}`, not on `{now(chosen)}`.",
+            high,
+            chosen,
+        ),
+        w.suggestion(
+            f"Type 0, greedy: all {len(NUMBERS)} draws are `mat`, which was drawn "
+            f"{now(counts):.0f} times.",
+            greedy,
+            counts,
+        ),
+        w.suggestion(
+            "Type 0 as top-k and 1 as top-p: no word is dropped, and `mat` keeps its probability of "
+            f"{free(first_share):.3f} instead of {now(first_share):.3f}.",
+            nothing_dropped,
+            first_share,
+        ),
+    ]

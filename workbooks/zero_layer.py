@@ -2,172 +2,235 @@
 
 W_E gives every word a vector of its own, W_U holds the logarithms of a bigram table, and softmax
 brings the table back. Look at the difference, and at the loss: seeing one word alone, none goes
-lower. Suggestion another corpus, or give two words the same vector.
+lower. Try another corpus, or give two words the same vector.
 """
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from engine.cells.access import Span
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
 from exporters.book import Book, Chart, Series
-from exporters.by_hand import Formula, Table, Workbook, Worksheet, near
 from exporters.story import Story, Suggestion
+from exporters.tables import NEAR, Workbook, Worksheet, near
 
 TOPIC = "A whole model"
 TITLE = "zero-layer: a transformer without layers is a bigram table"
 WORDS = ("the", "cat", "dog", "sat", "ran", ".")
-LINES = "the cat sat .|the dog ran .|the cat sat .|the dog sat .|the cat ran .|the cat sat ."
-CORPUS = np.array([line.split() for line in LINES.split("|")])
+LINES = (
+    "the cat sat .",
+    "the dog ran .",
+    "the cat sat .",
+    "the dog sat .",
+    "the cat ran .",
+    "the cat sat .",
+)
 V = len(WORDS)  # of the vocabulary; d_model too: room for a direction per word
-LN_0 = -800.0  # in place of the logarithm of 0: e to it is 0 in any spreadsheet
+LN_0 = -800  # in place of the logarithm of 0: e to it is 0 in any spreadsheet
+SMALLEST = 1e-300  # counts as this: a probability of 0, in the loss
 
 
-def count(corpus: np.ndarray) -> np.ndarray:
-    """How often each word is followed by each, in a text read line by line: [V, V]."""
-    pairs = list(zip(corpus.flat, corpus.flat[1:], strict=False))
-    return np.array([[pairs.count((a, b)) for b in WORDS] for a in WORDS])
+@dataclass(frozen=True)
+class Labelled:
+    """A sheet whose tables have a word of the vocabulary for each row, each column, or both."""
 
+    ws: Worksheet
+    vocabulary: Area  # [V, 1]
 
-def bigrams(counts: np.ndarray, added: float = 0.0) -> np.ndarray:
-    """The share of each next word, with so much added to each count: [V, V], rows sum to 1."""
-    return (counts + added) / (counts + added).sum(axis=1, keepdims=True)
+    def typed(self, name: str, values: np.ndarray, style: str) -> Area:
+        """A table to be typed over, at the cursor."""
+        return self.ws.typed(name, values, self.words(V), self.words(V), name, style)
 
+    def computed(
+        self,
+        name: str,
+        shape: Span,
+        formula: Callable[[int, int], Any],
+        beside: Area | None = None,
+        style: str = "activation",
+    ) -> Area:
+        """A table of formulas, at the cursor or right of another one."""
+        rows, cols = map(self.words, shape)
+        return self.ws.computed(name, shape, formula, rows, cols, name, style, beside)
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Shares that sum to 1 along each row: [V, V]."""
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-def surprise(counts: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """-ln p of each pair, as often as it occurs: [V, V], for probabilities p after each word."""
-    return -counts * np.log(np.where(counts > 0, p, 1))
-
-
-COUNTS = count(CORPUS)
-P = bigrams(COUNTS)
-W_U = np.where(P > 0, np.log(np.where(P > 0, P, 1)), LN_0)
-LOGITS = np.eye(V).T @ W_U
+    def words(self, n: int) -> list[str | int | Expression]:
+        """The labels of an axis: they follow the vocabulary."""
+        return [self.vocabulary[k] for k in range(V)] if n == V else [""]
 
 
 def book() -> Book:
     """The workbook."""
     w = Workbook("zero-layer")
-    vocab, counts, table = count_pairs(w.sheet("Bigrams", "how often each word follows each"))
+    bigrams = w.sheet("Bigrams", "how often each word follows each")
+    vocabulary, added = read_corpus(bigrams)
+    counts, shares = count_pairs(Labelled(bigrams, vocabulary), w["pairs"], added)
     ws = w.sheet("Model", "embed, unembed, softmax, for every word: the bigram table again")
-    W_E, probs, gap = model(ws, vocab, table)
-    loss = losses(ws, vocab, counts, probs)
-    next_word(w.sheet("Next word", "the probabilities after a word that you type"), vocab, probs)
-    trace = "+".join(W_E.at(k, k) for k in range(V))
-    is_identity = f"SUMPRODUCT({W_E.all()},{W_E.all()})-2*({trace})+{V}=0"  # |W_E - 1|² = 0
-    w.checks([
-        ("while W_E is the identity, softmax gives the bigram table",
-         f"IF({is_identity},{near(gap.all(), 0)},TRUE)"),
-        ("the loss is not below the least that seeing one word allows",
-         f"{loss.at(0, 0)}-{loss.at(0, 1)}>-0.000000001"),
-    ])  # fmt: skip
-    return w.done(story())
+    probs = model(Labelled(ws, vocabulary), shares)
+    losses(Labelled(ws, vocabulary), counts, probs)
+    ws = w.sheet("Next word", "the probabilities after a word that you type")
+    next_word(Labelled(ws, vocabulary), probs)
+    checks(w)
+    return w.done(story(w))
 
 
-def grid(
-    ws: Worksheet, vocab: Table, name: str, values: np.ndarray, formula: Formula | None,
-    beside: Table | None = None, style: str = "",
-) -> Table:  # fmt: skip
-    """A table with a row for every word, a column, or both; their labels follow the vocabulary."""
-    rows, cols = (WORDS if n == V else ("",) for n in values.shape)
-    found = ws.table(name, values, formula, rows, cols, name, style, beside)
-    for k, word in enumerate(WORDS):
-        if cols is WORDS:
-            ws.calc(found.rect.top - 1, found.rect.left + k, vocab.at(k), word, "label")
-        if rows is WORDS:
-            ws.calc(found.rect.top + k, found.rect.left - 1, vocab.at(k), word, "row label")
-    return found
-
-
-def count_pairs(ws: Worksheet) -> tuple[Table, Table, Table]:
-    """The corpus and its pairs; gives the vocabulary, the counts and the bigram table."""
+def read_corpus(ws: Worksheet) -> tuple[Area, Area]:
+    """The corpus and its pairs; gives the vocabulary, and what is added to each count."""
     ws.heading("A corpus, read line by line, and its pairs")
     ws.text("Type other words of the vocabulary. A pair stands where its first word does.")
-    corpus = ws.table("corpus", CORPUS, title="corpus")
-    texts = [f"{a} {b}" for a, b in zip(CORPUS.flat, [*CORPUS.flat[1:], "/"], strict=True)]
-    cells = [*(corpus.at(*at) for at in np.ndindex(*CORPUS.shape)), '"/"']  # "/" ends the text
-    pairs = ws.table("pairs", np.reshape(texts, CORPUS.shape), lambda i, j: (
-        f'{corpus.at(i, j)}&" "&{cells[CORPUS.shape[1] * i + j + 1]}'),
-        title="pairs", beside=corpus)  # fmt: skip
-    vocab = ws.table("vocabulary", np.reshape(WORDS, (V, 1)), title="vocabulary", beside=pairs)
-    added = ws.table("added", 0.0, title="added to counts", beside=vocab).at(fixed=True)
+    corpus = ws.typed("corpus", [line.split() for line in LINES], title="corpus")
+    n_lines, length = corpus.shape
 
+    def pair(i: int, j: int) -> Expression:
+        following = i * length + j + 1
+        ends = following == n_lines * length
+        return corpus[i, j] & " " & ("/" if ends else corpus[divmod(following, length)])
+
+    pairs = ws.computed("pairs", corpus.shape, pair, title="pairs", beside=corpus)
+    words = [[word] for word in WORDS]
+    vocabulary = ws.typed("vocabulary", words, title="vocabulary", beside=pairs)
+    added = ws.typed("added", 0.0, title="added to counts", beside=vocabulary)
+    return vocabulary, added
+
+
+def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Area]:
+    """How often each word is followed by each, and the shares: each [V, V]."""
+    ws, vocabulary = labelled.ws, labelled.vocabulary
     ws.heading("How often each word (row) is followed by each (column), and the shares")
-    ws.text("counts[a, b] = pairs `a b`;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
-            "     both [d_vocab, d_vocab]", style="equation")  # fmt: skip
-    counts = grid(ws, vocab, "counts", COUNTS, lambda i, j: (
-        f'COUNTIF({pairs.all()},{vocab.at(i)}&" "&{vocab.at(j)})'), None, "activation count")  # fmt: skip
-    sums = grid(ws, vocab, "sums", COUNTS.sum(axis=1)[:, None], lambda i, j: (
-        f"SUM({counts.row(i)})+{V}*{added}"), counts)  # fmt: skip
-    table = grid(ws, vocab, "bigrams", P, lambda i, j: (
-        f"IF({sums.at(i)}>0,({counts.at(i, j)}+{added})/{sums.at(i)},1/{V})"), sums)  # fmt: skip
-    ws.shade(table.rect, "scale")
-    return vocab, counts, table
+    ws.text(
+        "counts[a, b] = pairs `a b`;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
+        "     both [d_vocab, d_vocab]",
+        style="equation",
+    )
+
+    def count(i: int, j: int) -> Expression:
+        return COUNTIF(pairs.fixed, vocabulary[i] & " " & vocabulary[j])
+
+    def total(i: int, _: int) -> Expression:
+        return SUM(counts[i, :]) + V * added.fixed
+
+    def share(i: int, j: int) -> Expression:
+        known = (counts[i, j] + added.fixed) / sums[i]
+        return IF(sums[i] > 0, known, expression(1) / V)
+
+    counts = labelled.computed("counts", (V, V), count, style="activation count")
+    sums = labelled.computed("sums", (V, 1), total, beside=counts)
+    shares = labelled.computed("bigrams", (V, V), share, beside=sums)
+    ws.shade(shares, "scale")
+    return counts, shares
 
 
-def model(ws: Worksheet, vocab: Table, table: Table) -> tuple[Table, Table, Table]:
-    """The model for every word at once; gives W_E, the probabilities, their gap to the table."""
-    square = partial(grid, ws, vocab)
+def model(labelled: Labelled, shares: Area) -> Area:
+    """The model for every word at once; gives the probabilities [V, V]."""
+    ws = labelled.ws
     ws.heading("Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)")
-    ws.text("W_E: the identity, a direction of the stream for every word     [d_model, d_vocab]",
-            f"W_U = ln bigrams, and {LN_0:.0f} for a share of 0: e to it is 0     [d_model, d_vocab]",
-            style="equation")  # fmt: skip
-    into = square("W_E", np.eye(V), None, None, "weight")
-    out = square("W_U", W_U, lambda i, j: (
-        f"IF({table.at(i, j)}>0,LN({table.at(i, j)}),{LN_0:.0f})"), into)  # fmt: skip
+    ws.text(
+        "W_E: the identity, a direction of the stream for every word     [d_model, d_vocab]",
+        f"W_U = ln bigrams, and {LN_0} for a share of 0: e to it is 0     [d_model, d_vocab]",
+        style="equation",
+    )
+
+    def log_share(i: int, j: int) -> Expression:
+        return IF(shares[i, j] > 0, LN(shares[i, j]), LN_0)
+
+    W_E = labelled.typed("W_E", np.eye(V), "weight")
+    W_U = labelled.computed("W_U", (V, V), log_share, beside=W_E)
     ws.heading("Logits, softmax, and the difference from the bigram table")
-    ws.text("logits[a, b] = W_E[:, a] · W_U[:, b];   exps[a, b] = e^(logits[a, b] - largest of row a)",
-            "probs = exps / sum of the row;   difference = probs - bigrams     all [d_vocab, d_vocab]",
-            style="equation")  # fmt: skip
-    logits = square("logits", LOGITS, lambda i, j: f"SUMPRODUCT({into.column(i)},{out.column(j)})")
-    exps = square("exps", np.exp(LOGITS - LOGITS.max(axis=1, keepdims=True)), lambda i, j: (
-        f"EXP({logits.at(i, j)}-MAX({logits.row(i)}))"), logits)  # fmt: skip
-    probs = square("probs", softmax(LOGITS), lambda i, j: f"{exps.at(i, j)}/SUM({exps.row(i)})")
-    gap = square("difference", 0 * P, lambda i, j: f"{probs.at(i, j)}-{table.at(i, j)}", probs)
-    ws.shade(probs.rect, "scale")
-    return into, probs, gap
+    ws.text(
+        "logits[a, b] = W_E[:, a] · W_U[:, b];   exps[a, b] = e^(logits[a, b] - largest of row a)",
+        "probs = exps / sum of the row;   difference = probs - bigrams     all [d_vocab, d_vocab]",
+        style="equation",
+    )
+
+    def logit(i: int, j: int) -> Expression:
+        return SUMPRODUCT(W_E[:, i], W_U[:, j])
+
+    def exponential(i: int, j: int) -> Expression:
+        return EXP(logits[i, j] - MAX(logits[i, :]))
+
+    def probability(i: int, j: int) -> Expression:
+        return exps[i, j] / SUM(exps[i, :])
+
+    def difference(i: int, j: int) -> Expression:
+        return probs[i, j] - shares[i, j]
+
+    logits = labelled.computed("logits", (V, V), logit)
+    exps = labelled.computed("exps", (V, V), exponential, beside=logits)
+    probs = labelled.computed("probs", (V, V), probability)
+    labelled.computed("difference", (V, V), difference, beside=probs)
+    ws.shade(probs, "scale")
+    return probs
 
 
-def losses(ws: Worksheet, vocab: Table, counts: Table, probs: Table) -> Table:
-    """The model's loss on the corpus, and the least that seeing one word allows: [1, 2]."""
+def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
+    """The model's loss on the corpus, and the least that seeing one word allows."""
+    ws = labelled.ws
     ws.heading("Loss: the mean of -ln p over the pairs of the corpus, in nats")
     ws.text("-counts · ln p: for p = probs, and for the plain shares of counts", style="equation")
 
-    def term(i: int, j: int, p: str) -> str:
-        return f"IF({counts.at(i, j)}>0,-{counts.at(i, j)}*LN(MAX({p},1E-300)),0)"
+    def surprise(i: int, j: int, p: Expression) -> Expression:
+        """-ln p of a pair, as often as it occurs."""
+        return IF(counts[i, j] > 0, -counts[i, j] * LN(MAX(p, SMALLEST)), 0)
 
-    terms = surprise(COUNTS, P)
-    ours = grid(ws, vocab, "surprise", terms, lambda i, j: term(i, j, probs.at(i, j)))
-    plain = grid(ws, vocab, "least_surprise", terms, lambda i, j: (
-        term(i, j, f"({counts.at(i, j)}/SUM({counts.row(i)}))")), ours)  # fmt: skip
-    return ws.table("loss", [[terms.sum() / COUNTS.sum()] * 2], lambda i, j: (
-        f"SUM({(ours, plain)[j].all()})/MAX(1,SUM({counts.all()}))"), cols=["loss", "least"])  # fmt: skip
+    def least(i: int, j: int) -> Expression:
+        return surprise(i, j, counts[i, j] / SUM(counts[i, :]))
+
+    ours = labelled.computed("surprise", (V, V), lambda i, j: surprise(i, j, probs[i, j]))
+    plain = labelled.computed("least_surprise", (V, V), least, beside=ours)
+
+    def loss(_: int, j: int) -> Expression:
+        terms = (ours, plain)[j]
+        return SUM(terms.fixed) / MAX(1, SUM(counts.fixed))
+
+    ws.computed("loss", (1, 2), loss, cols=["loss", "least"])
 
 
-def next_word(ws: Worksheet, vocab: Table, probs: Table) -> None:
+def next_word(labelled: Labelled, probs: Area) -> None:
     """The probabilities after a typed word, with a chart."""
+    ws = labelled.ws
     ws.heading("A word, and the next: a one-hot vector picks its row of the table")
     ws.text("p[b] = one_hot · probs[:, b]     [1, d_vocab]", style="equation")
-    word = ws.table("word", [[WORDS[0]]], None, ["type a word"])
-    hot = grid(ws, vocab, "one_hot", np.eye(V)[:, [0]], lambda i, j: (
-        f"IF({vocab.at(i)}={word.at(fixed=True)},1,0)"))  # fmt: skip
-    p = grid(ws, vocab, "p", P[[0]], lambda i, j: f"SUMPRODUCT({hot.all()},{probs.column(j)})")
-    series = Series("p", p.rect._replace(top=p.rect.top - 1, bottom=p.rect.top), p.rect)
+    word = ws.typed("word", [[WORDS[0]]], ["type a word"])
+
+    def is_word(i: int, _: int) -> Expression:
+        return IF(labelled.vocabulary[i] == word.fixed, 1, 0)
+
+    def picked(_: int, j: int) -> Expression:
+        return SUMPRODUCT(one_hot.fixed, probs[:, j])
+
+    one_hot = labelled.computed("one_hot", (V, 1), is_word)
+    p = labelled.computed("p", (1, V), picked)
+    values = ws.rect(p)
+    words = values._replace(top=values.top - 1, bottom=values.top)
+    series = Series("p", words, values)
     ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series]))
 
 
-def story() -> Story:
-    """What the start sheet says; what its edits do is computed here."""
-    the, cat, dog, _, ran, _ = range(V)
-    other, same = CORPUS.copy(), np.eye(V)
-    other[0, 2], same[:, dog] = "ran", same[:, cat]
-    edited, smooth, shared = bigrams(count(other)), bigrams(COUNTS, 1), softmax(same.T @ W_U)
-    least, more, worse = (surprise(COUNTS, p).sum() / COUNTS.sum() for p in (P, smooth, shared))
+def checks(w: Workbook) -> None:
+    """What holds while W_E is the identity, and what holds always."""
+    W_E, loss = w["W_E"], w["loss"]
+    trace = sum((W_E[k, k] for k in range(1, V)), W_E[0, 0])
+    squared_distance = SUMPRODUCT(W_E.fixed, W_E.fixed) - 2 * trace + V  # from the identity
+    same = near(w["difference"].fixed, 0)
+    w.checks(
+        [
+            (
+                "while W_E is the identity, softmax gives the bigram table",
+                IF(squared_distance == 0, same, True),
+            ),
+            (
+                "the loss is not below the least that seeing one word allows",
+                loss[0, 0] - loss[0, 1] > -NEAR,
+            ),
+        ]
+    )
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
         source="After A Gentle Introduction to Transformers (2025), the zero-layer transformer.",
@@ -182,13 +245,38 @@ def story() -> Story:
             "Bigrams: corpus, pairs, counts. Model: the same shares out of softmax; the difference is 0.",
             "Next word: type one. The likeliest each time make `the cat sat . the cat sat .`, round and round.",
         ],
-        tries=[
-            Suggestion(f"Type ran: softmax gives `ran` after `cat` {edited[cat, ran]:.2f} instead of {P[cat, ran]:.2f}.",
-                ("corpus", 0, 2), "ran", ("probs", cat, ran), edited[cat, ran]),
-            Suggestion(f"Type 1, added to every count: `the the` rises from {P[the, the]:.3f} to {smooth[the, the]:.3f}, the "
-                f"loss from {least:.3f} to {more:.3f}.", ("added", 0, 0), 1.0, ("loss", 0, 0), more),
-            Suggestion(f"Type 1, and 0 below: `dog` gets the vector of `cat`; `ran` after it falls from {P[dog, ran]:.2f} to "
-                f"{shared[dog, ran]:.2f}, the loss rises to {worse:.3f}.",
-                ("W_E", cat, dog), 1.0, ("probs", dog, ran), shared[dog, ran], ((("W_E", dog, dog), 0.0),)),
-        ],
-    )  # fmt: skip
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Another word in the corpus, smoothed counts, one vector for two words."""
+    the, cat, dog, _, ran, _ = range(V)
+    corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
+    other_corpus = {corpus[0, 2]: "ran"}
+    smoothed = {added[0]: 1.0}
+    one_vector = {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0}
+    now, other = w.now, w.edited(other_corpus)
+    smooth, alike = w.edited(smoothed), w.edited(one_vector)
+    return [
+        w.suggestion(
+            f"Type ran: softmax gives `ran` after `cat` {other(probs[cat, ran]):.2f} instead of "
+            f"{now(probs[cat, ran]):.2f}.",
+            other_corpus,
+            probs[cat, ran],
+        ),
+        w.suggestion(
+            f"Type 1, added to every count: `the the` rises from {now(probs[the, the]):.3f} to "
+            f"{smooth(probs[the, the]):.3f}, the loss from {now(loss[0]):.3f} to "
+            f"{smooth(loss[0]):.3f}.",
+            smoothed,
+            loss[0],
+        ),
+        w.suggestion(
+            f"Type 1, and 0 below: `dog` gets the vector of `cat`; `ran` after it falls from "
+            f"{now(probs[dog, ran]):.2f} to {alike(probs[dog, ran]):.2f}, the loss rises to "
+            f"{alike(loss[0]):.3f}.",
+            one_vector,
+            probs[dog, ran],
+        ),
+    ]

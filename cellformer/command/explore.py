@@ -30,7 +30,7 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
-from engine.models.generate import Sampling
+from engine.models.choosing import Sampling
 from engine.models.generate import generate as steps
 from engine.models.tokenizer import shown
 from engine.studies import ablation
@@ -303,9 +303,12 @@ def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | Non
     """A computed cell, the one that the first suggested edit watches unless given."""
     found = names.book(name)
     graph, watch = found.graph, found.tries[0].watch
-    if target is None and watch is None:
+    if target is not None:
+        watched, r, c = graph.parse(target)
+    elif watch is not None:
+        watched, r, c = graph[watch[0]], watch[1], watch[2]
+    else:
         raise InputError(f"name the cell to watch: --target '{list(graph.blocks)[-1]}[0,0]'")
-    watched, r, c = graph.parse(target) if target is not None else (graph[watch[0]], *watch[1:])
     block, i, j = graph.parse(cell)
     live, shown_values = Evaluator(graph), []
     for x in values.tolist():
@@ -342,7 +345,7 @@ def _draw(path: Path, curve: Curve) -> None:
         raise InputError(
             "a .png needs matplotlib: pip install 'cellformer[plot]', or ask for a .csv"
         ) from None
-    columns = dict(reversed(curve.columns.items()))  # the probability above the logit
+    columns = dict(reversed(list(curve.columns.items())))  # the probability above the logit
     figure = Figure(figsize=(7, 2.2 + len(columns)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(columns), 1, sharex=True))
     for axes, (label, column) in zip(panels, columns.items(), strict=True):

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -165,7 +166,7 @@ def changes(live: Evaluator) -> None:
     console.print(table)
 
 
-def _value(value: float | str | bool) -> str:
+def _value(value: Any) -> str:
     return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
 
 

@@ -33,9 +33,11 @@ def variants(graph: Graph, changes: Sequence[Change]) -> dict[str, np.ndarray]:
     return values
 
 
-def _overlays(graph: Graph, changes: Sequence[Change]) -> dict[str, list]:
+def _overlays(
+    graph: Graph, changes: Sequence[Change]
+) -> dict[str, list[tuple[int, int, int, float]]]:
     """For each block that is changed, (variant, row, column, value)."""
-    found: dict[str, list] = {}
+    found: dict[str, list[tuple[int, int, int, float]]] = {}
     for n, change in enumerate(changes):
         for (name, i, j), value in change.items():
             graph.check_value(graph[name], i, j, value)

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from engine.cells.access import Rect
-from engine.cells.values import SIGNS
+from engine.cells.values import SIGNS, CellError, FormulaError, number
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -28,7 +30,9 @@ LEVELS = {
     "^": POWER,
 }
 Value = float | str | bool | None  # of one cell; None: it is blank
-Fixed = Literal["", "rows", "all"]  # what of an address stays when a formula is copied elsewhere
+Index = int | slice | np.ndarray
+# what of an address stays when a formula is copied elsewhere; first: the first cell of a range
+Fixed = Literal["", "rows", "cols", "first", "all"]
 
 
 class Grid(Protocol):
@@ -44,6 +48,9 @@ class Notation(Protocol):
 
     def address(self, area: "Area") -> str:
         """Where an area stands."""
+
+    def nth(self, area: "Area", k: str) -> str:
+        """The k-th cell of an area that is a row or a column, counted from 1."""
 
     def call(self, function: str, arguments: list[str]) -> str:
         """A function and what it is applied to."""
@@ -142,14 +149,14 @@ def expression(x: Any) -> Expression:
     """x itself where it is a formula, or else the constant."""
     if isinstance(x, Expression):
         return x
-    return Constant(x if isinstance(x, str | bool | int) else float(x))
+    return Constant(x if isinstance(x, str | bool | int | np.ndarray) else float(x))
 
 
 @dataclass(frozen=True, eq=False)
 class Constant(Expression):
-    """A number, a text, or TRUE."""
+    """A number, a text, or TRUE; an array of numbers, one for each cell of a run."""
 
-    number: float | str | bool
+    number: Any
 
     @property
     def level(self) -> int:  # type: ignore[override]
@@ -163,6 +170,20 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Rounded(Constant):
+    """A number with so many decimals after the point, all of them spelt."""
+
+    number: float
+    places: int = 12
+
+    def text(self, notation: Notation) -> str:
+        return f"{self.number:.{self.places}f}"
+
+    def value(self, look: Look) -> Any:
+        return float(f"{self.number:.{self.places}f}")
+
+
+@dataclass(frozen=True, eq=False)
 class Area(Expression):
     """Some cells of a grid: `scores[2, 1]`, `scores[2, :]`, `scores[:, 1].fixed`."""
 
@@ -171,10 +192,11 @@ class Area(Expression):
     stays: Fixed = ""
     range: bool = False  # spelt as a range even where it is one cell
 
-    def __getitem__(self, key: "int | slice | tuple[int | slice, int | slice]") -> "Area":
+    def __getitem__(self, key: "Index | tuple[Index, Index]") -> "Area":
         """Some of these cells, counted from the first: `a[i, j]`, `a[i]` of one row or column.
 
         A part of an axis stays a range though it be one cell: then a column's formulas are alike.
+        A part may be an array of indices that follow each other, too.
         """
         height, width = self.shape
         if not isinstance(key, tuple):
@@ -196,6 +218,12 @@ class Area(Expression):
         return bottom - top, right - left
 
     @property
+    def cells(self) -> list["Area"]:
+        """Each of these cells alone, row by row."""
+        height, width = self.shape
+        return [self[i, j] for i in range(height) for j in range(width)]
+
+    @property
     def fixed(self) -> "Area":
         """The same cells, with an address that stays when the formula is copied."""
         return replace(self, stays="all")
@@ -204,6 +232,16 @@ class Area(Expression):
     def fixed_rows(self) -> "Area":
         """The same cells, with an address whose rows stay."""
         return replace(self, stays="rows")
+
+    @property
+    def fixed_cols(self) -> "Area":
+        """The same cells, with an address whose columns stay."""
+        return replace(self, stays="cols")
+
+    @property
+    def fixed_first(self) -> "Area":
+        """The same cells, with an address whose first cell stays: for running sums."""
+        return replace(self, stays="first")
 
     @property
     def as_range(self) -> "Area":
@@ -220,8 +258,10 @@ class Area(Expression):
         yield self
 
 
-def _within(key: int | slice, n: int) -> tuple[int, int, bool]:
+def _within(key: Index, n: int) -> tuple[int, int, bool]:
     """The span of an index, and whether it is a part of an axis."""
+    if isinstance(key, np.ndarray):
+        return int(key[0]), int(key[-1]) + 1, True
     if isinstance(key, slice):
         start, stop, _ = key.indices(n)
         return start, stop, (start, stop) != (0, n)
@@ -245,7 +285,8 @@ class Operation(Expression):
         left, right = self.left.text(notation), self.right.text(notation)
         if self.left.level < self.level:
             left = f"({left})"
-        if self.right.level <= self.level or self.right.level == NEGATIVE:
+        behind_a_sign = self.right.level == NEGATIVE and self.level > JOIN
+        if self.right.level <= self.level or behind_a_sign:
             right = f"({right})"
         return left + notation.sign(self.sign) + right
 
@@ -289,6 +330,31 @@ class Parentheses(Expression):
 
     def areas(self) -> Iterator[Area]:
         yield from self.inner.areas()
+
+
+@dataclass(frozen=True, eq=False)
+class Nth(Expression):
+    """The k-th cell of a row or a column, counted from 1. How it is spelt depends on how the cells
+    lie on their sheet, which only a notation knows."""
+
+    area: Area
+    k: Expression
+
+    def text(self, notation: Notation) -> str:
+        return notation.nth(self.area, self.k.text(notation))
+
+    def value(self, look: Look) -> Any:
+        cells = np.ravel(np.asarray(look(self.area)))
+        k = int(number(self.k.value(look)))
+        if not 1 <= k <= len(cells):
+            raise FormulaError("#REF!")
+        if isinstance(cells[k - 1], CellError):
+            raise FormulaError(str(cells[k - 1]))
+        return cells[k - 1]
+
+    def areas(self) -> Iterator[Area]:
+        yield self.area
+        yield from self.k.areas()
 
 
 @dataclass(frozen=True, eq=False)

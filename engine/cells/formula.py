@@ -159,7 +159,8 @@ NAMED = Style(
 
 
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
-Read = tuple[dict[int, str], tuple]  # operand -> address; which of them are one cell
+Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
+Read = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
 
 
 class Formulas:
@@ -182,32 +183,37 @@ class Formulas:
         self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
         self._rows: dict[int, Read] = {}
         self._cols: dict[int, Read] = {}
-        self._halves: dict[tuple, tuple[str, list[int]]] = {}
+        self._halves: dict[tuple[int, Single], tuple[str, list[int]]] = {}
         self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
 
     def __call__(self, i: int, j: int) -> str:
         """The formula of one cell.
 
         Most operands are read at one place by a whole row of the output, or by a whole column: so
-        formulas are filled in twice, by column and then by row, and the halves are kept.
+        formulas are filled in twice, by column and then by row, and the halves are kept. Of
+        `SUMPRODUCT(B$2:B$9,F2:F9)`, where the weights F2:F9 belong to the column, the template is
+        `SUMPRODUCT(%s,%s)`, the column's half `SUMPRODUCT(%s,F2:F9)`, and a row fills in the rest.
         """
         texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
         half, order = self._halves.get((j, single)) or self._half(i, j, single)
         found = tuple([texts[k] if k in texts else self._read(k, i, j)[0] for k in order])
         return half % found
 
-    def _along(self, kept: dict, at: int, axis: int, i: int, j: int) -> Read:
+    def _along(self, kept: dict[int, Read], at: int, axis: int, i: int, j: int) -> Read:
         """What the operands are read at that follow one axis of the output alone, or neither."""
         read = {k: self._read(k, i, j) for k, axes in enumerate(self._axes) if axes <= {axis}}
         texts = {k: text for k, (text, _) in read.items()}
         kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
         return kept[at]
 
-    def _half(self, i: int, j: int, single: tuple) -> tuple[str, list[int]]:
+    def _half(self, i: int, j: int, single: Single) -> tuple[str, list[int]]:
         """The formula of a column, with holes for what its rows differ in, and what fills them."""
-        for kept in (self._rows, self._cols, self._halves):
-            if len(kept) > MOST_KEPT:
-                kept.clear()
+        if len(self._rows) > MOST_KEPT:
+            self._rows.clear()
+        if len(self._cols) > MOST_KEPT:
+            self._cols.clear()
+        if len(self._halves) > MOST_KEPT:
+            self._halves.clear()
         texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
         both = {k: True for k, axes in enumerate(self._axes) if len(axes) == 2}
         flags = both | dict(ones) | dict(single)
@@ -275,6 +281,9 @@ class Named:
         spans = f"{_slice(rect[:2], shape[0])},{_slice(rect[2:], shape[1])}"
         name = short_name(grid.name, self.beside)
         return name if shape == (1, 1) else f"{name}[{spans}]"
+
+    def nth(self, area: Area, k: str) -> str:
+        return f"{self.address(area)}[{k}]"
 
     def call(self, function: str, arguments: list[str]) -> str:
         return f"{function.lower()}({', '.join(arguments)})"

@@ -6,17 +6,20 @@ What cannot be computed raises `FormulaError`, which only IFERROR stops.
 """
 
 import math
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from engine.cells.expression import Function
+from engine.cells.expression import Area, Expression, Function, expression
 from engine.cells.values import (
     SIGNS,
     FormulaError,
     checked,
+    is_numeric,
     number,
     numbers,
     scalar,
@@ -77,18 +80,21 @@ def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> C
 
 def _product_sum(first: Any, *others: Any) -> float:
     if not others:
-        return checked(float(np.add.reduce(numbers(first))))
+        return float(checked(float(np.add.reduce(numbers(first)))))
     *most, last = (number(np.atleast_2d(np.asarray(x))) for x in (first, *others))
     if any(x.shape != last.shape for x in most):
         raise FormulaError("#VALUE!")
     left = most[0].ravel()
     for x in most[1:]:
         left = left * x.ravel()
-    return checked(float(left @ last.ravel()))
+    return float(checked(float(left @ last.ravel())))
 
 
 def _largest(x: Any, k: Any) -> Any:
-    ranked = np.sort(numbers(x))[::-1]
+    found = numbers(x)
+    if np.ndim(k) == 0 and number(k) == 1 and found.size:
+        return float(found.max())
+    ranked = np.sort(found)[::-1]
     at = np.asarray(number(k)).astype(int) - 1
     if (at < 0).any() or (at >= len(ranked)).any():
         raise FormulaError("#NUM!")
@@ -121,8 +127,12 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
 
 
 def _count(*xs: Any) -> float:
-    cells = [v for x in xs for v in np.asarray(x, dtype=object).flat]
-    return float(sum(isinstance(v, int | float | np.number) for v in cells))
+    return float(sum(x.size if is_numeric(x) else _n_numbers(x) for x in xs))
+
+
+def _n_numbers(x: Any) -> int:
+    cells = np.asarray(x, dtype=object).flat
+    return sum(isinstance(v, int | float | np.number) for v in cells)
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -159,21 +169,24 @@ def _truths(*xs: Any) -> Iterator[bool]:
         yield from (_truth(v) for v in (x.flat if isinstance(x, np.ndarray) else [x]))
 
 
-def _if(condition: Callable, then: Callable, otherwise: Callable = lambda: False) -> Any:
+Later = Callable[[], Any]  # an argument that is computed when it is asked for
+
+
+def _if(condition: Later, then: Later, otherwise: Later = lambda: False) -> Any:
     found = condition()
     if isinstance(found, np.ndarray) and found.size > 1:
         return np.where(found.astype(bool), then(), otherwise())
     return then() if _truth(found) else otherwise()
 
 
-def _if_error(x: Callable, otherwise: Callable) -> Any:
+def _if_error(x: Later, otherwise: Later) -> Any:
     try:
         return x()
     except FormulaError:
         return otherwise()
 
 
-def _choose(index: Callable, *options: Callable) -> Any:
+def _choose(index: Later, *options: Later) -> Any:
     k = int(number(scalar(index())))
     if not 1 <= k <= len(options):
         raise FormulaError("#VALUE!")
@@ -199,8 +212,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
     if isinstance(wanted, np.ndarray) and wanted.size > 1:
-        found = [_match(v, x, kind) for v in wanted.flat]
-        return np.array(found).reshape(wanted.shape)
+        return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
     if number(kind) == 0:
         if cells.dtype != object and isinstance(wanted, bool | int | float | np.number):
@@ -211,10 +223,21 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
         if not at.size:
             raise FormulaError("#N/A")
         return float(at[0] + 1)
-    at = int(np.searchsorted(numbers(cells), number(wanted), side="right"))
-    if not at:
+    place = int(np.searchsorted(numbers(cells), number(wanted), side="right"))
+    if not place:
         raise FormulaError("#N/A")
-    return float(at)
+    return float(place)
+
+
+def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
+    """The place of each of many values; of numbers that are to be the same, all at once."""
+    if number(kind) != 0 or wanted.dtype != np.float64 or cells.dtype != np.float64:
+        return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
+    order = np.argsort(cells, kind="stable")
+    at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
+    if (cells[order[at]] != wanted).any():
+        raise FormulaError("#N/A")
+    return order[at] + 1.0
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
@@ -259,3 +282,17 @@ SUBSTITUTE = Function(
     "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
 )
 TRIM = Function("TRIM", lambda x: " ".join(part for part in text_of(x).split(" ") if part))
+
+
+# --- written out ----------------------------------------------------------------------------
+
+
+def added(terms: Iterable[Any]) -> Expression:
+    """Terms with a plus sign between them: `B2+C2+D2`."""
+    return expression(reduce(operator.add, terms))
+
+
+def dot(x: Area, y: Area) -> Expression:
+    """The products of two rows or columns, added: `B2*F7+C2*F8`. They may be a row and a column,
+    as in a matrix product, where SUMPRODUCT wants equal shapes."""
+    return added(a * b for a, b in zip(x.cells, y.cells, strict=True))

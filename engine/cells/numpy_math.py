@@ -11,19 +11,20 @@ all variants has none, and broadcasts.
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from engine.cells.access import ALONG, Mask, Rect, Subscript, partners, reads
 from engine.cells.block import Block
+from engine.cells.op import Math
 from engine.cells.stored import Stored
 
 exp, sqrt, tanh, maximum, sin, cos = np.exp, np.sqrt, np.tanh, np.maximum, np.sin, np.cos
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
 
-_PRIMITIVES = sys.modules[__name__]  # the `m` that ops call: this module
+_PRIMITIVES = cast(Math, sys.modules[__name__])  # the `m` that ops call: this module
 
 
 @dataclass(slots=True)
@@ -48,7 +49,8 @@ def dot(a: Line, b: Line) -> np.ndarray:
             for i, s in enumerate(a.seen)
         ]
         return np.concatenate(rows, axis=-2)
-    return a.values @ b.values.swapaxes(-1, -2)
+    product: np.ndarray = a.values @ b.values.swapaxes(-1, -2)
+    return product
 
 
 def sum(line: Line) -> np.ndarray:
@@ -75,7 +77,7 @@ def varp(line: Line) -> np.ndarray:
 
 def count(line: Line) -> int:
     """How many entries each line has."""
-    return line.values.shape[-1]
+    return int(line.values.shape[-1])
 
 
 def lookup(table: Line, ids: np.ndarray) -> np.ndarray:
@@ -126,7 +128,7 @@ def _evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.nda
         elif not whole:
             array = array[(..., *read.slices)]
         pairs.append((parameter, _view(array, subscript, read, rect, block.mask)))
-    result = block.op.call(_PRIMITIVES, pairs)
+    result: np.ndarray = block.op.call(_PRIMITIVES, pairs)
     if block.partial:
         return np.where(block.mask.seen(rect), result, block.op.blank)
     handed_on = result.base is not None or any(result is x for _, x in pairs)

@@ -1,7 +1,7 @@
 """Op: an operation, written once for one cell, which every interpreter reads.
 
-An op is a function over the primitives of `m` (dot, sum, max, mean, varp, exp, sqrt, tanh,
-lookup and arithmetic) and describes *one* cell, the one at row i and column j. Its decorator
+An op is a function over the primitives of `m` (`Math`, and arithmetic) and describes *one* cell,
+the one at row i and column j. Its decorator
 says which cells of each operand that cell reads (the codes are in `access.py`). The interpreters
 read the same function: `numpy_math` runs it over whole arrays, `formula` writes it as text, and
 `access` needs the subscripts alone; so a value and its formula cannot drift apart.
@@ -13,9 +13,60 @@ blank on the sheet and hold `blank` in arrays (-inf for a masked score, 0 after 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from engine.cells.access import Subscript
+
+
+@runtime_checkable
+class Math(Protocol):
+    """The primitives that every interpreter gives to ops.
+
+    An operand is whatever the interpreter makes of one: arrays in `numpy_math`, text in `formula`.
+    Besides these, operands have + - * /, with each other and with numbers.
+    """
+
+    def dot(self, a: Any, b: Any) -> Any:
+        """Sum of products along two lines of cells."""
+
+    def lookup(self, table: Any, ids: Any) -> Any:
+        """The entry of a line that an id names, counted from 0."""
+
+    def count(self, x: Any) -> Any:
+        """How many cells a line has."""
+
+    def sum(self, x: Any) -> Any:
+        """Sum along a line."""
+
+    def max(self, x: Any) -> Any:
+        """Largest along a line."""
+
+    def mean(self, x: Any) -> Any:
+        """Mean along a line."""
+
+    def varp(self, x: Any) -> Any:
+        """Variance along a line, of a whole population."""
+
+    def maximum(self, x: Any, y: float) -> Any:
+        """The larger of a cell and a number."""
+
+    def exp(self, x: Any) -> Any:
+        """e to the power of a cell."""
+
+    def sqrt(self, x: Any) -> Any:
+        """Square root of a cell."""
+
+    def tanh(self, x: Any) -> Any:
+        """Hyperbolic tangent of a cell."""
+
+    def erf(self, x: Any) -> Any:
+        """Error function of a cell."""
+
+    def sin(self, x: Any) -> Any:
+        """Sine of a cell, in radians."""
+
+    def cos(self, x: Any) -> Any:
+        """Cosine of a cell, in radians."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +80,7 @@ class Op:
     blank: float
     many: frozenset[str]  # the parameters that take any number of operands
 
-    def bind(self, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
         bound = inspect.signature(self.function).bind(None, *args, **kwargs).arguments
         pairs: list[tuple[str, Any]] = []
@@ -39,7 +90,7 @@ class Op:
                     pairs.append((parameter, operand))
         return pairs
 
-    def call(self, m: Any, pairs: list[tuple[str, Any]]) -> Any:
+    def call(self, m: Math, pairs: list[tuple[str, Any]]) -> Any:
         """Run the function under interpreter `m` on operands as `bind` listed them."""
         given: dict[str, Any] = {p: [] for p in self.many}
         for parameter, x in pairs:
@@ -52,7 +103,7 @@ class Op:
 
 def op(
     *, out: str = "i,j", blank: float = 0.0, many: str = "", **subscripts: str
-) -> Callable[[Callable], Op]:
+) -> Callable[[Callable[..., Any]], Op]:
     """Make a function over primitives an op; each operand's subscript is given by its name.
 
     `many` names the parameters, if any, that take a list of operands.
@@ -62,7 +113,7 @@ def op(
         rows, cols = text.split(",")
         return rows, cols
 
-    def decorate(function: Callable) -> Op:
+    def decorate(function: Callable[..., Any]) -> Op:
         codes = {name: split(text) for name, text in subscripts.items()}
         return Op(function.__name__, function, codes, split(out), blank, frozenset(many.split()))
 

@@ -1,0 +1,130 @@
+"""What the documents say is so: snippets run, generated pages are current, examples do as told."""
+
+import importlib.util
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import cellformer as cf
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PRINTED = {  # a line of each example's output
+    "a_checkpoint_and_back": "0.0",
+    "a_model_of_your_own": "generates",
+    "a_worksheet_of_your_own": "a: 0.609, and 0.174 for 0",
+    "an_edited_workbook": "blocks.0.attn.h0.W_V[2,2]",
+    "build_a_workbook": "the-dog-sat.xlsx: 16 sheets",
+    "change_a_weight": "mat      0.312 -> 0.189",
+    "generate_text": "chiama",
+    "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
+    "sweep_a_weight": "-1.0   0.189   word 6",
+    "switch_heads_off": "after Pietro chiama Paolo: Tarso",
+    "trace_a_cell": "is read by blocks.0.attn.h0.row_max[2,0]",
+}
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def snippets() -> list[str]:
+    """The Python of README that can be run by itself."""
+    found = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [text for text in found if "import cellformer" in text]
+
+
+def test_readme_is_short_and_its_python_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    monkeypatch.chdir(tmp_path)
+    (snippet,) = snippets()
+    exec(compile(snippet, "README", "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed.startswith("q[2,:]·k[1,:] × scale\n")
+    assert printed.rstrip().endswith("[]")
+    assert (tmp_path / "folder" / "config.json").is_file()
+
+
+def test_readme_shows_the_forward_pass_as_it_is() -> None:
+    text = (ROOT / "docs" / "forward.py").read_text()
+    function = text[text.index("def forward") : text.index("def layer_norm")].strip()
+    assert function in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("prompt", ["<BOS> Pietro chiama Paolo", "<BOS> 3"])
+def test_the_forward_pass_is_what_the_cells_compute(prompt: str) -> None:
+    model = cf.load("dialogue-game")
+    ids = model.vocabulary.encode(prompt)
+    weights = {name: np.asarray(values) for name, values in model.weights.items()}
+    n_layers, n_heads = model.spec.n_layers, model.spec.n_heads
+    probs = script("forward").forward(weights, ids, n_layers, n_heads, model.spec.norm_eps)
+    assert np.abs(probs - model.graph(ids).values["probs"]).max() < 1e-12
+
+
+def test_generated_pages_are_current() -> None:
+    ops, command = script("ops"), script("command")
+    assert ops.TARGET.read_text() == ops.table(), "python docs/ops.py"
+    assert command.TARGET.read_text() == command.reference(), "python docs/command.py"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_prints_what_it_promises(path: Path, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path))
+    assert PRINTED[path.stem] in capsys.readouterr().out
+
+
+def test_every_link_of_the_documents_leads_somewhere() -> None:
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None:
+    """The wheel alone, from another folder: README's lines, and the command."""
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    source = tmp_path / "source"  # a copy: building leaves folders behind
+    for name in ("cellformer", "engine", "exporters", "workbooks"):
+        shutil.copytree(ROOT / name, source / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    wheel_of = [*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(source)]
+    built = subprocess.run(wheel_of, capture_output=True, text=True)
+    if built.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
+    assert not built.returncode, built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    site = tmp_path / "site"
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--target", str(site), str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+    environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+    (snippet,) = snippets()
+    code = snippet + "\nimport engine, workbooks\nprint(cf.__file__, engine.__file__)\n"
+    for arguments in (["-c", code], ["-m", "cellformer", "build", "zero-layer", "-o", "z.xlsx"]):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert not done.returncode, done.stderr
+        if "-c" in arguments:
+            assert done.stdout.count(str(site)) == 2
+    assert (tmp_path / "z.xlsx").is_file()

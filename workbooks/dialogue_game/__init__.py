@@ -1,0 +1,114 @@
+"""dialogue-game: a trained transformer that plays the calling game, `Pietro chiama Paolo Tarso`.
+
+Two layers, four heads, 64 dimensions, 28 words. Look at the heads, switch one off, and see which
+rule of the game breaks; type another sentence, and see it continue itself.
+
+The weights are shipped, float32, in `models/dialogue-game`; `cellformer train dialogue-game
+--seed 9` makes a model like it (see README for how this one was chosen).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engine import Model, ModelSpec, WordList
+from engine.models import checkpoint, training
+from engine.models.generate import Passage
+from engine.models.training import Progress, Recipe
+from engine.studies import ablation
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.transformer import assemble
+from workbooks.dialogue_game import game
+
+TOPIC = "A whole model"
+PROMPT = "<BOS> Pietro chiama Paolo"
+N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
+FOLDER = Path(__file__).parent.parent / "models" / "dialogue-game"
+SPEC = ModelSpec(
+    d_vocab=len(game.WORDS), d_model=64, n_ctx=game.LENGTH - 1, n_layers=2, n_heads=4, d_head=16,
+    d_mlp=256, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
+    tied=True, bias=True,
+)  # fmt: skip
+RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
+N_REFERENCES = 32  # games over which each head's average is measured
+FRESH, N_FRESH = 10**9, 300  # seed and number of the games that a model is tried on
+BROKEN = 0.95  # a rule that is kept less often, when a head is off, is broken
+
+STORY = Story(
+    title="dialogue-game: a trained transformer, every number live",
+    source="After L. Erzegovesi, The Final Step (2026): the calling game. Weights trained for this workbook.",
+    about=[
+        "Pietro, Paolo and eight numbers call each other in turn. Who is called calls next, and never whoever has",
+        "just called him. Leaders are called by an epithet that depends on who calls: Paolo is Tarso to Pietro, vice to",
+        "a number; Pietro is Cefa to Paolo, capo to a number. Who blurts an absurd word loses. A small transformer was",
+        "trained on such games until its loss reached the floor; here every cell of it is a formula down to the weights.",
+    ],
+    look=[
+        "Play: the sentence continues itself, token by token; Tarso follows `Pietro chiama Paolo` with 0.9999.",
+        "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
+    ],
+    tries=[
+        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
+        Suggestion("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
+        Suggestion("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
+    ],
+)  # fmt: skip
+
+
+def model() -> Model:
+    """The shipped model, with each head's average over fresh games."""
+    games = game.games(np.random.default_rng(0), N_REFERENCES)
+    return ablation.averaged(checkpoint.load(FOLDER), games[:, :-1].tolist())
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a prompt and its continuation."""
+    return assemble("dialogue-game", model, passage, STORY)
+
+
+def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
+    for step in training.train(SPEC, recipe, game.games, seed):
+        yield step if isinstance(step, Progress) else _model(step)
+
+
+def _model(weights: Mapping[str, np.ndarray]) -> Model:
+    return training.trained(SPEC, weights, WordList(game.WORDS))
+
+
+floor = game.floor
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """How well a model plays, over fresh games that no seed of training draws."""
+    games = game.games(np.random.default_rng(FRESH), N_FRESH)
+    calls = dict(zip(game.WORDS, _next(model, "<BOS> Pietro chiama"), strict=True))
+    numbers = [calls[n] for n in game.NUMBERS]
+    found = [
+        ("Tarso after <BOS> Pietro chiama Paolo", f"{_next(model, PROMPT)[game.ID['Tarso']]:.5f}"),
+        ("a number after <BOS> Pietro chiama", f"{min(numbers):.4f} to {max(numbers):.4f}"),
+        ("Paolo after <BOS> Pietro chiama", f"{calls['Paolo']:.4f}"),
+        ("loss", f"{game.loss(model, games):.4f}"),
+        ("its floor", f"{game.floor(games):.4f}"),
+    ]
+    heads = [p for p in ablation.parts(model.graph([0])) if p.rpartition(".")[2][0] == "h"]
+    changes = [{}, *({(f"{head}.switch", 0, 0): 0.0} for head in heads)]
+    kept = game.accuracies(model, games, changes)  # [1 + n_heads, n_rules]
+    found += [(text, f"{x:.4%}") for text, x in zip(game.RULES.values(), kept[0], strict=True)]
+    for head, row in zip(heads, kept[1:], strict=True):
+        broken = {rule: x for rule, x in zip(game.RULES, row, strict=True) if x < BROKEN}
+        others = min(x for rule, x in zip(game.RULES, row, strict=True) if rule not in broken)
+        if broken:
+            text = ", ".join(f"{rule} {x:.4f}" for rule, x in broken.items())
+            found.append((f"{head} off", f"{text}; every other rule {others:.4f} or more"))
+    return found
+
+
+def _next(model: Model, prompt: str) -> np.ndarray:
+    """The probabilities of the next word: [d_vocab]."""
+    probs: np.ndarray = model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    return probs

@@ -1,0 +1,124 @@
+"""low-rank: a head's two large matrices, each a product of two thin ones.
+
+Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
+W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and see what it costs.
+"""
+
+from engine.cells.functions import AND, MAX
+from exporters.book import Book
+from exporters.matrices import MatrixSheet
+from exporters.story import Story, Suggestion
+from exporters.tables import Workbook, near
+from workbooks.low_rank import heads, ranks, sizes
+from workbooks.low_rank.heads import D_HEAD, HEADS
+
+TOPIC = "Inside a block"
+TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("low-rank")
+    ws = w.sheet("Heads", "two heads, each in two ways; a word is a row: x W")
+    ws.widths(dict.fromkeys(range(1, 22), 7))
+    page = MatrixSheet(ws, heads.typed())
+    ws.heading("Three words")
+    page.given("x", style="input")
+    for h in HEADS:
+        heads.match(page, h)
+        heads.write(page, h)
+    heads.add_heads(page)
+    ws = w.sheet("Rank", "a rank is the size of the largest minor that is not 0")
+    ws.widths(dict.fromkeys(range(1, 22), 7))
+    ranking = MatrixSheet(ws)
+    ranks.outer(ranking)
+    for name in ranks.RANKED:
+        ranks.rank(ranking, name)
+    counts = sizes.fill(
+        w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all")
+    )
+    w.compare(sizes.printed(w, counts))
+    check(w, page)
+    return w.done(story(w, page, counts))
+
+
+def check(w: Workbook, page: MatrixSheet) -> None:
+    """What holds whatever is typed."""
+    scores, outputs = (
+        AND(*(near(page[f"{name}_difference_h{h}"].area.fixed, 0) for h in HEADS))
+        for name in ("S", "out")
+    )
+    rank_QK, rank_OV = (page[f"rank_{name}"][0, 0] for name in ("QK_h1", "OV_h1"))
+    w.checks(
+        [
+            ("scores from Q and K equal x QK xᵀ", scores),
+            ("what a head writes from V and W_O equals pattern x OV", outputs),
+            (
+                "the heads added equal all z concatenated times the stacked W_O",
+                near(page["out_difference"].area.fixed, 0),
+            ),
+            ("the rank of QK and of OV is at most d_head", MAX(rank_QK, rank_OV) <= D_HEAD),
+        ]
+    )
+
+
+def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    return Story(
+        title=TITLE,
+        source="After lecture slides (output matrix) and A Gentle Introduction to Transformers.",
+        about=[
+            "A head reads and writes d_model numbers through a bottleneck of d_head.",
+            "So W_Q and W_K act as one matrix QK, W_V and W_O as one matrix OV, of rank d_head.",
+            "The slides say the thin ones approximate a full V. There is none: they are learned.",
+            "Their vectors are columns, value-up times value-down; here a word is a row: W_V W_O.",
+        ],
+        look=[
+            "Heads: S and S_circuit, out and out_circuit: the same by thin and by large matrices.",
+            "Rank: 3 × 3 minors of a head's QK and OV are 0; OV of both heads added has rank 4.",
+            "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
+        ],
+        tries=[thinner(w, page), another_key(w, page), slip(w, counts)],
+    )
+
+
+def thinner(w: Workbook, page: MatrixSheet) -> Suggestion:
+    """The two columns of W_V made multiples of one another."""
+    rank = page["rank_OV_h1"][0, 0]
+    then = w.edited({page["W_V_h1"][2, 1]: 0.0})(rank)
+    return Suggestion(
+        "Type 0: both columns of W_V now read the same direction, and the rank of OV goes "
+        f"from {w.now(rank):.0f} to {then:.0f}.",
+        ("W_V_h1", 2, 1),
+        0.0,
+        ("rank_OV_h1", 0, 0),
+        then,
+    )
+
+
+def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
+    """One number of W_K moves a score, through both ways."""
+    score = page["S_circuit_h1"][2, 0]
+    then = w.edited({page["W_K_h1"][0, 0]: 3.0})(score)
+    return Suggestion(
+        "Type 3: a whole column of QK moves, and the score of the third word for the first "
+        f"goes from {w.now(score):.3f} to {then:.3f}, both ways.",
+        ("W_K_h1", 0, 0),
+        3.0,
+        ("S_circuit_h1", 2, 0),
+        then,
+    )
+
+
+def slip(w: Workbook, counts: sizes.Counts) -> Suggestion:
+    """d_model of GPT-3 as the slides print it once."""
+    d_head = counts.d_head[0, sizes.GPT_3]
+    then = w.edited({counts.sizes[0, sizes.GPT_3]: sizes.MISPRINTED})(d_head)
+    return Suggestion(
+        f"Type 12888, as the slides print once: d_head goes from {w.now(d_head):.0f} to "
+        f"{then:.2f}: 96 heads do not divide it, so it is a slip.",
+        ("sizes", 0, sizes.GPT_3),
+        sizes.MISPRINTED,
+        ("d_head", 0, sizes.GPT_3),
+        then,
+    )

@@ -1,0 +1,104 @@
+"""low-rank's sheet Sizes: what full matrices and thin ones hold, in three models."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from exporters.tables import Comparison, Workbook, Worksheet
+
+SIZES = ("d_model", "n_heads", "n_layers", "n_vocab")
+MODELS = {
+    "a toy": (4, 2, 1, 5),
+    "GPT-2 small": (768, 12, 12, 50257),
+    "GPT-3": (12288, 96, 96, 50257),
+}
+GPT_3, MISPRINTED = list(MODELS).index("GPT-3"), 12888.0
+
+
+class Counts(NamedTuple):
+    """The tables that the printed numbers are held against: [rows, models]."""
+
+    sizes: Area
+    d_head: Area
+    W_E: Area
+
+
+def fill(ws: Worksheet) -> Counts:
+    """Counts for three models."""
+    ws.widths({0: 34, 1: 15, 2: 18, 3: 18})
+    ws.heading("Sizes")
+    numbers = np.array(list(MODELS.values())).T  # [sizes, models]
+    sizes = ws.typed("sizes", numbers, SIZES, list(MODELS), style="input setting")
+    d_model, n_heads, n_layers, n_vocab = (sizes[k, :] for k in range(len(SIZES)))
+    width = len(MODELS)
+
+    ws.heading("Full or thin")
+    ws.text(
+        "d_head = d_model / n_heads;  full = d_model²;  thin = 2 d_model d_head",
+        "full / thin = d_model / (2 d_head): nothing is saved where d_head = d_model / 2",
+        style="equation",
+    )
+    ws.text(
+        "OV is counted here; QK has as many, as W_Q and W_K are just as thin.",
+        "To compare: all of GPT-3 is 175 billion parameters.",
+    )
+    d_head = ws.computed("d_head", (1, width), lambda i, j: d_model[j] / n_heads[j], ["d_head"])
+    parts = ws.computed(
+        "parts",
+        (3, width),
+        lambda i, j: d_model[j] * (d_head[j] if i else d_model[j]),
+        ["full: d_model × d_model", "value-down: d_model × d_head", "value-up: d_head × d_model"],
+        style="thousands",
+    )
+
+    def summed(i: int, j: int) -> Expression:
+        full, thin = parts[0, j], parts[1, j] + parts[2, j]
+        return (thin, n_heads[j] * full, n_heads[j] * thin)[i]
+
+    sums = ws.computed(
+        "sums",
+        (3, width),
+        summed,
+        ["thin: both", "all heads of a layer, full", "all heads of a layer, thin"],
+        style="thousands",
+    )
+
+    def ratio(i: int, j: int) -> Expression:
+        return n_layers[j] * sums[i, j] / 1000000000 if i else parts[0, j] / sums[0, j]
+
+    labels = ["full / thin", "all layers, full, billions", "all layers, thin, billions"]
+    ws.computed("ratios", (3, width), ratio, labels)
+    W_E = ws.computed(
+        "W_E",
+        (1, width),
+        lambda i, j: d_model[j] * n_vocab[j] / 1000000,
+        ["W_E: d_model × n_vocab, millions"],
+    )
+    return Counts(sizes, d_head, W_E)
+
+
+def printed(w: Workbook, counts: Counts) -> list[Comparison]:
+    """What the slides print of GPT-3."""
+    sizes, d_head, W_E = (table[:, GPT_3] for table in counts)
+    slip = w.edited({sizes[0]: MISPRINTED})
+    return [
+        Comparison(
+            "GPT-3: rows of the slides' Q, K and value-down: d_head", 128, d_head, decimals=0
+        ),
+        Comparison(
+            "GPT-3: rows of W_E, where it is introduced",
+            MISPRINTED,
+            sizes[0],
+            f"printed 12,888, elsewhere 12,288; a 96th is {slip(d_head):.2f}, and W_E "
+            f"would have {slip(W_E):.1f} million, not {w.now(W_E):.1f}",
+            0,
+        ),
+        Comparison(
+            "GPT-3: columns of W_E, where sentences are embedded",
+            50527,
+            sizes[3],
+            "printed 50,527, in the same sentence 50,257: two digits changed places",
+            0,
+        ),
+    ]

@@ -1,0 +1,181 @@
+"""no-attention: one model three times: whole, its attention transparent, its attention deleted.
+
+Look at the three streams side by side: without attention no word hears of another. Try the
+switches: head by head they turn the transparent model into the whole one, and say what a head does.
+"""
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AND, COUNTIF, OR, SUM, SUMPRODUCT
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.tables import Comparison, Workbook, Worksheet, near
+from workbooks.no_attention.layers import (
+    DELETED,
+    LEFT,
+    MODELS,
+    N_TOKENS,
+    TRANSPARENT,
+    WHOLE,
+    Tables,
+    layer,
+    side_by_side,
+)
+from workbooks.no_attention.streams import GAPS, LAST, compare_streams, copies, read_out
+from workbooks.two_layers import fitting
+from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
+
+TOPIC = "Attention"
+TITLE = "no-attention: one model whole, with transparent attention, and without attention"
+HEAD_NAMES = ("1.1", "1.2", "2.1", "2.2")  # layer and number
+MUTE = ((0,) * len(HEAD_NAMES), (1,) * len(HEAD_NAMES))  # the switches as built: W_O = 0
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("no-attention")
+    ws = w.sheet("Streams", "three streams side by side: what attention brings to each word")
+    sheets = [w.sheet(f"Layer {n}", f"layer {n} of the three models, step by step") for n in (1, 2)]
+    weights = w.sheet("Weights", "what all three models share; blue: type over any of them")
+    for sheet in (ws, *sheets, weights):
+        sheet.widths({0: 20} | dict.fromkeys(range(1, 27), 7))
+    switches, h0 = inputs(ws)
+    by_layer, U = shared_weights(weights)
+
+    streams = [dict.fromkeys(MODELS, h0)]  # before layer 1, between the layers, after layer 2
+    for n, sheet in enumerate(sheets):
+        of_layer = switches[:, n * N_HEADS : (n + 1) * N_HEADS]
+        tables = layer(sheet, n + 1, streams[n], by_layer[n], of_layer)
+        streams.append({model: found["h"] for model, found in tables.items()})
+
+    compare_streams(ws, streams)
+    read_out(ws, streams[-1], U)
+    copies(ws, h0)
+    w.compare(compared(w))
+    w.checks(checked(w))
+    return w.done(story(w))
+
+
+def inputs(ws: Worksheet) -> tuple[Area, Area]:
+    """What is typed on top of the streams: the switches, and h⁰."""
+    ws.text(
+        "whole: attention as it is.   transparent: it runs, and each head's rows of W_O and columns "
+        "of W_V are multiplied by its switches.   deleted: no attention at all."
+    )
+    ws.heading("Type here: the transparent model's switches (1 on, 0 off), the words' vectors")
+    top, rows = ws.cursor, ("W_O times", "W_V times")
+    switches = ws.typed("switches", MUTE, rows, HEAD_NAMES, "switches, layer.head", "switch")
+    ws.cursor, title = top, "h⁰: embedding + position"
+    return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1])
+
+
+def shared_weights(ws: Worksheet) -> tuple[list[Tables], Area]:
+    """The fitted weights of both layers, by name, and the unembedding."""
+    found = []
+    for n, fitted in enumerate(fitting.layers()[0], 1):
+        ws.heading(f"Layer {n}")
+        tables, matrices = Tables(), list(fitted._asdict().items())
+        for line in (matrices[:3], matrices[3:]):
+            for left, (name, matrix) in side_by_side(ws, line):
+                height, width = matrix.shape
+                title = f"{name}: {height} × {width}"
+                tables[name] = ws.typed(
+                    f"{name}_{n}", matrix, title=title, style="weight", left=left
+                )
+        found.append(tables)
+    ws.heading("Unembedding")
+    W_U = fitting.unembedding(fitting.embeddings(N_TOKENS)[0])
+    return found, ws.typed("U", W_U, cols=WORDS, title="U: 6 × 10", style="weight")
+
+
+def compared(w: Workbook) -> list[Comparison]:
+    """The whole model's last word, as section 6 of the source prints it."""
+    stream, probs = w["whole_h_2"], w["probs"]
+    rows = [
+        Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
+        for j, x in enumerate(fitting.POST[1][LAST])
+    ]
+    for j, (word, p) in enumerate(zip(WORDS, fitting.PROBS, strict=True)):
+        note = "the printed logit, -0.48, gives 0.0348 too" if word == "the" else ""
+        what = f"whole model: probability of {word}"
+        rows.append(Comparison(what, float(p), probs[0, j], note))
+    return rows
+
+
+def checked(w: Workbook) -> list[tuple[str, Expression]]:
+    """What should hold whatever is typed."""
+    on, patterns = w["switches"], [w[f"transparent_pattern_{n}"] for n in (1, 2)]
+    both_rows = (on[0, :], on[1, :])
+    return [
+        (
+            "while no head is on in both rows of switches, the transparent stream is the deleted one",
+            OR(SUMPRODUCT(*both_rows * 2) > 0, near(w["gap_transparent_deleted"].fixed, 0)),
+        ),
+        (
+            "with all eight switches at 1, the transparent stream is the whole one",
+            OR(COUNTIF(on.fixed, 1) < 8, near(w["gap_whole_transparent"].fixed, 0)),
+        ),
+        (
+            "in the transparent model too, the rows of patterns sum to 1, the six of a layer to 6",
+            AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
+        ),
+    ]
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    switches = w["switches"]
+    whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
+    moved = w.edited({w["h_start"][0, 0]: 0.9})
+    lost = w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
+
+    def all_but(off: int) -> dict[Area, float]:
+        """Every head's write-back on but one's."""
+        return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
+
+    third, first = w.edited(all_but(2))(lost), w.edited(all_but(0))(lost)
+    cat = w["transparent_pattern_1"][1, 0]
+    asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
+    stares = w.now(w["whole_pattern_2"][LAST, 1])
+    return Story(
+        title=TITLE,
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
+        about=[
+            "The model of two-layers on `the cat sat`. Deleted: h becomes h + MLP(h), each word by itself.",
+            "Transparent: attention runs and adds zero, because W_O = 0 (or W_V = 0). Both give the same stream.",
+            "A head that is off alone is an ablation: it tells what the head does. Its pattern tells only where it looks.",
+            "The appendix prints no numbers: sheet Printed holds the whole model against section 6, where it is worked.",
+            f"In layer 2 the patterns are chosen, not printed: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
+            "The appendix says that attending to oneself doubles the stream: so it does if W_V W_O is the identity, not in general.",
+        ],
+        look=[
+            "Streams: as built, transparent and deleted agree in every number; the whole model is elsewhere.",
+            "Layer 1, layer 2: the transparent model has scores and patterns like the whole one, and no effect of them.",
+        ],
+        tries=[
+            Suggestion(
+                f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
+                f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
+                ("h_start", 0, 0),
+                0.9,
+                ("deleted_after_2", LAST, 5),
+                moved(deleted),
+            ),
+            Suggestion(
+                f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
+                f"with 1.1 off alone, {first:.2f}.",
+                ("switches", 0, 0),
+                1.0,
+                ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
+                third,
+                ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
+            ),
+            Suggestion(
+                f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
+                f"{w.now(cat):.2f}, and its stream stays.",
+                ("W_Q_1", 0, 0),
+                9.0,
+                ("transparent_pattern_1", 1, 0),
+                asked,
+            ),
+        ],
+    )

@@ -1,0 +1,198 @@
+"""One layer in three models: whole; transparent, where attention runs and switches say how much of
+it counts; and with its attention deleted.
+
+A step is a table, and a function gives the formula of its cell in row i and column j, over the
+tables before it. The two heads stand side by side: the queries, keys and values of head 1 in
+columns 1 to 3, of head 2 in 4 to 6, and their patterns likewise, a column for each key.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import EXP, MAX, SQRT, added, dot
+from exporters.tables import Worksheet
+from workbooks.two_layers.fitting import D_HEAD, D_MLP, D_MODEL, HEADS, N_HEADS, PROMPT
+
+WHOLE, TRANSPARENT, DELETED = MODELS = ("whole", "transparent", "deleted")
+LEFT = (1, 10, 19)  # the column that each model's tables begin in
+N_TOKENS = len(PROMPT)
+KEYS = [slice(h * N_TOKENS, (h + 1) * N_TOKENS) for h in range(N_HEADS)]  # a pattern's columns
+W_O_TIMES, W_V_TIMES = range(2)  # the rows of the switches
+
+# The tables of one model in one layer, by step; with the weights, the stream `x` that comes in,
+# and of the transparent model the `switches` [2, n_heads].
+Tables = dict[str, Area]
+Item = TypeVar("Item")
+
+
+class Step(NamedTuple):
+    """A table of a layer: [n_tokens, width]."""
+
+    name: str
+    equation: str  # with its shape
+    cell: Callable[[Tables, int, int], Expression | int]
+    width: int = D_MODEL
+
+
+def switched(t: Tables, row: int, head: int, x: Expression) -> Expression:
+    """What a head gives, times its switch where there are switches."""
+    return t["switches"][row, head].fixed * x if "switches" in t else x
+
+
+# --- attention: the formula of a cell ----------------------------------------------------------
+
+
+def query(t: Tables, i: int, j: int) -> Expression:
+    """Q = h W_Q."""
+    return dot(t["x"][i, :], t["W_Q"][:, j])
+
+
+def key(t: Tables, i: int, j: int) -> Expression:
+    """K = h W_K."""
+    return dot(t["x"][i, :], t["W_K"][:, j])
+
+
+def value(t: Tables, i: int, j: int) -> Expression:
+    """V = h W_V, times the switch of the head."""
+    return switched(t, W_V_TIMES, j // D_HEAD, dot(t["x"][i, :], t["W_V"][:, j]))
+
+
+def score(t: Tables, i: int, j: int) -> Expression | int:
+    """How well a key that is seen fits the query."""
+    head, at = divmod(j, N_TOKENS)
+    lane = HEADS[head]
+    return dot(t["q"][i, lane], t["k"][at, lane]) / SQRT(D_HEAD) if at <= i else 0
+
+
+def exponential(t: Tables, i: int, j: int) -> Expression | int:
+    """Of the scores that are seen."""
+    return EXP(t["scores"][i, j]) if j % N_TOKENS <= i else 0
+
+
+def share(t: Tables, i: int, j: int) -> Expression:
+    """How much of its attention the query gives to a key."""
+    return t["exps"][i, j] / added(t["exps"][i, KEYS[j // N_TOKENS]].cells)
+
+
+def mixed_value(t: Tables, i: int, j: int) -> Expression:
+    """The values that a head has looked at, each by its share."""
+    return dot(t["pattern"][i, KEYS[j // D_HEAD]], t["v"][:, j])
+
+
+def write_back(t: Tables, i: int, j: int) -> Expression:
+    """What both heads write; where there are switches, each head's share times its own."""
+    z, W_O = t["z"], t["W_O"]
+    if "switches" not in t:
+        return dot(z[i, :], W_O[:, j])
+    shares = [dot(z[i, lane], W_O[lane, j]) for lane in HEADS]
+    return added(switched(t, W_O_TIMES, head, share) for head, share in enumerate(shares))
+
+
+def after_attention(t: Tables, i: int, j: int) -> Expression:
+    """The stream with what attention wrote."""
+    return t["x"][i, j] + t["attn"][i, j]
+
+
+PATTERNS = ("scores", "exps", "pattern")  # queries down, each head's keys across
+ATTENTION = (
+    Step("q", "Q = h W_Q    [3 × 6: head 1 in columns 1 to 3, head 2 in 4 to 6]", query),
+    Step("k", "K = h W_K    [3 × 6]", key),
+    Step("v", "V = h W_V    [3 × 6]; transparent: each head's columns times its switch", value),
+    Step(
+        "scores",
+        "scores = Q Kᵀ / √3    [queries × keys, for each head]; a later key is not seen",
+        score,
+    ),
+    Step("exps", "exponentials of the scores that are seen", exponential),
+    Step(
+        "pattern",
+        "pattern = exponentials / their sum in the row    [queries × keys, for each head]",
+        share,
+    ),
+    Step("z", "z = pattern V    [3 × 6: the two heads side by side]", mixed_value),
+    Step(
+        "attn",
+        "write-back = z W_O    [3 × 6]; transparent: each head's share times its switch",
+        write_back,
+    ),
+    Step("mid", "h_mid = h + write-back    [3 × 6]", after_attention),
+)
+
+# --- the MLP -----------------------------------------------------------------------------------
+
+
+def before_relu(t: Tables, i: int, j: int) -> Expression:
+    """What the hidden cells of the MLP are asked."""
+    return dot(t["mid"][i, :], t["W_1"][:, j])
+
+
+def relu(t: Tables, i: int, j: int) -> Expression:
+    """What is above zero."""
+    return MAX(0, t["pre"][i, j])
+
+
+def mlp(t: Tables, i: int, j: int) -> Expression:
+    """What the hidden cells write."""
+    return dot(t["act"][i, :], t["W_2"][:, j])
+
+
+def after_mlp(t: Tables, i: int, j: int) -> Expression:
+    """The stream with what the MLP wrote."""
+    return t["mid"][i, j] + t["mlp"][i, j]
+
+
+MLP = (
+    Step("pre", "pre = h_mid W_1    [3 × 8]; deleted: h W_1", before_relu, D_MLP),
+    Step("act", "act = max(0, pre)    [3 × 8]", relu, D_MLP),
+    Step("mlp", "mlp = act W_2    [3 × 6]", mlp),
+    Step("h", "h = h_mid + mlp    [3 × 6]; deleted: h + mlp", after_mlp),
+)
+
+# --- a layer's sheet ---------------------------------------------------------------------------
+
+
+def layer(
+    ws: Worksheet, n: int, streams: dict[str, Area], weights: Tables, switches: Area
+) -> dict[str, Tables]:
+    """Layer n of the three models, step by step, over the streams that come in: their tables."""
+    tables = {model: {"x": stream} | weights for model, stream in streams.items()}
+    tables[TRANSPARENT]["switches"] = switches
+    tables[DELETED]["mid"] = streams[DELETED]  # nothing is added before the MLP
+    ws.sheet.put(ws.cursor + 1, LEFT[2], "deleted: no attention, so nothing down to pre", "note")
+    for step in ATTENTION:
+        put(ws, n, step, {model: tables[model] for model in (WHOLE, TRANSPARENT)})
+    for step in MLP:
+        put(ws, n, step, tables)
+    return tables
+
+
+def put(ws: Worksheet, n: int, step: Step, tables: dict[str, Tables]) -> None:
+    """One step of layer n, of the models side by side."""
+    ws.text(step.equation, style="equation")
+    by_key = step.name in PATTERNS
+    for left, (model, before) in side_by_side(ws, tables.items()):
+        table = ws.computed(
+            f"{model}_{step.name}_{n}",
+            (N_TOKENS, step.width),
+            partial(step.cell, before),
+            PROMPT,
+            PROMPT * N_HEADS if by_key else (),
+            f"{model}: {step.name}",
+            "attention" if by_key else "activation",
+            left=left,
+        )
+        before[step.name] = table
+        if step.name == "pattern":
+            ws.shade(table, "scale")
+
+
+def side_by_side(ws: Worksheet, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+    """Each item with the column that its table begins in; the tables begin in one row."""
+    top = bottom = ws.cursor
+    for left, item in zip(LEFT, items, strict=False):
+        ws.cursor = top
+        yield left, item
+        bottom = max(bottom, ws.cursor)
+    ws.cursor = bottom

@@ -1,0 +1,89 @@
+"""norms: LayerNorm and RMSNorm on the same vector, step by step, and before or after a sublayer.
+
+LayerNorm ignores a vector's scale and an offset of all its entries; RMSNorm ignores only the scale.
+Look at what changes in each, and at the size of the stream in a stack. Try a scale of 0.001.
+"""
+
+from engine.cells.functions import MAX, SQRT
+from exporters.book import Book
+from exporters.story import Story
+from exporters.tables import Comparison, Workbook, near
+from workbooks.norms import stack, vectors
+from workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
+from workbooks.norms.vectors import Given, Norm
+
+TOPIC = "Inside a block"
+TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("norms")
+    given, layer, rms = vectors.add(w)
+    stacked = stack.add(w, given.eps)
+    compare(w, layer, rms)
+    square, over = rms.square[0], rms.square[0] + given.eps
+    largest = MAX(*(stacked.sizes[n + 1, POST] for n in range(LAYERS)))
+    w.checks([
+        ("LayerNorm: the entries of every row have mean 0", near(layer.after[:, 0], 0)),
+        (
+            "RMSNorm: the entries' mean square is mean square / (mean square + eps)",
+            near(rms.after[0, 1] + rms.after[0, 0] ** 2, square / over),
+        ),
+        ("LayerNorm ignores the offset", near(layer.moved[1, :], 0)),
+        ("post-norm: no size exceeds sqrt(d)", largest < SQRT(stack.D) + 1e-9),
+    ])  # fmt: skip
+    return w.done(story(w, given, layer, rms, stacked))
+
+
+def compare(w: Workbook, layer: Norm, rms: Norm) -> None:
+    """What the sources say of the entries that a norm gives."""
+    mean, variance, rms_mean = layer.after[0, 0], layer.after[0, 1], rms.after[0, 0]
+    left = f"LayerNorm gives 0, but RMSNorm leaves the mean in: {w.now(rms_mean):.3f}"
+    w.compare([
+        Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
+        Comparison("their variance", 1, variance, decimals=0),
+        Comparison("RMSNorm, said to do essentially the same: mean", 0, rms_mean, note=left),
+    ])  # fmt: skip
+
+
+def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    tiny, far, strong = {given.scale: 0.001}, {given.offset: 100}, {stacked.strength: 3}
+    x4, x2 = layer.out[1, 3], rms.out[2, 1]
+    none, pre, post = (stacked.sizes[LAYERS, kind] for kind in (NONE, PRE, POST))
+    after = w.edited(strong)
+    return Story(
+        title=TITLE,
+        source="After lecture slides and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
+        about=[
+            "A norm gives each sublayer an input of one size. LayerNorm ignores a vector's positive scale, and an offset of all",
+            "its entries; RMSNorm only the scale. The slides say that it does essentially the same: it leaves the mean in.",
+            "The introduction gives the result a mean β and deviation γ: but each entry has a β and γ of its own. It omits eps.",
+            "Pre-norm: the stream is never divided and may grow; the norm before the logits is missing in the introduction's table.",
+        ],
+        look=[
+            "Norms: the changes, six decimals each: what eps leaves, and what RMSNorm lets through.",
+            "Stack: without norms the stream grows by a factor, with pre-norm by steps of one size, with post-norm it stays at sqrt(d).",
+        ],
+        tries=[
+            w.suggestion(
+                "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives "
+                f"{w.edited(tiny)(x4):.3f} for x4, not {w.now(x4):.3f}.",
+                tiny,
+                x4,
+            ),
+            w.suggestion(
+                f"Type 100: RMSNorm makes x2 {w.edited(far)(x2):.3f}, not {w.now(x2):.3f}: "
+                "nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+                far,
+                x2,
+            ),
+            w.suggestion(
+                f"Type 3: pre-norm ends at {after(pre):.1f}, not {w.now(pre):.1f}; without norms "
+                f"at {after(none):.0f}, not {w.now(none):.0f}; post-norm stays at {after(post):.1f}.",
+                strong,
+                pre,
+            ),
+        ],
+    )

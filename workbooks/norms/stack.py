@@ -1,0 +1,128 @@
+"""The sheet Stack: one sublayer eight times over, without norms, with pre-norm, with post-norm."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
+from exporters.book import Chart, Series
+from exporters.tables import Workbook, Worksheet
+
+X_0 = (1.0, -0.5, 0.25, 0.5)
+D = len(X_0)
+LAYERS, STRENGTH = 8, 1.0
+W = np.random.default_rng(1).normal(0, 0.5, (D, D)).round(1).T
+ENTRIES = [f"x{j}" for j in range(1, D + 1)]
+KINDS = ("no norms", "pre-norm", "post-norm")
+NONE, PRE, POST = range(len(KINDS))
+STEPS = (LAYERS, D)  # a row for each layer
+
+
+class Sublayer(NamedTuple):
+    """What every layer of every kind reads."""
+
+    x_0: Area  # [1, d]
+    strength: Area  # [1, 1]
+    weights: Area  # [d, d]
+    eps: Area  # [1, 1]
+
+
+class Stack(NamedTuple):
+    """What the workbook's other pages read of this sheet."""
+
+    strength: Area  # [1, 1]
+    sizes: Area  # [layers + 1, kinds]
+
+
+def add(w: Workbook, eps: Area) -> Stack:
+    """The sheet, and charts of the sizes of the streams."""
+    ws = w.sheet("Stack", "the same sublayer eight times, its norm before it, after it or left out")
+    ws.widths({0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)})
+    sublayer = typed(ws, eps)
+    top = ws.rect(sublayer.x_0).top
+    ws.cursor = top + 15  # the charts stand beside
+    streams = [stream(ws, kind, sublayer) for kind in range(len(KINDS))]
+
+    def size(n: int, kind: int) -> Expression:
+        x = streams[kind][n, :]
+        return SQRT(SUMPRODUCT(x, x))
+
+    ws.heading("Sizes of the streams, sqrt(sum of x²), after so many layers")
+    shape = (LAYERS + 1, len(KINDS))
+    sizes = ws.computed("sizes", shape, size, range(LAYERS + 1), KINDS)
+    chart(ws, (top - 1, 7), "Before or after", sizes, (PRE, POST))
+    chart(ws, (top - 1, 15), "Or none", sizes, (NONE, PRE))
+    return Stack(sublayer.strength, sizes)
+
+
+def typed(ws: Worksheet, eps: Area) -> Sublayer:
+    """The vector that enters, and the sublayer f."""
+    x_0 = ws.typed("x_0", X_0, ["x before"], ENTRIES)
+    strength = ws.typed("strength", STRENGTH, ["strength"], style="input setting")
+    weights = ws.typed("W", W, title="W   [d, d], in every layer", style="weight")
+    ws.text(
+        "f(x) = strength · W x",
+        "without norms: x + f(x)",
+        "pre-norm: x + f(LayerNorm(x))",
+        "post-norm: LayerNorm(x + f(x))",
+        style="equation",
+    )
+    return Sublayer(x_0, strength, weights, eps)
+
+
+def stream(ws: Worksheet, kind: int, sublayer: Sublayer) -> Area:
+    """One kind's stream before the first layer and after each: [layers + 1, d].
+
+    Its steps stand to its right: a row of them reads the stream's, and makes its next.
+    """
+    ws.heading(KINDS[kind])
+    name = KINDS[kind].replace("-", "_").replace(" ", "_")
+    x = ws.promised(name, (LAYERS + 1, D), range(LAYERS + 1), ENTRIES, "x, after so many layers")
+    read = layer_norm(ws, name, x, sublayer.eps) if kind == PRE else x
+    f = ws.computed(
+        f"{name}_f",
+        STEPS,
+        lambda n, j: sublayer.strength * SUMPRODUCT(read[n, :], sublayer.weights[j, :]),
+        cols=ENTRIES,
+        title="f",
+        beside=read,
+    )
+    total = ws.computed(
+        f"{name}_sum",
+        STEPS,
+        lambda n, j: x[n, j] + f[n, j],
+        cols=ENTRIES,
+        title="x + f",
+        beside=f,
+    )
+    after = layer_norm(ws, name, total, sublayer.eps) if kind == POST else total
+    ws.fill(x, lambda n, j: after[n - 1, j] if n else sublayer.x_0[j])
+    return x
+
+
+def layer_norm(ws: Worksheet, name: str, x: Area, eps: Area) -> Area:
+    """LayerNorm without gain and bias of a row for each layer, beside it: [layers, d]."""
+
+    def statistic(n: int, j: int) -> Expression:
+        return SQRT(VARP(x[n, :]) + eps) if j else AVERAGE(x[n, :])
+
+    stats = ws.computed(f"{name}_stats", (LAYERS, 2), statistic, cols=["mean", "root"], beside=x)
+    return ws.computed(
+        f"{name}_norm",
+        STEPS,
+        lambda n, j: (x[n, j] - stats[n, 0]) / stats[n, 1],
+        cols=ENTRIES,
+        title="norm",
+        beside=stats,
+    )
+
+
+def chart(
+    ws: Worksheet, at: tuple[int, int], title: str, sizes: Area, kinds: tuple[int, ...]
+) -> None:
+    """The sizes of some streams, as lines over the layers."""
+    top, bottom, left, _ = ws.rect(sizes)
+    layers = ws.sheet[top:bottom, left - 1]
+    lines = [Series(KINDS[kind], layers, sizes[:, kind]) for kind in kinds]
+    ws.chart(Chart(*at, "line", title, lines, (440, 300), ("layers", "size"), number="0"))
