@@ -14,10 +14,10 @@ from engine.cells.graph import Graph
 from engine.models import checkpoint
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
-from engine.models.spec import MANY_WORDS
 from engine.studies.forecast import forecast
 from exporters import anymodel
 from exporters.book import Book
+from exporters.plan import for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
 MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
@@ -57,7 +57,7 @@ def load(
     found = model(name)
     given = _ids(found, prompt, ids, special)
     if Path(name).is_dir():
-        given = _beginning(found, special) if given is None else given
+        given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
         return Loaded(name, found, given, _columns(found, len(given)))
     module = workbooks.find(name)
@@ -110,15 +110,20 @@ def title(name: str) -> str:
 
 def _columns(model: Model, n_prompt: int) -> int:
     """Room to continue, where the model can and its workbook stays small."""
-    n_tokens = max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if model.spec.d_vocab > MANY_WORDS:
-        return n_prompt  # a large vocabulary's sheet does not generate
-    small = model.spec.causal and forecast(model, n_tokens).n_formulas <= MANY_FORMULAS
+    plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if not (plan.generates and model.spec.causal):
+        return n_prompt
+    small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
 
 
-def _beginning(model: Model, special: bool) -> list[int]:
-    """The token that every text begins with. Raises InputError where there is none."""
+def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[int]:
+    """The ids of a prompt; of none, the token that every text begins with.
+
+    Without the tokens that the tokenizer itself adds unless `special`. Raises InputError.
+    """
+    if prompt is not None:
+        return model.vocabulary.encode(prompt, special)
     if model.vocabulary.begin is None or not special:
         raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
     return [model.vocabulary.begin]
@@ -131,4 +136,4 @@ def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> li
         if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
             raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
         return [int(i) for i in ids.split(",")]
-    return None if prompt is None else model.vocabulary.encode(prompt, special)
+    return None if prompt is None else prompt_ids(model, prompt, special)

@@ -13,8 +13,10 @@ from cellformer import names
 from cellformer.command import printing
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
+from exporters.pages.play import sentence
 
 File = Annotated[Path, typer.Argument(help="A workbook of cellformer's, edited and saved.")]
 Built = Annotated[
@@ -37,6 +39,9 @@ def diff(file: File, model: Built = None) -> None:
                 table.add_row(*(Text(_short(text)) for text in change))
             console.print(table)
             console.print()
+    was, now = sentence(found.book), " ".join(found.words)
+    if now != was:
+        line(f"the prompt: {was} → {now}")
     for word in found.unknown:
         line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
     _ranking(found)
@@ -53,7 +58,7 @@ def import_(
     found = edited.read(file, _finder(model))
     blocks = found.model.graph([0]).blocks
     change = {cell: value for cell, value in found.values.items() if cell[0] in blocks}
-    folded(found.model, change).save(output)
+    checkpoint.save(folded(found.model, change), output)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 
 

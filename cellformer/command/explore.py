@@ -31,12 +31,14 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
-from engine.models.generate import Sampling, Step
+from engine.models.choosing import Sampling
+from engine.models.generate import Step
 from engine.models.generate import generate as steps
 from engine.models.tokenizer import readable, shown, stream
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
+from exporters.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
 FEW = 40  # tokens to generate
@@ -164,7 +166,8 @@ def generate(
     ids: Ids = None,
     no_special: NoSpecial = False,
     n: Annotated[
-        int | None, typer.Option("-n", help=f"Tokens to generate; {FEW} or the room unless given.")
+        int | None,
+        typer.Option("-n", help=f"Tokens to generate; unless given {FEW}, or all that fit."),
     ] = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
@@ -203,7 +206,7 @@ def info(
     model = names.model(name)
     spec = model.spec
     table = Table(box=None, show_header=False)
-    table.add_row("architecture", str(model.config.get("model_type", model.architecture.__name__)))
+    table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
         table.add_row(label, f"{getattr(spec, label):,}")
     console.print(table)
@@ -218,7 +221,7 @@ def info(
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     n_tokens = min(tokens, spec.n_ctx)
-    book = forecast(model, n_tokens)
+    book = forecast(model, n_tokens, for_model(model).readout)
     text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
     console.print(text + f"about {book.megabytes:.1f} MB")
 

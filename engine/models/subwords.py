@@ -19,6 +19,7 @@ QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens that have a part
 
 
@@ -123,21 +124,29 @@ def _of_bytes(piece: str) -> str:
 
 def read(folder: Path, n: int) -> Library | None:
     """The tokenizer of a checkpoint folder in the library's files; None where there is none."""
-    single, vocab = folder / "tokenizer.json", folder / "vocab.json"
     config = _Config(folder)
-    if single.is_file():
-        inner = _from_file(single)
-    elif vocab.is_file() and (folder / "merges.txt").is_file():
-        inner = _byte_level(vocab, folder / "merges.txt", config)
-    else:
+    inner = _inner(folder, config)
+    if inner is None:
         return None
-    config.add_to(inner)
-    if not single.is_file():
-        config.post_process(inner)
     inner.no_padding()  # a file may carry both, for batches of equal length
     inner.no_truncation()
     bos = config.token("bos")
     return Library(inner, n, None if bos is None else inner.token_to_id(bos))
+
+
+def _inner(folder: Path, config: "_Config") -> Any:
+    """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
+    single, vocab, merges = (folder / name for name in FILES)
+    if single.is_file():
+        inner = _from_file(single)
+        config.add_to(inner)
+        return inner
+    if not (vocab.is_file() and merges.is_file()):
+        return _word_pieces(folder / "vocab.txt", config)
+    inner = _byte_level(vocab, merges, config)
+    config.add_to(inner)
+    config.post_process(inner)
+    return inner
 
 
 def _from_file(path: Path) -> Any:
@@ -168,6 +177,31 @@ def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
         inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
     else:
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    return inner
+
+
+def _word_pieces(path: Path, config: "_Config") -> Any:
+    """BERT's tokenizer, a piece a line; None where there is no such file."""
+    from tokenizers import BertWordPieceTokenizer, models
+
+    if not path.is_file():
+        return None
+    options = {
+        ours: config.values[theirs]
+        for ours, theirs in (
+            ("lowercase", "do_lower_case"),
+            ("strip_accents", "strip_accents"),
+            ("handle_chinese_chars", "tokenize_chinese_chars"),
+        )
+        if theirs in config.values
+    }
+    config.default(("unk",), "[UNK]")
+    try:
+        pieces = models.WordPiece.read_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    inner = BertWordPieceTokenizer(pieces, **options)._tokenizer
+    config.add_to(inner)
     return inner
 
 

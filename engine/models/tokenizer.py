@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
 from engine.models import subwords
-from engine.models.subwords import Library, json_object
+from engine.models.subwords import Library as Library
+from engine.models.subwords import json_object
 
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
 BYTE = re.compile(r"(<0x[0-9A-F]{2}>)+")  # how a piece of bytes that are no text is written
@@ -140,6 +141,7 @@ def load_tokenizer(folder: Path, n: int) -> Tokenizer:
 
 
 GENERATION = "generation_config.json"
+UNREAD = "is not read here; AutoTokenizer.from_pretrained and save_pretrained make tokenizer.json"
 
 
 def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
@@ -149,7 +151,10 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
             if len(words) != n:
                 raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
             return kind(tuple(words))
-    return subwords.read(folder, n) or IdsOnly(n)
+    found = subwords.read(folder, n)
+    if found is None and (folder / "tokenizer.model").is_file():
+        return IdsOnly(n, reason=f"{folder / 'tokenizer.model'} {UNREAD}")
+    return found or IdsOnly(n)
 
 
 def _ids(value: Any) -> list[int]:
