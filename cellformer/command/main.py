@@ -19,7 +19,16 @@ import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
-from cellformer.command.options import Ids, Prompt, Seed, Temperature, Tokens, TopK, TopP
+from cellformer.command.options import (
+    Ids,
+    NoSpecial,
+    Prompt,
+    Seed,
+    Temperature,
+    Tokens,
+    TopK,
+    TopP,
+)
 from cellformer.command.printing import console, line
 from engine import InputError
 
@@ -56,6 +65,7 @@ def build(
     ] = False,
     prompt: Prompt = None,
     ids: Ids = None,
+    no_special: NoSpecial = False,
     tokens: Tokens = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
@@ -77,7 +87,7 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
     if name is None:
         if any(chosen):
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -89,7 +99,7 @@ def build(
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids, not no_special)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
