@@ -8,8 +8,10 @@ import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
+from engine.cells.expression import Area
 from engine.cells.formula import A1, Formulas
-from engine.models.generate import GREEDY, Passage
+from engine.models.choosing import GREEDY
+from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
 from exporters.address import a1, address, quoted
@@ -45,10 +47,15 @@ class ModelBook(Book):
         """Whether it is of many words, with the logits of one token alone, or of a part."""
         return self.graph.spec.last_only or bool(self.live)
 
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the model and of the views on it, without its pages' tables."""
+        return [block for block in self.graph if block.kind != "table"]
+
+    def named(self, name: str) -> Area:
+        """A named single cell, for formulas."""
         where, row, col = self.spots[name]
-        return self._text(where, one(row, col), sheet)
+        return self.sheet(where)[row, col]
 
     def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
         """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""

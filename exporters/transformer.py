@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.cells.graph import Graph
 from engine.cells.part import frozen
+from engine.models import prompt
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.spec import MANY_WORDS
@@ -52,8 +53,7 @@ def assemble(
     if large:
         model = replace(model, spec=replace(model.spec, last_only=True))
     graph = model.graph(passage.ids)
-    if passage.sampling.temperature:
-        graph.fill("temperature", np.array([[passage.sampling.temperature]]))
+    prompt.heat(graph, passage)
     if live:
         graph = frozen(graph, live)
     few = large or bool(live)
@@ -61,6 +61,9 @@ def assemble(
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
+    if not few:
+        prompt.follow(graph, passage, labels["vocab"])
+        prompt.look(graph, labels[graph["logits"].axes[1]])
     by_hand = headings is not None
     book = ModelBook(
         title,

@@ -74,7 +74,8 @@ def build(
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from cellformer.command import build as building
-    from engine.models.generate import Sampling, passage
+    from engine.models.choosing import Sampling
+    from engine.models.generate import passage
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")

@@ -230,14 +230,14 @@ def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch, capsys) -> Non
     from dataclasses import replace
 
     from engine.models import checkpoint
-    from workbooks import _semantics
+    from workbooks.semantic_tiny import semantics
 
-    recipe = _semantics.recipe
-    monkeypatch.setattr(_semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
+    recipe = semantics.recipe
+    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
     args = ["cellformer", "train", "semantic-tiny", "-o", str(tmp_path / "m"), "--seed", "3"]
     monkeypatch.setattr(sys, "argv", [*args, "--embed-scale", "0.1"])
     with pytest.raises(SystemExit) as stopped:
         command.main()
     assert stopped.value.code == 0
     assert "king - man + woman" in capsys.readouterr().out
-    assert checkpoint.load(tmp_path / "m").vocabulary.texts == _semantics.WORDS
+    assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS

@@ -22,7 +22,8 @@ import workbooks
 from cellformer.names import is_worksheet
 from engine import Evaluator, InputError, ModelSpec, WordList
 from engine.models import checkpoint
-from engine.models.generate import Sampling, passage
+from engine.models.choosing import Sampling
+from engine.models.generate import passage
 from exporters import anymodel
 from exporters.book import Book
 from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW

@@ -5,7 +5,7 @@ decoder is trained on the sentences and never sees the table. Do its word vector
 again? The same model is trained from two initial embeddings, wide (1.0) and narrow (0.02), and
 measured beside the table itself and beside vectors that nobody trained.
 
-`python -m workbooks._semantics` trains, measures and writes models/semantic-tiny anew.
+`python -m workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny anew.
 """
 
 import json
@@ -20,7 +20,7 @@ from engine.models.architectures.gpt2 import gpt2
 from engine.models.training import IGNORED, Progress, Recipe, initial
 from engine.models.training import train as train_model
 
-FOLDER = Path(__file__).parent / "models" / "semantic-tiny"
+FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
 SCALES = (1.0, 0.02)  # standard deviation of the initial word vectors
 SEEDS = (0, 1, 2)
 
