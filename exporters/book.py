@@ -126,14 +126,16 @@ class Sheet:
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
     heights: dict[int, float] = field(default_factory=dict)
-    rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
+    rules: dict[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
-        (top, bottom), (left, right) = (
-            (k.start, k.stop) if isinstance(k, slice) else (k, k + 1) for k in key
-        )
+        row, col = key
+        top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
+        left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
         return Area(self, Rect(top, bottom, left, right))
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
@@ -254,7 +256,7 @@ class Book:
     """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
 
     title: str
-    graph: Graph = field(default_factory=lambda: Graph(None, None))
+    graph: Graph = field(default_factory=Graph)
     # name -> sheet, row, column of single cells that have one
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
@@ -271,7 +273,10 @@ class Book:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
-    large = False
+    @property
+    def large(self) -> bool:
+        """Whether it leaves out what would be too much to show."""
+        return False
 
     @property
     def n_formulas(self) -> int:
@@ -364,9 +369,9 @@ class Book:
     @property
     def clean(self) -> Reading:
         """The values as built."""
-        values = self.values
+        computed = self.graph.values  # of blocks that were added since, too
         if self._clean is None:
-            self._clean = Reading(self, values)
+            self._clean = Reading(self, ChainMap(self.others, computed))
         return self._clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:

@@ -18,13 +18,13 @@ from openpyxl import load_workbook
 from engine import Evaluator, InputError, Model
 from engine.cells.block import Block
 from engine.cells.expression import Constant
-from engine.models.spec import MANY_WORDS
 from engine.studies import ablation
 from exporters import source
 from exporters.address import quoted
 from exporters.book import Sheet
 from exporters.model_book import ModelBook, cell
 from exporters.pages import printed, start
+from exporters.plan import MANY_WORDS
 from exporters.story import Story
 from exporters.transformer import assemble
 

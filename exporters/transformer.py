@@ -1,19 +1,18 @@
 """The whole book: blocks laid out, pages around them, sheets in the reader's order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
 import numpy as np
 
+from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import frozen
 from engine.models import prompt
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.models.spec import MANY_WORDS
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
@@ -25,6 +24,7 @@ from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.pages import start
+from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
@@ -40,31 +40,27 @@ def assemble(
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
     study: Callable[[ModelBook], None] | None = None,
-    live: Sequence[str] = (),
+    plan: Plan | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study". `live` names the parts that are to recompute (`blocks.3`), everything unless
-    given; what they read from the rest is put as constants, and nothing else is there.
+    own, "Study". Where the `plan` names parts that are live, what these read from the rest is put
+    as constants, and nothing else is there.
     """
-    large = model.spec.d_vocab > MANY_WORDS
-    if large:
-        model = replace(model, spec=replace(model.spec, last_only=True))
-    graph = model.graph(passage.ids)
+    plan = plan or for_model(model, by_hand=headings is not None)
+    graph: Graph = model.graph(passage.ids, plan.readout)
     prompt.heat(graph, passage)
-    if live:
-        graph = frozen(graph, live)
-    few = large or bool(live)
-    views = Views() if few else _views(graph, passage)
+    if plan.live:
+        graph = frozen(graph, plan.live)
+    views = Views() if plan.reduced else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
-    if not few:
+    if not plan.reduced:
         prompt.follow(graph, passage, labels["vocab"])
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    by_hand = headings is not None
     book = ModelBook(
         title,
         graph,
@@ -72,8 +68,7 @@ def assemble(
         headings=headings or {},
         passage=passage,
         views=views,
-        by_hand=by_hand,
-        live=tuple(live),
+        plan=plan,
         model=model,
         printed=tables,
     )
@@ -99,17 +94,14 @@ def pages() -> list[ModuleType]:
 
     A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
     says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
-    `place`, before the others are laid out. Raises TypeError for a page that lacks one of these.
+    `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
     """
     found = []
     for package in (of_all_words, of_one_token):
         for info in iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{info.name}")
             if module is not start:
-                lacking = [name for name in DECLARED if not hasattr(module, name)]
-                if lacking:
-                    raise TypeError(f"{module.__name__} is a page without {', '.join(lacking)}")
-                found.append(module)
+                found.append(declared(module, "a page", DECLARED))
     places = order({module.SHEET: module.AFTER for module in found})
     return sorted(found, key=lambda module: places[module.SHEET])
 
@@ -117,21 +109,22 @@ def pages() -> list[ModuleType]:
 def order(after: Mapping[str, str]) -> dict[str, int]:
     """The place of each kind of sheet, for those that each comes after.
 
-    Of several that come after the same one, the first by name stands nearest. Raises TypeError for
+    Of several that come after the same one, the first by name stands nearest. Raises InputError for
     a sheet that comes after none that there is.
     """
     follows: dict[str, list[str]] = {}
     everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
     for name, before in sorted(everywhere.items(), reverse=True):
         follows.setdefault(before, []).append(name)
-    found, waiting = {}, [start.SHEET]
+    found: dict[str, int] = {}
+    waiting = [start.SHEET]
     while waiting:
         name = waiting.pop()
         found[name] = len(found)
         waiting += follows.get(name, ())
     for name, before in everywhere.items():
         if name not in found:
-            raise TypeError(f"the sheet {name!r} comes after {before!r}, which is no sheet")
+            raise InputError(f"the sheet {name!r} comes AFTER {before!r}, which is no sheet")
     return found
 
 

@@ -196,8 +196,11 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        bulky = book.n_cells > MOST_NAMED
         for sheet in book.sheets.values():
-            _write_sheet(book, sheet, workbook, formats, report)
+            ws = workbook.add_worksheet(sheet.name)
+            ws.bulky, ws.report = bulky, report
+            _write_sheet(book, sheet, workbook, ws, formats)
         for place in book.places.values():
             if place.named:
                 area = a1(place.rect(place.block.whole), "all")
@@ -234,10 +237,8 @@ def _check_length(book: Book, place: Place) -> None:
 
 
 def _write_sheet(
-    book: Book, sheet: Sheet, workbook: Workbook, formats: Formats, report: Report
+    book: Book, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
 ) -> None:
-    ws = workbook.add_worksheet(sheet.name)
-    ws.bulky, ws.report = book.n_cells > MOST_NAMED, report
     ws.hide_gridlines(2)
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
@@ -327,7 +328,7 @@ def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
             decimal = isinstance(values, Stored) and values.decimal
             part = values.part(*cut).read() if decimal else values[cut]
             held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found = held[begin][k - begin]
+        found: np.ndarray = held[begin][k - begin]
         if k + 1 == height:
             held.clear()
         return found
@@ -466,7 +467,7 @@ def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
     return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
 
 
-def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,

@@ -77,7 +77,7 @@ def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
 
 
 def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return checkpoint.gpt2_model(SPEC, weights, WordList(game.WORDS))
+    return training.trained(SPEC, weights, WordList(game.WORDS))
 
 
 floor = game.floor
@@ -110,4 +110,5 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 def _next(model: Model, prompt: str) -> np.ndarray:
     """The probabilities of the next word: [d_vocab]."""
-    return model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    probs: np.ndarray = model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    return probs
