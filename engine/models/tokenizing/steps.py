@@ -238,14 +238,8 @@ def _prefixed(typed: Expression, settings: Settings) -> Expression:
     if settings.prefix == "always":
         return IF(LEN(typed) > 0, with_space, "")
     code = UNICODE(typed)
-    there = _is_space(code) if settings.bytes else OR(code == 32, code == ord(SPACE_SIGN))
+    there = OR(code == 32, code == ord(SPACE_SIGN)) if settings.signed else code == 32
     return IF(LEN(typed) > 0, IF(there, typed, with_space), "")
-
-
-def _is_space(code: Expression) -> Expression:
-    """Whether a code is white space."""
-    ranges = [AND(code > 8, code < 14), AND(code > 8191, code < 8203)]
-    return OR(*ranges, *(code == c for c in (32, 133, 160, 5760, 8232, 8233, 8239, 8287, 12288)))
 
 
 def shifted(
