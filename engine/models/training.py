@@ -30,6 +30,7 @@ class Recipe:
     embed_scale: float  # standard deviation of the initial token embedding
     learning_rate: float = 3e-3
     warmup: int = 100  # steps
+    flat: float = 0.0  # share of the steps before the decay begins
     last_rate: float = 0.02  # share of the learning rate that is left at the end
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.01  # of matrices
@@ -41,7 +42,8 @@ class Recipe:
         """The learning rate of a step, from 0 to steps - 1."""
         if step < self.warmup:
             return self.learning_rate * (step + 1) / self.warmup
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        start = max(self.warmup, round(self.flat * self.steps))
+        done = max(0, step - start) / max(1, self.steps - start)
         return self.learning_rate * (
             self.last_rate + (1 - self.last_rate) * (1 + cos(pi * done)) / 2
         )
@@ -55,6 +57,7 @@ class Progress:
     steps: int
     loss: float
     ids: np.ndarray  # [batch, length]
+    weights: Mapping[str, Any]  # torch tensors by name, which the next step changes
 
 
 def train(
@@ -92,7 +95,7 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate(step)
         optimizer.step()
-        yield Progress(step, recipe.steps, float(loss.detach()), ids)
+        yield Progress(step, recipe.steps, float(loss.detach()), ids, tensors)
     yield {name: tensor.detach().numpy() for name, tensor in tensors.items()}
 
 
