@@ -8,6 +8,11 @@ class InputError(ValueError):
     """Input that cannot be used. The message is one line that names the fact and the remedy."""
 
 
+def sides(shape: Iterable[int]) -> str:
+    """A shape in a message: 3 x 4."""
+    return " x ".join(map(str, shape))
+
+
 def nearest(wanted: str, known: Iterable[str]) -> str:
     """A half-sentence with the known names nearest to `wanted`, for the end of a message."""
     names = list(known)
