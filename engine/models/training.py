@@ -18,7 +18,7 @@ from engine.models.architectures import gpt2
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import WordList
+from engine.models.tokenizer import Tokenizer
 
 IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
 Batches = Callable[[np.random.Generator, int], np.ndarray]  # how many -> ids [batch, length]
@@ -70,7 +70,7 @@ def train(
 
     Raises InputError where torch is missing.
     """
-    torch = _torch()
+    torch = torch_()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     rng = np.random.default_rng(seed)
@@ -99,7 +99,12 @@ def train(
             group["lr"] = recipe.rate(step)
         optimizer.step()
         yield Progress(step, recipe.steps, float(loss.detach()), ids, tensors)
-    yield {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+    yield arrays(tensors)
+
+
+def arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Torch tensors as arrays of their own, which no later step changes."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
 
 
 def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -117,15 +122,22 @@ def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[s
     return weights
 
 
-def trained(spec: ModelSpec, weights: Mapping[str, np.ndarray], words: WordList) -> Model:
-    """The model of trained weights, with the config that it is saved with as GPT-2 is."""
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
-    return Model(spec, arrays, words, architecture=gpt2.forward, config=gpt2.config(spec))
+def trained(
+    spec: ModelSpec, weights: Mapping[str, np.ndarray], words: Tokenizer, half: bool = False
+) -> Model:
+    """The model of trained weights, with the config that it is saved with as GPT-2 is.
+
+    `half` rounds the weights to float16, which they are then saved as.
+    """
+    dtype = np.dtype(np.float16 if half else np.float32)
+    rounded = {name: w.astype(dtype).astype(np.float64) for name, w in weights.items()}
+    config = {**gpt2.config(spec), "dtype": dtype.name}
+    return Model(spec, rounded, words, architecture=gpt2.forward, config=config)
 
 
 def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:
     """Logits [batch, n_tokens, d_vocab] of a GPT-2 style decoder over torch tensors by name."""
-    torch = _torch()
+    torch = torch_()
     F = torch.nn.functional
     batch, n = ids.shape
 
@@ -153,7 +165,8 @@ def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:
     return norm(x, "ln_final") @ w["W_E"].T
 
 
-def _torch() -> Any:
+def torch_() -> Any:
+    """The torch library. Raises InputError where it is not installed."""
     try:
         import torch
     except ImportError:
