@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "cells")]
 
 from conftest import random_model  # noqa: E402
 from reference import straight_numpy  # noqa: E402

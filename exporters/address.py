@@ -57,6 +57,15 @@ class A1:
         sheet, rect = self.locate(area)
         return address(sheet, rect, self.here, area.stays, area.range)
 
+    def nth(self, area: Area, k: str) -> str:
+        """`INDEX(B2:B9,k,1)` of a column, `INDEX(B2:K2,1,k)` of a row. Of one cell, that cell: not
+        every program looks things up in a lone one."""
+        _, rect = self.locate(area)
+        where = self.address(area)
+        if rect.size == 1 and not area.range:
+            return where
+        return f"INDEX({where},{k},1)" if rect.right - rect.left == 1 else f"INDEX({where},1,{k})"
+
     def call(self, function: str, arguments: list[str]) -> str:
         """`MAX(B2:C9,0)`."""
         return f"{function}({','.join(arguments)})"

@@ -17,13 +17,14 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Constant, Expression, expression
 from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
-from engine.cells.table import Reader
+from engine.cells.table import Reader, settled
 from engine.cells.values import CellError, FormulaError
 from exporters.address import A1, address
+from exporters.dressing import Dressing
 from exporters.story import Suggestion
 
 MAX_SHEET_NAME = 31
@@ -39,13 +40,15 @@ class Entry(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block stands. `turned`: its rows run across the sheet, its columns down."""
+    """Where a block stands. `turned`: its rows run across the sheet, its columns down. `named`: its
+    name is defined in the workbook."""
 
     block: Block
     sheet: str
     top: int
     left: int
     turned: bool
+    named: bool = True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -59,6 +62,11 @@ class Place(NamedTuple):
         if self.turned:
             top, bottom, left, right = left, right, top, bottom
         return Rect(top + self.top, bottom + self.top, left + self.left, right + self.left)
+
+    def holds(self, row: int, col: int) -> bool:
+        """Whether a cell of the sheet is one of the block's."""
+        height, width = self.size
+        return 0 <= row - self.top < height and 0 <= col - self.left < width
 
     def cell(self, i: int, j: int) -> tuple[int, int]:
         """The sheet row and column of one cell of the block."""
@@ -113,19 +121,21 @@ class Sheet:
     # cell -> 'Sheet'!A1, or external:file.xlsx
     links: dict[tuple[int, int], str] = field(default_factory=dict)
     lists: dict[tuple[int, int], Any] = field(default_factory=dict)  # cell -> area of choices
-    scales: list[tuple[Rect, str]] = field(default_factory=list)  # (area, kind of dressing)
+    scales: list[tuple[Rect, Dressing]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
     heights: dict[int, float] = field(default_factory=dict)
-    rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
+    rules: dict[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
-        (top, bottom), (left, right) = (
-            (k.start, k.stop) if isinstance(k, slice) else (k, k + 1) for k in key
-        )
+        row, col = key
+        top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
+        left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
         return Area(self, Rect(top, bottom, left, right))
 
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
@@ -143,6 +153,10 @@ class Sheet:
         """Put a formula's text and the value that it has now."""
         self.entries[row, col] = Entry(value, style, formula, array)
 
+    def dress(self, area: Area, *dressings: Dressing) -> None:
+        """Have cells of this sheet look like what they hold."""
+        self.scales += [(area.rect, dressing) for dressing in dressings]
+
     def link(self, row: int, col: int, text: str, target: str) -> None:
         """Put a text that leads elsewhere."""
         self.put(row, col, text, "link")
@@ -157,22 +171,40 @@ class Reading(Reader):
 
     def __init__(self, book: "Book", values: MutableMapping[str, Any]):
         super().__init__(values)
-        self.book, self._kept = book, dict[tuple[str, int, int], Any]()
+        self.book = book
+        self._kept = dict[tuple[str, int, int], Any]()
+        self._ranges = dict[tuple[str, Rect], np.ndarray]()
 
     def __call__(self, area: Area) -> Any:
         """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
         if not isinstance(area.grid, Sheet):
-            return super().__call__(area)
+            return self._of_block(area)
         name, rect = area.grid.name, area.rect
         if rect.size > 1:
-            cells = [self.cell(name, row, col) for row, col in rect.cells()]
-            array = np.empty(len(cells), dtype=object)
-            array[:] = cells
-            return array.reshape(area.shape)
+            return self._range(name, rect)
         value = self.cell(name, rect.top, rect.left)
         if isinstance(value, CellError):
             raise FormulaError(str(value))
         return value
+
+    def _of_block(self, area: Area) -> Any:
+        """An area of a block as it lies on the sheet, where a row of the block may run down."""
+        found, block = super().__call__(area), area.grid
+        if area.rect.size == 1 or not isinstance(block, Block):
+            return found
+        if block.partial:
+            found = np.where(block.mask.seen(area.rect), found, None)
+        place = self.book.places.get(block.name)
+        return found.swapaxes(0, 1) if place and place.turned else found
+
+    def _range(self, sheet: str, rect: Rect) -> np.ndarray:
+        if (sheet, rect) not in self._ranges:
+            cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            array = np.empty(len(cells), dtype=object)
+            array[:] = cells
+            shape = rect.bottom - rect.top, rect.right - rect.left
+            self._ranges[sheet, rect] = settled(array).reshape(shape)
+        return self._ranges[sheet, rect]
 
     def cell(self, sheet: str, row: int, col: int) -> Any:
         """What a cell of a sheet shows; None where it is blank."""
@@ -183,19 +215,22 @@ class Reading(Reader):
 
     def _cell(self, sheet: str, row: int, col: int) -> Any:
         entry = self.book.sheets[sheet].entries.get((row, col))
-        if entry is None:
-            return self._in_region(sheet, row, col)
-        return self.of(entry)
-
-    def _in_region(self, sheet: str, row: int, col: int) -> Any:
+        if entry is not None:
+            return self.of(entry)
         for place, _ in self.book.sheets[sheet].regions:
-            rect = place.rect(place.block.whole)
-            if rect.top <= row < rect.bottom and rect.left <= col < rect.right:
-                i, j = row - place.top, col - place.left
-                i, j = (j, i) if place.turned else (i, j)
-                if place.block.has(i, j):
-                    return float(self.values[place.block.name][i, j])
+            if place.holds(row, col):
+                return self._in_region(place, row, col)
+        for run in self.book.sheets[sheet].runs:
+            top, bottom, left, right = run.area
+            if top <= row < bottom and left <= col < right:
+                return run.at(row - top + col - left)
         return None
+
+    def _in_region(self, place: Place, row: int, col: int) -> Any:
+        i, j = row - place.top, col - place.left
+        i, j = (j, i) if place.turned else (i, j)
+        value = self.values[place.block.name][i, j] if place.block.has(i, j) else None
+        return value.item() if isinstance(value, np.generic) else value
 
     def of(self, entry: Entry) -> Any:
         """What an entry shows."""
@@ -238,7 +273,10 @@ class Book:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
-    large = False
+    @property
+    def large(self) -> bool:
+        """Whether it leaves out what would be too much to show."""
+        return False
 
     @property
     def n_formulas(self) -> int:
@@ -255,6 +293,21 @@ class Book:
         entries = sum(len(sheet.entries) for sheet in sheets)
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
+
+    def lay(self, place: Place, style: str, array: bool = False) -> None:
+        """Put a table where it is to stand: what is typed in its cells, or their formulas."""
+        block, sheet = place.block, self.sheet(place.sheet)
+        self.places[block.name] = place
+        for i, j in block.whole.cells():
+            at = place.cell(i, j)
+            if block.expression is None:
+                sheet.put(*at, self.graph.inputs[block.name][i, j], style)
+                continue
+            formula = block.expression(i, j)
+            if isinstance(formula, Constant):
+                sheet.put(*at, formula.number, style)
+            else:
+                sheet.formula(*at, formula, style, array)
 
     # --- where things stand ---------------------------------------------------------------
 
@@ -316,9 +369,9 @@ class Book:
     @property
     def clean(self) -> Reading:
         """The values as built."""
-        values = self.values
+        computed = self.graph.values  # of blocks that were added since, too
         if self._clean is None:
-            self._clean = Reading(self, values)
+            self._clean = Reading(self, ChainMap(self.others, computed))
         return self._clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:

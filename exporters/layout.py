@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
+from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
+from engine.cells.functions import INDEX
 from engine.cells.stored import Stored
 from exporters import theme, words
-from exporters.address import a1, quoted
 from exporters.book import Place, Run, Sheet
-from exporters.model_book import ModelBook, Pieces, one, span
+from exporters.model_book import ModelBook, Pieces
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
@@ -33,7 +34,8 @@ PROMPT_ROW, PROMPT_COL = 8, 2  # on Play: where the first token's text stands
 PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
-
+SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
+BEFORE_LAYERS = ("embed", "pos_embed", "rotary")
 
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
@@ -56,24 +58,25 @@ def purpose(name: str) -> str:
 
 
 def sheet_of(block: Block, book: ModelBook) -> str:
-    """The sheet of a block: its layer's, or the part of the model before or after the layers."""
-    head, _, rest = block.name.partition(".")
-    layer = rest.partition(".")[0]
-    if block.leaf in ("switch", "average", "off", "on", "mean_ablation"):
+    """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
+    or that of the steps before or after the layers."""
+    first, _, rest = block.name.partition(".")
+    if block.leaf in SWITCHED:
         return SWITCHES
-    if head == "lens":
+    if first == "lens":
         return LENS
-    if head in ("target", "rival") and rest:
+    if first in ("target", "rival") and rest:
         return ATTRIBUTION
     if on_play(block):
         return PLAY
+    layer = rest.partition(".")[0] if first == "blocks" else ""
     if block.kind == "computed":
-        if head == "blocks":
-            return f"Block {layer}"
-        return "Embedding" if head in ("embed", "pos_embed", "rotary") else "Readout"
+        outside = "Embedding" if first in BEFORE_LAYERS else "Readout"
+        return f"Block {layer}" if layer else outside
     if block.kind == "weight" and not book.by_hand:
-        return f"Weights {layer}" if head == "blocks" else "Weights"
-    return sheet_of(book.graph.readers[block.name][0][0], book)
+        return f"Weights {layer}" if layer else "Weights"
+    reader, _ = book.graph.readers[block.name][0]
+    return sheet_of(reader, book)
 
 
 def on_play(block: Block) -> bool:
@@ -156,12 +159,12 @@ def bands(book: ModelBook, name: str) -> list[Band]:
 
 def lay_out(book: ModelBook) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
-    for block in book.graph:
+    for block in book.blocks:
         if block.kind == "weight":
             across = 0 if turned(block, book) else 1
             if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
                 _split(book, block, block.shape[across])
-    for block in book.graph:
+    for block in book.blocks:
         name = sheet_of(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
@@ -223,7 +226,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
 def weight_bands(book: ModelBook, name: str) -> list[Band]:
     """The weights of one sheet: each head, norm and MLP a band of its own."""
     found: dict[str, Band] = {}
-    for block in book.graph:
+    for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
             part = block.name if "." not in block.name else block.name.rpartition(".")[0]
             band = found.setdefault(part, Band())
@@ -277,9 +280,8 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     elsewhere = any(sheet_of(b, book) != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
-    area = Rect(place.top, place.top + rows, place.left, place.left + cols)
     if place.block.leaf in ("pattern", "probs"):
-        sheet.scales.append((area, "scale"))
+        sheet.dress(sheet[place.top : place.top + rows, place.left : place.left + cols], "scale")
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -312,12 +314,16 @@ def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
 def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
     """Put the text of index k of an axis: a token (live), a word, or the number itself."""
     if axis == "token" and "tokens" in book.graph.blocks:
-        cell = f"{quoted(PLAY)}!{a1(one(PROMPT_ROW, PROMPT_COL + k))}"
-        sheet.calc(row, col, cell, prompt_text(book, k), "word" if style == "label" else style)
+        sheet.formula(row, col, token_text(book, k), "word" if style == "label" else style)
     elif axis in book.labels:
         sheet.put(row, col, book.labels[axis][k], style)
     elif axis:
         sheet.put(row, col, k, "label number" if style == "label" else style)
+
+
+def token_text(book: ModelBook, k: int) -> Area:
+    """The cell that shows the text of token k."""
+    return book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL + k]
 
 
 def prompt_text(book: ModelBook, k: int) -> str:
@@ -325,27 +331,34 @@ def prompt_text(book: ModelBook, k: int) -> str:
     return book.labels["vocab"][int(book.values["tokens"][k, 0])]
 
 
-def vocabulary(book: ModelBook) -> str:
-    """The range that holds the text of every token, beside the table that the tokens look up."""
+def vocabulary_texts(book: ModelBook) -> Area:
+    """The texts of every token that there is, beside the table that the tokens look up."""
     table, n = book.graph.looked_up(book.graph["tokens"])
-    return beside(book, table.name, 0, n)
+    return labels_of(book, table.name, 0, n)
 
 
-def word_at(book: ModelBook, index: str) -> str:
-    """A formula for the text of a token, counted from 1 by the formula `index`."""
+def text_at(book: ModelBook, index: Expression) -> Expression:
+    """The text of the token at a place of the vocabulary, counted from 1."""
     table, _ = book.graph.looked_up(book.graph["tokens"])
-    row = book.places[table.name].turned
-    return f"INDEX({vocabulary(book)},{f'1,{index}' if row else f'{index},1'})"
+    texts = vocabulary_texts(book)
+    return INDEX(texts, 1, index) if book.places[table.name].turned else INDEX(texts, index, 1)
 
 
-def beside(book: ModelBook, name: str, axis: int, n: int) -> str:
-    """The range of the labels of a block's rows (axis 0) or columns (axis 1), absolute."""
+def labels_of(book: ModelBook, name: str, axis: int, n: int) -> Area:
+    """The labels of the first n rows (axis 0) or columns (axis 1) of a block; fixed."""
     place = book.places[name]
+    sheet = book.sheets[place.sheet]
     if place.turned == (axis == 0):
-        rect = Rect(place.top - 1, place.top, place.left, place.left + n)
-    else:
-        rect = Rect(place.top, place.top + n, place.left - 1, place.left)
-    return f"{quoted(place.sheet)}!{span(rect, absolute=True)}"
+        return sheet[place.top - 1 : place.top, place.left : place.left + n].fixed.as_range
+    return sheet[place.top : place.top + n, place.left - 1].fixed.as_range
+
+
+def place_vocabulary(book: ModelBook) -> None:
+    """Say that the texts which words are looked up among are those labels."""
+    table, _ = book.graph.looked_up(book.graph["tokens"])
+    sheet, rect = book.locate(vocabulary_texts(book))
+    block, across = book.graph["vocabulary"], book.places[table.name].turned
+    book.places[block.name] = Place(block, sheet, rect.top, rect.left, across, named=False)
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:

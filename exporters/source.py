@@ -19,7 +19,8 @@ from safetensors.numpy import load_file, save_file
 
 from engine.cells.errors import InputError
 from engine.models import checkpoint
-from engine.models.generate import Passage, Sampling
+from engine.models.choosing import Sampling
+from engine.models.generate import Passage
 from engine.models.model import Model
 
 SHEET = "Source"

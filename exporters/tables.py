@@ -20,6 +20,7 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet
+from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import start
 from exporters.story import Story, Suggestion
 
@@ -93,8 +94,7 @@ class Workbook:
             ws.formula(k, 3, cell, "live")
             ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
             sheet.put(k, 6, note, "note")
-            limit = f"beyond {0.5 * 10.0**-decimals * (1 + 1e-6):.10f}"
-            sheet.scales.append((sheet[k, 4].rect, limit))
+            sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
         ws.cursor += len(rows) + 2
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
@@ -104,8 +104,7 @@ class Workbook:
         for k, (claim, holds) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
             ws.formula(k, 2, IF(holds, "ok", "no"), "status")
-        area = Rect(ws.cursor, ws.cursor + len(rows), 2, 3)
-        ws.sheet.scales.append((area, "unlike ok"))
+        ws.sheet.dress(ws.sheet[ws.cursor : ws.cursor + len(rows), 2], Unlike("ok"))
         ws.cursor += len(rows) + 2
 
     def done(self, story: Story) -> Book:
@@ -274,14 +273,13 @@ class Worksheet:
             row, col, formula, _style(style, "green" if elsewhere else "black")
         )
 
-    def shade(self, area: Area, kind: str) -> None:
-        """Colour cells by value: "scale" (0 is white), "diverging" (about 0), "bar"."""
-        self.sheet.scales.append((self.rect(area), kind))
+    def shade(self, area: Area, dressing: Dressing) -> None:
+        """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
+        self.sheet.scales.append((self.rect(area), dressing))
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
         """Dress the cells for which a formula holds; it is that of the first of them."""
-        text = self.book.text(holds, self.sheet.name)
-        self.sheet.scales.append((self.rect(area), f"when {style} ={text}"))
+        self.shade(area, When(style, holds))
 
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""

@@ -4,6 +4,8 @@ Finance's convention for fonts: blue is typed (inputs and weights), black is a f
 formula that reads another sheet. Fills tell the kind of block.
 """
 
+from typing import Any
+
 from engine.cells.block import Block
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
@@ -17,21 +19,23 @@ FILLS = {
 ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
-COLOUR_SCALE = {
-    "type": "2_color_scale",
-    "min_type": "num",
-    "min_value": 0,
-    "min_color": "#FFFFFF",
-    "max_color": "#F4A259",
-}
-DATA_BAR = {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True}
-DIVERGING = {
-    "type": "3_color_scale",
-    "min_color": "#E99675",
-    "mid_type": "num",
-    "mid_value": 0,
-    "mid_color": "#FFFFFF",
-    "max_color": "#8FB9DD",
+SHADES: dict[str, dict[str, Any]] = {
+    "scale": {
+        "type": "2_color_scale",
+        "min_type": "num",
+        "min_value": 0,
+        "min_color": "#FFFFFF",
+        "max_color": "#F4A259",
+    },
+    "diverging": {
+        "type": "3_color_scale",
+        "min_color": "#E99675",
+        "mid_type": "num",
+        "mid_value": 0,
+        "mid_color": "#FFFFFF",
+        "max_color": "#8FB9DD",
+    },
+    "bar": {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True},
 }
 GRIDLINE = "#E5E5E5"
 SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#70AD47")
@@ -39,7 +43,7 @@ ONE_SERIES = ("#2E75B6",)
 
 _NUMBER = {"num_format": "0.000", "align": "right"}
 _LABEL = {"font_color": GREY, "align": "center"}
-STYLES: dict[str, dict] = {
+STYLES: dict[str, dict[str, Any]] = {
     "text": {},
     "wrapped": {"text_wrap": True, "valign": "top"},
     "title": {"bold": True, "font_size": 16},

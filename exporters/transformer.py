@@ -7,8 +7,10 @@ from types import ModuleType
 
 import numpy as np
 
+from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import frozen
+from engine.models import prompt
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
@@ -48,15 +50,17 @@ def assemble(
     as constants, and nothing else is there.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
-    graph = model.graph(passage.ids, plan.readout)
-    if passage.sampling.temperature:
-        graph.fill("temperature", np.array([[passage.sampling.temperature]]))
+    graph: Graph = model.graph(passage.ids, plan.readout)
+    prompt.heat(graph, passage)
     if plan.live:
         graph = frozen(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
+    if not plan.reduced:
+        prompt.follow(graph, passage, labels["vocab"])
+        prompt.look(graph, labels[graph["logits"].axes[1]])
     book = ModelBook(
         title,
         graph,
@@ -90,17 +94,14 @@ def pages() -> list[ModuleType]:
 
     A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
     says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
-    `place`, before the others are laid out. Raises TypeError for a page that lacks one of these.
+    `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
     """
     found = []
     for package in (of_all_words, of_one_token):
         for info in iter_modules(package.__path__):
             module = import_module(f"{package.__name__}.{info.name}")
             if module is not start:
-                lacking = [name for name in DECLARED if not hasattr(module, name)]
-                if lacking:
-                    raise TypeError(f"{module.__name__} is a page without {', '.join(lacking)}")
-                found.append(module)
+                found.append(declared(module, "a page", DECLARED))
     places = order({module.SHEET: module.AFTER for module in found})
     return sorted(found, key=lambda module: places[module.SHEET])
 
@@ -108,21 +109,22 @@ def pages() -> list[ModuleType]:
 def order(after: Mapping[str, str]) -> dict[str, int]:
     """The place of each kind of sheet, for those that each comes after.
 
-    Of several that come after the same one, the first by name stands nearest. Raises TypeError for
+    Of several that come after the same one, the first by name stands nearest. Raises InputError for
     a sheet that comes after none that there is.
     """
     follows: dict[str, list[str]] = {}
     everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
     for name, before in sorted(everywhere.items(), reverse=True):
         follows.setdefault(before, []).append(name)
-    found, waiting = {}, [start.SHEET]
+    found: dict[str, int] = {}
+    waiting = [start.SHEET]
     while waiting:
         name = waiting.pop()
         found[name] = len(found)
         waiting += follows.get(name, ())
     for name, before in everywhere.items():
         if name not in found:
-            raise TypeError(f"the sheet {name!r} comes after {before!r}, which is no sheet")
+            raise InputError(f"the sheet {name!r} comes AFTER {before!r}, which is no sheet")
     return found
 
 

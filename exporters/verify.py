@@ -19,16 +19,15 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from openpyxl import load_workbook
-from openpyxl.utils import range_boundaries
-
+from engine.cells.access import Rect
 from engine.cells.errors import InputError
+from engine.cells.values import CellError
 from exporters import source
+from exporters.address import a1
+from exporters.reading import Value, WorkbookFile, position
 
-Where = tuple[str, str]  # (sheet, cell)
-Value = float | str | bool | None
+Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
 
 TOLERANCE = 1e-9
@@ -36,10 +35,6 @@ MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 WRONG = b"-987654321.5"
 TIMEOUT = 600
-
-
-class CellError(str):
-    """An error value, #N/A and the like, as opposed to a text that reads the same."""
 
 
 class UnreadableError(Exception):
@@ -62,49 +57,38 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Workbook:
+class FormulaCells:
     """A workbook file as verification sees it: its formula cells with their values."""
 
     path: Path
     formulas: Values
-    names: dict[str, list[tuple[str, str]]]  # sheet -> (range, defined name)
+    names: dict[str, list[tuple[str, str]]]  # of areas, by defined name: sheet and range
     digits: float | None = None  # what weights with fewer digits do to a logit; None: exact
 
 
-def read(path: str | Path) -> Workbook:
+def read(path: str | Path) -> FormulaCells:
     """Open a workbook. Raises InputError for what is no workbook or lacks computed values."""
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
     _check_size(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            written, computed = load_workbook(path), load_workbook(path, data_only=True)
-    except Exception as error:  # openpyxl lets through whatever zip and XML raise
-        raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
+    file = WorkbookFile(path)
     found: Values = {
-        (sheet.title, cell.coordinate): _value(computed[sheet.title][cell.coordinate])
-        for sheet in written.worksheets
-        for row in sheet.iter_rows()
-        for cell in row
-        if cell.data_type == "f"
+        (sheet, *at): cell.value
+        for sheet in file
+        for at, cell in file[sheet].cells.items()
+        if cell.written is not None
     }
     if not found:
         raise InputError(f"{path} holds no formulas: there is nothing to verify")
     if all(value is None for value in found.values()):
         raise InputError(f"{path} holds no computed values; open it in a spreadsheet and save it")
-    names: dict[str, list[tuple[str, str]]] = {}
-    for name, defined in written.defined_names.items():
-        for sheet_name, area in defined.destinations:
-            names.setdefault(sheet_name, []).append((area.replace("$", ""), name))
-    ours = source.SHEET in written.sheetnames
-    return Workbook(path, found, names, source.digits(source.column(written)) if ours else None)
+    ours = source.SHEET in file
+    digits = source.digits(file[source.SHEET].column(0)) if ours else None
+    return FormulaCells(path, found, file.names, digits)
 
 
 def _check_size(path: Path) -> None:
     """Raise InputError for a workbook that has more cells than are compared one by one."""
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+    with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         size = sum(part.file_size for part in archive.infolist())
         if size > MOST_READ:
             raise InputError(
@@ -113,9 +97,10 @@ def _check_size(path: Path) -> None:
             )
 
 
-def verify(path: str | Path, engine: str) -> Report:
+def verify(book: FormulaCells | Path, engine: str) -> Report:
     """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
-    book = read(path)
+    if isinstance(book, Path):
+        book = read(book)
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
         reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
         return Report(engine, 0, 0.0, "", reason)
@@ -129,16 +114,14 @@ def verify(path: str | Path, engine: str) -> Report:
     return compare(engine, book, recomputed)
 
 
-def compare(engine: str, book: Workbook, recomputed: Values) -> Report:
+def compare(engine: str, book: FormulaCells, recomputed: Values) -> Report:
     """Hold an engine's values against the file's."""
-    largest, where = -1.0, ""
-    for cell, value in book.formulas.items():
-        gap = _gap(value, recomputed.get(cell))
-        if gap > largest:
-            largest, where = gap, _describe(book, cell)
-            if gap == float("inf"):
-                where += f": {value!r} in the file, {recomputed.get(cell)!r} recomputed"
-    return Report(engine, len(book.formulas), largest, where)
+    gaps = {cell: _gap(value, recomputed.get(cell)) for cell, value in book.formulas.items()}
+    worst = max(gaps, key=gaps.__getitem__)
+    where = _describe(book, worst)
+    if gaps[worst] == float("inf"):
+        where += f": {book.formulas[worst]!r} in the file, {recomputed.get(worst)!r} recomputed"
+    return Report(engine, len(gaps), gaps[worst], where)
 
 
 def _gap(a: Value, b: Value) -> float:
@@ -150,20 +133,28 @@ def _gap(a: Value, b: Value) -> float:
     return 0.0 if (a or "") == (b or "") else float("inf")
 
 
-def _describe(book: Workbook, cell: Where) -> str:
-    sheet, at = cell
-    left, top, _, _ = range_boundaries(at)
-    for area, name in book.names.get(sheet, ()):
-        c0, r0, c1, r1 = range_boundaries(area)
-        if c0 <= left <= c1 and r0 <= top <= r1:
-            return f"{sheet}!{at} ({name})"
-    return f"{sheet}!{at}"
+def _describe(book: FormulaCells, cell: Where) -> str:
+    """A cell's address, and the name of the block that it is of."""
+    sheet, row, col = cell
+    at = f"{sheet}!{_address(row, col)}"
+    for name, areas in book.names.items():
+        for there, area in areas:
+            first, _, last = area.partition(":")
+            (top, left), (bottom, right) = position(first), position(last or first)
+            if there == sheet and top <= row <= bottom and left <= col <= right:
+                return f"{at} ({name})"
+    return at
+
+
+def _address(row: int, col: int) -> str:
+    return a1(Rect(row, row + 1, col, col + 1))
 
 
 def poison(source: Path, target: Path) -> None:
     """Copy a workbook with a wrong cached value in every formula cell."""
     cell = re.compile(rb"(<c\b[^>]*>\s*<f\b(?:[^>]*/>|.*?</f>)\s*)<v>(.*?)</v>", re.DOTALL)
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+    packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with zipfile.ZipFile(source) as old, packing as new:
         for part in old.namelist():
             data = old.read(part)
             if part.startswith("xl/worksheets/sheet"):
@@ -174,7 +165,7 @@ def poison(source: Path, target: Path) -> None:
 # --- the engines --------------------------------------------------------------------------
 
 
-def _ironcalc(path: Path, book: Workbook) -> Values:
+def _ironcalc(path: Path, book: FormulaCells) -> Values:
     import ironcalc
 
     try:
@@ -184,14 +175,14 @@ def _ironcalc(path: Path, book: Workbook) -> Values:
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
     found: Values = {}
-    for sheet, at in book.formulas:
-        col, row, _, _ = range_boundaries(at)
-        found[sheet, at] = model.get_cell_value(sheets[sheet], row, col)
+    for sheet, row, col in book.formulas:
+        found[sheet, row, col] = model.get_cell_value(sheets[sheet], row + 1, col + 1)
     return found
 
 
-def _libreoffice(path: Path, book: Workbook) -> Values:
-    return read_values(recalculate_in_libreoffice([path], path.parent / "out")[0], book)
+def _libreoffice(path: Path, book: FormulaCells) -> Values:
+    (out,) = recalculate_in_libreoffice([path], path.parent / "out")
+    return read_values(WorkbookFile(out), book)
 
 
 def recalculate_in_libreoffice(paths: list[Path], folder: Path) -> list[Path]:
@@ -214,16 +205,16 @@ _ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def _gnumeric(path: Path, book: Workbook) -> Values:
+def _gnumeric(path: Path, book: FormulaCells) -> Values:
     with zipfile.ZipFile(path) as archive:
         if any(b",0,ROW()" in archive.read(part) for part in archive.namelist()):
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
     out = path.with_name("recalculated.xlsx")
     _run(["ssconvert", "--recalc", str(path), str(out)])
-    return read_values(out, book)
+    return read_values(WorkbookFile(out), book)
 
 
-def _formulas(path: Path, book: Workbook) -> Values:
+def _formulas(path: Path, book: FormulaCells) -> Values:
     logging.getLogger("schedula").setLevel(logging.ERROR)
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -231,26 +222,19 @@ def _formulas(path: Path, book: Workbook) -> Values:
 
         solution = formulas.ExcelModel().loads(str(path)).finish().calculate()
     found: Values = {}
-    for sheet, at in book.formulas:
-        key = f"'[{path.name}]{sheet.upper()}'!{at}"
+    for cell in book.formulas:
+        sheet, *at = cell
+        key = f"'[{path.name}]{sheet.upper()}'!{_address(*at)}"
         if key in solution:
             value = solution[key].value[0, 0]
-            found[sheet, at] = value.item() if hasattr(value, "item") else value
-            if not isinstance(found[sheet, at], int | float | str):
-                found[sheet, at] = str(value)
+            value = value.item() if hasattr(value, "item") else value
+            found[cell] = value if isinstance(value, int | float | str) else str(value)
     return found
 
 
-def read_values(path: Path, book: Workbook) -> Values:
+def read_values(file: WorkbookFile, book: FormulaCells) -> Values:
     """The values that a recalculated file holds where the book has formulas."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        computed = load_workbook(path, data_only=True)
-    return {(sheet, at): _value(computed[sheet][at]) for sheet, at in book.formulas}
-
-
-def _value(cell: Any) -> Value:
-    return CellError(cell.value) if cell.data_type == "e" else cell.value
+    return {(sheet, row, col): file[sheet][row, col] for sheet, row, col in book.formulas}
 
 
 def _run(command: list[str]) -> None:
@@ -272,7 +256,7 @@ class Engine:
     """A spreadsheet program: how to tell that it is there, how to have it recompute a file."""
 
     installed: Callable[[], bool]
-    recompute: Callable[[Path, Workbook], Values]
+    recompute: Callable[[Path, FormulaCells], Values]
     remedy: str
 
 

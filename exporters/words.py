@@ -73,6 +73,10 @@ MEANING = {
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
     "by": "divisors of all norms passed",
+    "cap": "scores stay within it, softly",
+    "uncapped": "scores before they are capped",
+    "score": "the word's score before it is capped",
+    "capped_by": "how many times larger the score is than capped",
 }
 AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}
 

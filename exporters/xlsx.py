@@ -22,17 +22,18 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import Area
+from engine.cells.expression import Area, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
-from exporters.model_book import cell
+from exporters.dressing import Beyond, Dressing, Unlike, When
 
 Report = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 MOST_NAMED = 5_000_000  # cells of a file in which all have an address
 PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
@@ -195,14 +196,19 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        bulky = book.n_cells > MOST_NAMED
         for sheet in book.sheets.values():
-            _write_sheet(book, sheet, workbook, formats, report)
+            ws = workbook.add_worksheet(sheet.name)
+            ws.bulky, ws.report = bulky, report
+            _write_sheet(book, sheet, workbook, ws, formats)
         for place in book.places.values():
-            area = a1(place.rect(place.block.whole), "all")
-            workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
+            if place.named:
+                area = a1(place.rect(place.block.whole), "all")
+                workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
         for name, (where, row, col) in book.spots.items():
             if name not in book.places and name.isidentifier() and len(name) > 2:
-                workbook.define_name(name, f"={quoted(where)}!{cell(row, col, absolute=True)}")
+                spot = book.address(book.sheets[where][row, col].fixed)
+                workbook.define_name(name, f"={spot}")
         workbook.close()
     return path
 
@@ -231,10 +237,8 @@ def _check_length(book: Book, place: Place) -> None:
 
 
 def _write_sheet(
-    book: Book, sheet: Sheet, workbook: Workbook, formats: dict, report: Report
+    book: Book, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
 ) -> None:
-    ws = workbook.add_worksheet(sheet.name)
-    ws.bulky, ws.report = book.n_cells > MOST_NAMED, report
     ws.hide_gridlines(2)
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
@@ -260,13 +264,13 @@ def _write_sheet(
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
     for area, dressing in sheet.scales:
-        _dress(ws, area, dressing, formats)
+        ws.conditional_format(a1(area), _rule(book, sheet, dressing, formats))
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, sheet, chart)
 
 
 def _write_entry(
-    book: Book, ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: dict
+    book: Book, ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: Formats
 ) -> None:
     style = formats[entry.style]
     if entry.formula is not None:
@@ -324,7 +328,7 @@ def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
             decimal = isinstance(values, Stored) and values.decimal
             part = values.part(*cut).read() if decimal else values[cut]
             held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found = held[begin][k - begin]
+        found: np.ndarray = held[begin][k - begin]
         if k + 1 == height:
             held.clear()
         return found
@@ -397,36 +401,39 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     return strip
 
 
-def _dress(ws: _Sheet, area: Any, dressing: str, formats: dict) -> None:
-    text = a1(area)
+def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dict[str, Any]:
+    """A dressing, as XlsxWriter has it."""
+    match dressing:
+        case Beyond(limit, places):
+            return {
+                "type": "cell",
+                "criteria": "not between",
+                "minimum": f"=-{limit:.{places}f}",
+                "maximum": f"={limit:.{places}f}",
+                "format": formats["differs"],
+            }
+        case Unlike(value):
+            text = book.text(expression(value), sheet.name)
+            return {"type": "cell", "criteria": "!=", "value": text, "format": formats["differs"]}
+        case When(style, condition):
+            text = "=" + book.text(condition, sheet.name)
+            return {"type": "formula", "criteria": text, "format": formats[style]}
+    if dressing not in theme.SHADES:
+        return _rule_in_words(dressing, formats)
+    return theme.SHADES[dressing]
+
+
+def _rule_in_words(dressing: str, formats: Formats) -> dict[str, Any]:
+    """A dressing as Play and the worksheets by hand still spell it."""
     name, _, limit = dressing.partition(" ")
     style, _, formula = limit.partition(" ")
-    rules: dict[str, list[dict]] = {
-        "scale": [theme.COLOUR_SCALE],
-        "bar": [theme.DATA_BAR],
-        "changed": [_beyond("0.0000001", formats)],
-        "beyond": [_beyond(limit, formats)],
-        "unlike": [_unlike(f'"{limit}"', formats)],
-        "off": [_unlike("1", formats)],
-        "diverging": [theme.DIVERGING],
-        "when": [{"type": "formula", "criteria": formula, "format": formats.get(style)}],
-    }
-    for rule in rules[name]:
-        ws.conditional_format(text, rule)
-
-
-def _unlike(value: str, formats: dict) -> dict:
-    return {"type": "cell", "criteria": "!=", "value": value, "format": formats["differs"]}
-
-
-def _beyond(limit: str, formats: dict) -> dict:
-    return {
-        "type": "cell",
-        "criteria": "not between",
-        "minimum": f"=-{limit}",
-        "maximum": f"={limit}",
-        "format": formats["differs"],
-    }
+    if name == "when":
+        return {"type": "formula", "criteria": formula, "format": formats[style]}
+    mark = {"type": "cell", "format": formats["differs"]}
+    if name == "unlike":
+        return mark | {"criteria": "!=", "value": f'"{limit}"'}
+    limit = limit or "0.0000001"
+    return mark | {"criteria": "not between", "minimum": f"=-{limit}", "maximum": f"={limit}"}
 
 
 def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> None:
@@ -460,7 +467,7 @@ def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
     return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
 
 
-def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,

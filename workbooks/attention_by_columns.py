@@ -7,7 +7,7 @@ the same, turned; what sums to 1 is always a query's own line. Look at the sums.
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
 from exporters.book import Book
-from exporters.story import Story, Suggestion
+from exporters.story import Story
 from exporters.tables import Workbook, near
 
 TOPIC = "Attention"
@@ -73,9 +73,9 @@ def book() -> Book:
 
 def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
-    more, other = w.edited({scores[2, 1]: 4.0}), w.edited({scores[3, 2]: 4.0})
-    ahead = w.edited({scores[0, 3]: 9.0})
-    fluffy, received_then = more(cols[1, 2]), other(received[2, 0])
+    more, other = {scores[2, 1]: 4.0}, {scores[3, 2]: 4.0}
+    ahead = {scores[0, 3]: 9.0}
+    fluffy, received_then = w.edited(more)(cols[1, 2]), w.edited(other)(received[2, 0])
     return Story(
         title=TITLE,
         source="After lecture notes on transformers, the figure of the attention pattern.",
@@ -88,29 +88,23 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
             "Check: what holds however you change the scores.",
         ],
         tries=[
-            Suggestion(
+            w.suggestion(
                 f"Type 4: blue looks at fluffy with {fluffy:.2f} instead of "
                 f"{w.now(rows[2, 1]):.2f}, in a row above and in a column below.",
-                ("scores", 2, 1),
-                4.0,
-                ("by_columns", 1, 2),
-                fluffy,
+                more,
+                cols[1, 2],
             ),
-            Suggestion(
+            w.suggestion(
                 f"Type 4: as a key, blue is looked at with {received_then:.2f} in all instead of "
                 f"{w.now(received[2, 0]):.2f}. The sum of creature's own line stays 1.",
-                ("scores", 3, 2),
-                4.0,
-                ("columns_across", 2, 0),
-                received_then,
+                other,
+                received[2, 0],
             ),
-            Suggestion(
+            w.suggestion(
                 "Type 9, in a cell above the diagonal: the key comes after its query, and nothing "
-                f"changes; `a` looks at itself with {ahead(rows[0, 0]):.0f}.",
-                ("scores", 0, 3),
-                9.0,
-                ("by_rows", 0, 0),
-                ahead(rows[0, 0]),
+                f"changes; `a` looks at itself with {w.edited(ahead)(rows[0, 0]):.0f}.",
+                ahead,
+                rows[0, 0],
             ),
         ],
     )

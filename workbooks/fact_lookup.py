@@ -4,6 +4,8 @@ A row asks whether both names are there, the bias makes the sum of two into an A
 the sport. Look at the hidden cells, ReLU beside GELU. Try another bias, and other names.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from engine.cells.expression import Area, Expression
@@ -59,9 +61,12 @@ def gelu(x: Expression) -> Expression:
     return 0.5 * x * (1 + TANH(SQRT(2 / PI()) * (x + 0.044715 * x**3)))
 
 
-def transposed_times(left: Area, right: Area) -> Formula:
-    """The matrix product left^T @ right: columns with columns."""
-    return lambda i, j: SUMPRODUCT(left[:, i], right[:, j])
+def product(
+    ws: Worksheet, name: str, left: Area, right: Area, rows: Sequence[str], cols: Sequence[str]
+) -> Area:
+    """The table of a matrix product left^T · right: columns with columns."""
+    shape = (left.shape[1], right.shape[1])
+    return ws.computed(name, shape, lambda i, j: SUMPRODUCT(left[:, i], right[:, j]), rows, cols)
 
 
 def inputs(ws: Worksheet) -> tuple[Area, Area, Area]:
@@ -79,17 +84,13 @@ def first_layer(ws: Worksheet, has: Area, names: Area) -> tuple[Area, Area]:
     """The vectors E [d_model, phrases], and what the rows R find in them [hidden cells, phrases]."""
     ws.heading("The vector E: the sum of its names' directions")
     ws.text("E = names^T · has   [d_model, phrases]", style="equation")
-    shape = (D_MODEL, len(WHO))
-    embedded = ws.computed("E", shape, transposed_times(names, has), FEATURES, WHO)
+    embedded = product(ws, "E", names, has, FEATURES, WHO)
     ws.heading("First linear layer: what each row R asks for, in names")
     asks = ws.typed("asks", ASKS, NAMES, ("R0", "R1"), style="weight")
     ws.text("R = names^T · asks   [d_model, hidden cells]: R0 = Michael + Jordan", style="equation")
-    shape = (D_MODEL, HIDDEN)
-    rows = ws.computed("rows", shape, transposed_times(names, asks), FEATURES, ("R0", "R1"))
+    rows = product(ws, "rows", names, asks, FEATURES, ("R0", "R1"))
     ws.text("R·E   [hidden cells, phrases]: how many of the two names are there", style="equation")
-    shape = (HIDDEN, len(WHO))
-    asked = ws.computed("asked", shape, transposed_times(rows, embedded), ("R0·E", "R1·E"), WHO)
-    return embedded, asked
+    return embedded, product(ws, "asked", rows, embedded, ("R0·E", "R1·E"), WHO)
 
 
 def activations(ws: Worksheet, asked: Area) -> tuple[Area, Area]:

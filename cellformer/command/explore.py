@@ -30,7 +30,7 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
-from engine.models.generate import Sampling
+from engine.models.choosing import Sampling
 from engine.models.generate import generate as steps
 from engine.models.tokenizer import shown
 from engine.studies import ablation

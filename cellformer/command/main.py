@@ -74,7 +74,8 @@ def build(
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from cellformer.command import build as building
-    from engine.models.generate import Sampling, passage
+    from engine.models.choosing import Sampling
+    from engine.models.generate import passage
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
@@ -134,11 +135,10 @@ def verify(
 
     if engine not in ("", "all", *ENGINES):
         raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
-    digits = read(file).digits
-    if digits is not None:
-        line(
-            f"weights have the shortest decimals of float32: a logit moves by {digits:.1e} at most"
-        )
+    book = read(file)
+    if book.digits is not None:
+        text = "weights have the shortest decimals of float32"
+        line(f"{text}: a logit moves by {book.digits:.1e} at most")
     wanted = [engine] if engine in ENGINES else list(ENGINES)
     missing = [e for e in wanted if not ENGINES[e].installed()]
     disagree = False
@@ -146,7 +146,7 @@ def verify(
         if one in missing:
             line(f"{one:<12} not installed; {ENGINES[one].remedy}")
             continue
-        report = recompute(file, one)
+        report = recompute(book, one)
         if report.skipped:
             line(f"{one:<12} skipped: {report.skipped}")
             continue

@@ -1,7 +1,8 @@
 """Block: a named 2-D array of cells, the unit that everything here is made of.
 
 Its cells hold values (tokens, weights, settings), or all share one op over other blocks, or each
-has an expression of its own: a table.
+has an expression of its own: a table. What is of no model, but stands on a page of its workbook or
+on a worksheet, is of the kind "table" also where it is typed.
 
     name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv") int "." ] leaf
     part := ln1 | attn | ln2 | mlp | ln_final | softmax | rotary
@@ -10,10 +11,10 @@ has an expression of its own: a table.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
-from engine.cells.expression import Area, Expression
+from engine.cells.expression import Area, Expression, Index
 from engine.cells.op import Op
 
 Kind = Literal["ids", "weight", "setting", "computed", "table"]
@@ -31,9 +32,10 @@ class Block:
     op: Op | None = None
     operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
     mask: Mask = EVERYTHING
-    expression: Callable[[int, int], Expression] | None = None  # of a table, by row and column
+    expression: Callable[[Any, Any], Expression] | None = None  # of a table, by row and column
+    runs: bool = False  # whether that takes an array of columns, too, and gives all their cells
 
-    def __getitem__(self, key: "int | slice | tuple[int | slice, int | slice]") -> Area:
+    def __getitem__(self, key: Index | tuple[Index, Index]) -> Area:
         """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""
         return self.area[key]
 

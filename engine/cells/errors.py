@@ -2,10 +2,19 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from types import ModuleType
 
 
 class InputError(ValueError):
     """Input that cannot be used. The message is one line that names the fact and the remedy."""
+
+
+def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType:
+    """The module, which is found by being there. Raises InputError where it lacks a declaration."""
+    lacking = [name for name in wanted if not hasattr(module, name)]
+    if lacking:
+        raise InputError(f"{module.__file__} is {kind} without {', '.join(lacking)}; declare it")
+    return module
 
 
 def sides(shape: Iterable[int]) -> str:

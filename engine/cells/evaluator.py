@@ -11,6 +11,7 @@ through until nothing changes any more.
 """
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from engine.cells.expression import Area
 from engine.cells.graph import Cell, Graph
 from engine.cells.numpy_math import evaluate
 from engine.cells.table import Reader, pending
+from engine.cells.values import CellError
 
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
 
@@ -122,20 +124,41 @@ class Evaluator:
 
     def _refresh_cells(self, block: Block, cells: list[tuple[int, int]]) -> list[Rect]:
         """Compute cells of a table, and those of the table that read them; what changed."""
+        if block.runs:
+            return self._refresh_rows(block, sorted({i for i, _ in cells}))
         readings, reader = self.graph.readings(block), Reader(self._live)
-        waiting, found = sorted(cells), []
+        waiting, found = sorted(set(cells)), []  # a sorted list is a heap
         while waiting:
-            i, j = waiting.pop(0)
+            i, j = heappop(waiting)
             if (i, j) in self._overlay.get(block.name, ()):
                 continue
             value, before = reader.compute(block, i, j), self._live[block.name][i, j]
+            if isinstance(value, CellError) and self.graph.readers[block.name]:
+                value = np.nan  # as ops have it
             if value == before and isinstance(value, str) == isinstance(before, str):
                 continue
             if self._own(block.name).dtype != object and not isinstance(value, float):
                 self._live[block.name] = self._live[block.name].astype(object)
             self._own(block.name)[i, j] = value
             found.append(Rect(i, i + 1, j, j + 1))
-            waiting = sorted({*waiting, *readings.of(block.name, found[-1])})
+            for cell in readings.of(block.name, found[-1]):
+                if cell not in waiting:
+                    heappush(waiting, cell)
+        return found
+
+    def _refresh_rows(self, block: Block, rows: list[int]) -> list[Rect]:
+        """Compute rows of a table whose expression takes runs of columns; what changed."""
+        before = self._live[block.name]
+        array = before.astype(object)
+        array[rows] = pending(block)[rows]
+        self._live[block.name] = array
+        self._lay_over(block)
+        self._live[block.name] = Reader(self._live).rows(block, rows)
+        found = []
+        for i in rows:
+            (cols,) = np.nonzero(self._live[block.name][i] != before[i])
+            if cols.size:
+                found.append(Rect(i, i + 1, int(cols[0]), int(cols[-1]) + 1))
         return found
 
     def _dirty(self, block: Block, changed: dict[str, list[Rect]]) -> list[Rect]:

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from engine.cells.access import Rect
-from engine.cells.values import SIGNS
+from engine.cells.values import SIGNS, CellError, FormulaError, number
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -28,6 +30,7 @@ LEVELS = {
     "^": POWER,
 }
 Value = float | str | bool | None  # of one cell; None: it is blank
+Index = int | slice | np.ndarray
 # what of an address stays when a formula is copied elsewhere; first: the first cell of a range
 Fixed = Literal["", "rows", "cols", "first", "all"]
 
@@ -45,6 +48,9 @@ class Notation(Protocol):
 
     def address(self, area: "Area") -> str:
         """Where an area stands."""
+
+    def nth(self, area: "Area", k: str) -> str:
+        """The k-th cell of an area that is a row or a column, counted from 1."""
 
     def call(self, function: str, arguments: list[str]) -> str:
         """A function and what it is applied to."""
@@ -143,14 +149,14 @@ def expression(x: Any) -> Expression:
     """x itself where it is a formula, or else the constant."""
     if isinstance(x, Expression):
         return x
-    return Constant(x if isinstance(x, str | bool | int) else float(x))
+    return Constant(x if isinstance(x, str | bool | int | np.ndarray) else float(x))
 
 
 @dataclass(frozen=True, eq=False)
 class Constant(Expression):
-    """A number, a text, or TRUE."""
+    """A number, a text, or TRUE; an array of numbers, one for each cell of a run."""
 
-    number: float | str | bool
+    number: Any
 
     @property
     def level(self) -> int:  # type: ignore[override]
@@ -164,6 +170,20 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, eq=False)
+class Rounded(Constant):
+    """A number with so many decimals after the point, all of them spelt."""
+
+    number: float
+    places: int = 12
+
+    def text(self, notation: Notation) -> str:
+        return f"{self.number:.{self.places}f}"
+
+    def value(self, look: Look) -> Any:
+        return float(f"{self.number:.{self.places}f}")
+
+
+@dataclass(frozen=True, eq=False)
 class Area(Expression):
     """Some cells of a grid: `scores[2, 1]`, `scores[2, :]`, `scores[:, 1].fixed`."""
 
@@ -172,10 +192,11 @@ class Area(Expression):
     stays: Fixed = ""
     range: bool = False  # spelt as a range even where it is one cell
 
-    def __getitem__(self, key: "int | slice | tuple[int | slice, int | slice]") -> "Area":
+    def __getitem__(self, key: "Index | tuple[Index, Index]") -> "Area":
         """Some of these cells, counted from the first: `a[i, j]`, `a[i]` of one row or column.
 
         A part of an axis stays a range though it be one cell: then a column's formulas are alike.
+        A part may be an array of indices that follow each other, too.
         """
         height, width = self.shape
         if not isinstance(key, tuple):
@@ -237,8 +258,10 @@ class Area(Expression):
         yield self
 
 
-def _within(key: int | slice, n: int) -> tuple[int, int, bool]:
+def _within(key: Index, n: int) -> tuple[int, int, bool]:
     """The span of an index, and whether it is a part of an axis."""
+    if isinstance(key, np.ndarray):
+        return int(key[0]), int(key[-1]) + 1, True
     if isinstance(key, slice):
         start, stop, _ = key.indices(n)
         return start, stop, (start, stop) != (0, n)
@@ -307,6 +330,31 @@ class Parentheses(Expression):
 
     def areas(self) -> Iterator[Area]:
         yield from self.inner.areas()
+
+
+@dataclass(frozen=True, eq=False)
+class Nth(Expression):
+    """The k-th cell of a row or a column, counted from 1. How it is spelt depends on how the cells
+    lie on their sheet, which only a notation knows."""
+
+    area: Area
+    k: Expression
+
+    def text(self, notation: Notation) -> str:
+        return notation.nth(self.area, self.k.text(notation))
+
+    def value(self, look: Look) -> Any:
+        cells = np.ravel(np.asarray(look(self.area)))
+        k = int(number(self.k.value(look)))
+        if not 1 <= k <= len(cells):
+            raise FormulaError("#REF!")
+        if isinstance(cells[k - 1], CellError):
+            raise FormulaError(str(cells[k - 1]))
+        return cells[k - 1]
+
+    def areas(self) -> Iterator[Area]:
+        yield self.area
+        yield from self.k.areas()
 
 
 @dataclass(frozen=True, eq=False)

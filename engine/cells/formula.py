@@ -282,6 +282,9 @@ class Named:
         name = short_name(grid.name, self.beside)
         return name if shape == (1, 1) else f"{name}[{spans}]"
 
+    def nth(self, area: Area, k: str) -> str:
+        return f"{self.address(area)}[{k}]"
+
     def call(self, function: str, arguments: list[str]) -> str:
         return f"{function.lower()}({', '.join(arguments)})"
 

@@ -19,6 +19,7 @@ from engine.cells.values import (
     SIGNS,
     FormulaError,
     checked,
+    is_numeric,
     number,
     numbers,
     scalar,
@@ -90,7 +91,10 @@ def _product_sum(first: Any, *others: Any) -> float:
 
 
 def _largest(x: Any, k: Any) -> Any:
-    ranked = np.sort(numbers(x))[::-1]
+    found = numbers(x)
+    if np.ndim(k) == 0 and number(k) == 1 and found.size:
+        return float(found.max())
+    ranked = np.sort(found)[::-1]
     at = np.asarray(number(k)).astype(int) - 1
     if (at < 0).any() or (at >= len(ranked)).any():
         raise FormulaError("#NUM!")
@@ -123,8 +127,12 @@ def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
 
 
 def _count(*xs: Any) -> float:
-    cells = [v for x in xs for v in np.asarray(x, dtype=object).flat]
-    return float(sum(isinstance(v, int | float | np.number) for v in cells))
+    return float(sum(x.size if is_numeric(x) else _n_numbers(x) for x in xs))
+
+
+def _n_numbers(x: Any) -> int:
+    cells = np.asarray(x, dtype=object).flat
+    return sum(isinstance(v, int | float | np.number) for v in cells)
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -204,8 +212,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
     if isinstance(wanted, np.ndarray) and wanted.size > 1:
-        found = [_match(v, x, kind) for v in wanted.flat]
-        return np.array(found).reshape(wanted.shape)
+        return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
     if number(kind) == 0:
         if cells.dtype != object and isinstance(wanted, bool | int | float | np.number):
@@ -220,6 +227,17 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     if not place:
         raise FormulaError("#N/A")
     return float(place)
+
+
+def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
+    """The place of each of many values; of numbers that are to be the same, all at once."""
+    if number(kind) != 0 or wanted.dtype != np.float64 or cells.dtype != np.float64:
+        return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
+    order = np.argsort(cells, kind="stable")
+    at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
+    if (cells[order[at]] != wanted).any():
+        raise FormulaError("#N/A")
+    return order[at] + 1.0
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))

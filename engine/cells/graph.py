@@ -70,8 +70,8 @@ class Cell:
     def precedents(self) -> list["Cell"]:
         """The cells that this cell's formula reads."""
         found = self.block.reads(Rect(self.i, self.i + 1, self.j, self.j + 1))
-        cells = dict.fromkeys((block, *at) for block, rect in found for at in rect.cells())
-        return [Cell(self.graph, block, i, j, self.values) for block, i, j in cells]
+        cells = dict.fromkeys((block.name, *at) for block, rect in found for at in rect.cells())
+        return [Cell(self.graph, self.graph[name], i, j, self.values) for name, i, j in cells]
 
     @property
     def dependents(self) -> list["Cell"]:
@@ -180,19 +180,23 @@ class Graph:
         self,
         name: str,
         shape: Span,
-        expression: Callable[[int, int], Expression],
+        expression: Callable[[Any, Any], Expression],
         axes: Axes = ("", ""),
-        start: np.ndarray | None = None,
+        runs: bool = False,
     ) -> Block:
         """Add a block whose every cell has an expression of its own, by row and column.
 
-        A table that reads what is computed from it (a later row of it from an earlier one, as
-        generation does) needs values to `start` from.
+        One that `runs` takes an array of columns as well, for the cells of a row at once.
         """
-        block = self.add(Block(self._prefix + name, shape, axes, "table", expression=expression))
-        if start is not None:
-            self.inputs[block.name] = np.asarray(start, dtype=np.float64)
-        return block
+        name = self._prefix + name
+        return self.add(Block(name, shape, axes, "table", expression=expression, runs=runs))
+
+    def follow(self, name: str, expression: Callable[[int, int], Expression]) -> Block:
+        """Give an input's cells expressions. The values that it holds are what they start from: so
+        they may read what is computed from them, a later cell from an earlier one.
+        """
+        self.blocks[name] = replace(self[name], expression=expression)
+        return self[name]
 
     @property
     def tables(self) -> list[Block]:

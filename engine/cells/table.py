@@ -1,17 +1,19 @@
 """The values of tables: blocks of which each cell has an expression of its own.
 
 A cell is computed when it is first asked for, so a table's cells may read each other in any order,
-and a table may read one that comes later; a cell that waits for itself is an error.
+and a table may read one that comes later; a cell that waits for itself is an error. The rows of a
+table whose expression takes runs of columns are computed at once.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
-from engine.cells.expression import Area
+from engine.cells.expression import Area, Expression, Operation
+from engine.cells.stored import Stored
 from engine.cells.values import CellError, FormulaError
 
 
@@ -48,20 +50,49 @@ class Reader:
         rect, array = area.rect, self.values[block.name]
         if block.expression is not None and array.dtype == object:
             self._settle(block, rect, array)
+            if rect == block.whole:
+                array = self.values[block.name] = settled(array)
         if rect.size == 1:
             value = array[rect.top, rect.left]
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
             return value.item() if isinstance(value, np.generic) else value
-        return array[rect.slices]
+        if isinstance(array, Stored):
+            return array.part(*rect.slices)  # not read before a function needs its numbers
+        return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
+        if block.runs:
+            for i in range(rect.top, rect.bottom):
+                self._run(block, i, max(rect.left, 1), rect.right, array)
         for i, j in rect.cells():
             if isinstance(array[i, j], _Pending):
                 if array[i, j] is UNDER_WAY:
                     raise ValueError(f"{block.name}[{i},{j}] waits for itself")
                 array[i, j] = UNDER_WAY
                 array[i, j] = self.compute(block, i, j)
+
+    def _run(self, block: Block, i: int, left: int, right: int, array: np.ndarray) -> None:
+        """Compute a row's cells from `left` on at once, unless one of them has an error.
+
+        A row whose cells each add to the one before, as `before` does, is a running sum. The first
+        column, where such a sum begins, is computed by itself.
+        """
+        if right - left < 2 or any(x is not PENDING for x in array[i, left:right]):
+            return
+        assert block.expression is not None
+        array[i, left:right] = UNDER_WAY
+        formula = block.expression(i, np.arange(left, right))
+        try:
+            if isinstance(formula, Operation) and _is(formula.left, block[i, left - 1 : right - 1]):
+                begin, added = self(block[i, left - 1]), np.ravel(formula.right.value(self))
+                found = np.cumsum(np.concatenate([[begin], added]))[1:]
+            else:
+                found = np.ravel(formula.value(self))
+            whole = bool(np.isfinite(found).all())
+        except FormulaError:
+            whole = False
+        array[i, left:right] = found if whole else PENDING
 
     def compute(self, block: Block, i: int, j: int) -> Any:
         """The value of one cell of a table: a number, a text, TRUE or FALSE, or an error."""
@@ -78,11 +109,20 @@ class Reader:
             return bool(value)
         return float(value) if isinstance(value, int | np.number) else value
 
+    def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
+        """A table's values, of which some rows are pending: they are computed."""
+        for i in rows:
+            self._settle(block, Rect(i, i + 1, 0, block.shape[1]), self.values[block.name])
+        return settled(self.values[block.name])
+
     def fill(self, block: Block) -> None:
         """Compute all of a table; numbers alone become float64."""
-        array = self.values[block.name]
-        self._settle(block, block.whole, array)
-        self.values[block.name] = settled(array)
+        self.values[block.name] = self.rows(block, range(block.shape[0]))
+
+
+def _is(term: Expression, area: Area) -> bool:
+    """Whether a term is that area."""
+    return isinstance(term, Area) and term.grid is area.grid and term.rect == area.rect
 
 
 def settled(array: np.ndarray) -> np.ndarray:

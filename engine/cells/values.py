@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.cells.stored import Stored
+
 
 class FormulaError(ArithmeticError):
     """A formula has no value; the message is what its cell shows: #N/A, #DIV/0!, #NUM!, #VALUE!."""
@@ -48,21 +50,27 @@ def number(x: Any) -> Any:
             return float(x)
         except ValueError:
             raise FormulaError("#VALUE!") from None
-    return float(x)
+    return np.asarray(x) if isinstance(x, Stored) else float(x)
 
 
 def numbers(*xs: Any) -> np.ndarray:
     """All numbers given, one after another: texts and blanks of ranges are passed over."""
-    if len(xs) == 1 and isinstance(xs[0], np.ndarray) and xs[0].dtype != object:
+    if len(xs) == 1 and is_numeric(xs[0]):
         return np.asarray(xs[0], dtype=np.float64).ravel()
     found: list[float] = []
     for x in xs:
-        if isinstance(x, np.ndarray):
+        if isinstance(x, np.ndarray | Stored):
+            x = np.asarray(x)
             refuse_errors(x)
             found += [float(v) for v in x.flat if isinstance(v, int | float | np.number)]
         else:
             found.append(number(x))
     return np.array(found, dtype=np.float64)
+
+
+def is_numeric(x: Any) -> bool:
+    """Whether a value is a range that holds numbers alone, known without a look at them."""
+    return isinstance(x, Stored) or (isinstance(x, np.ndarray) and x.dtype != object)
 
 
 def refuse_errors(x: np.ndarray) -> None:
@@ -124,6 +132,8 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:
+                return holds(a, b)
             a, b = np.broadcast_arrays(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
             return np.array([one(x, y) for x, y in zip(a.flat, b.flat, strict=True)]).reshape(
                 a.shape

@@ -13,44 +13,8 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.cells.numpy_math import evaluate
+from engine.models.choosing import GREEDY, Sampling
 from engine.models.model import Model
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
-
-    `top_k` keeps the k most likely tokens, `top_p` the fewest that hold that share of probability
-    (Holtzman et al. 2020, section 3.1); both 0 and 1 respectively leave everything in.
-    """
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.temperature) and self.temperature >= 0):
-            raise InputError(f"temperature is {self.temperature}; it must be 0 (greedy) or more")
-        if self.top_k < 0:
-            raise InputError(f"top_k is {self.top_k}; it must be 0 (all) or more")
-        if not 0 < self.top_p <= 1:
-            raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
-
-    def choose(self, logits: np.ndarray, r: float) -> int:
-        """The token that logits [d_vocab] and a random number r in [0, 1) lead to."""
-        order = np.argsort(-logits, kind="stable")
-        if self.temperature == 0:
-            return int(order[0])
-        if self.top_k:
-            order = order[: self.top_k]
-        e = np.exp((logits[order] - logits[order[0]]) / self.temperature)
-        cumulative = np.cumsum(e / e.sum())
-        kept = min(int(np.searchsorted(cumulative, self.top_p)) + 1, len(order))
-        picked = np.searchsorted(cumulative[:kept], r * cumulative[kept - 1], side="right")
-        return int(order[min(int(picked), kept - 1)])
-
-
-GREEDY = Sampling()
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ here they are ranked by LARGE and found by MATCH.
 
 from dataclasses import replace
 
-import numpy as np
-
-from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression, Rounded
+from engine.cells.functions import ABS, IFERROR, INDEX, LARGE, MATCH, SQRT, SUMPRODUCT
 from exporters import layout
-from exporters.address import a1
 from exporters.book import Place, Sheet
 from exporters.layout import ID_ROW, PLAY, PROMPT_COL, PROMPT_ROW
-from exporters.model_book import ModelBook, cell, entry
+from exporters.lookups import entry, id_of
+from exporters.model_book import ModelBook
 
 SHEET = PLAY
 PURPOSE = "the prompt as token ids: type others where they are live, and the next token is ranked"
@@ -70,10 +69,9 @@ def _baseline(book: ModelBook) -> None:
     sheet.put(place.top - 1, place.left, BASELINE, "label")
 
 
-def texts(book: ModelBook) -> Rect:
+def texts(book: ModelBook) -> Area:
     """The texts of all words, left of their logits."""
-    logits = book.places["logits"]
-    return Rect(logits.top, logits.top + logits.size[0], logits.left - 1, logits.left)
+    return layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
 
 
 def _prompt(book: ModelBook, sheet: Sheet) -> None:
@@ -91,21 +89,15 @@ def _prompt(book: ModelBook, sheet: Sheet) -> None:
 
 def _ids(book: ModelBook, sheet: Sheet) -> None:
     """The texts of the ids, and a token to look up."""
-    readout, n_words = book.places["logits"].sheet, book.graph["logits"].shape[1]
-    words = f"{readout}!{a1(texts(book), 'all')}"
+    n_words = book.graph["logits"].shape[1]
     sheet.put(LOOKUP_ROW, PROMPT_COL - 1, "look a token up", "row label")
-    first = layout.prompt_text(book, 0)
-    sheet.put(LOOKUP_ROW, PROMPT_COL, first, "token")
-    match = f"MATCH(TRUE(),EXACT({words},{cell(LOOKUP_ROW, PROMPT_COL)}),0)-1"
-    found = float(book.passage.ids[0])
-    sheet.calc(LOOKUP_ROW, PROMPT_COL + 1, f'IFERROR({match},"unknown")', found, "id", array=True)
+    sheet.put(LOOKUP_ROW, PROMPT_COL, layout.prompt_text(book, 0), "token")
+    found = IFERROR(id_of(sheet[LOOKUP_ROW, PROMPT_COL], texts(book)), "unknown")
+    sheet.formula(LOOKUP_ROW, PROMPT_COL + 1, found, "id", array=True)
     sheet.put(LOOKUP_ROW, PROMPT_COL + 2, "its id; a space is shown as ␣", "note")
     whole = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": n_words - 1}
-    for t in range(len(book.passage.ids)):
-        col = PROMPT_COL + t
-        ident = cell(ID_ROW, col)
-        shown = entry(texts(book), f"{ident}+1", "1", readout, absolute=True)
-        sheet.calc(PROMPT_ROW, col, shown, layout.prompt_text(book, t), "word shown")
+    for col in range(PROMPT_COL, PROMPT_COL + len(book.passage.ids)):
+        sheet.formula(PROMPT_ROW, col, entry(texts(book), sheet[ID_ROW, col] + 1, 1), "word shown")
         sheet.rules[ID_ROW, col] = whole | {"error_message": f"An id from 0 to {n_words - 1}."}
 
 
@@ -115,34 +107,26 @@ def _ranking(book: ModelBook, sheet: Sheet) -> None:
     heads = ("rank", "token", "id", "logit", "probability", "baseline", "change")
     for col, head in enumerate(heads):
         sheet.put(RESULTS_ROW + 1, col, head, "label")
-    logits, probs = book.values["logits"][0], book.values["probs"][0]
-    words = book.labels[book.graph["logits"].axes[1]]
-    areas = {name: book.area(name) for name in ("logits", "probs", BASELINE)}
-    order = np.argsort(-logits, kind="stable")[:N_RANKS]
-    readout = book.places["logits"].sheet
-    for k, ranked in enumerate(order):
-        v = int(np.argmax(logits == logits[ranked]))  # of words that tie, MATCH finds the first
-        row = RESULTS_ROW + 2 + k
-        ident = cell(row, 2)
-        sheet.put(row, 0, k + 1, "label number")
-        shown = entry(texts(book), f"{ident}+1", "1", readout, absolute=True)
-        sheet.calc(row, 1, shown, words[v], "word")
-        match = f"MATCH({cell(row, 3)},{areas['logits']},0)-1"
-        sheet.calc(row, 2, match, float(v), "id")
-        sheet.calc(row, 3, f"LARGE({areas['logits']},{k + 1})", float(logits[v]), "live")
-        for col, name in ((4, "probs"), (5, BASELINE)):
-            formula = f"INDEX({areas[name]},{ident}+1,1)"
-            style = "live percent" if col == 4 else "constant percent"
-            sheet.calc(row, col, formula, float(probs[v]), style)
-        sheet.calc(row, 6, f"{cell(row, 4)}-{cell(row, 5)}", 0.0, "change percent")
-    sheet.scales.append((Rect(RESULTS_ROW + 2, RESULTS_ROW + 2 + len(order), 4, 5), "bar"))
+    logits, probs = book.graph["logits"].area, book.graph["probs"].area
+    baseline = book.places[BASELINE].block.area
+    top, end = RESULTS_ROW + 2, RESULTS_ROW + 2 + min(N_RANKS, logits.rect.size)
+    for rank, row in enumerate(range(top, end), 1):
+        sheet.put(row, 0, rank, "label number")
+        ident, logit = sheet[row, 2], sheet[row, 3]
+        sheet.formula(row, 1, entry(texts(book), ident + 1, 1), "word")
+        sheet.formula(row, 2, MATCH(logit, logits, 0) - 1, "id")
+        sheet.formula(row, 3, LARGE(logits, rank), "live")
+        live = sheet.formula(row, 4, INDEX(probs, ident + 1, 1), "live percent")
+        built = sheet.formula(row, 5, INDEX(baseline, ident + 1, 1), "constant percent")
+        sheet.formula(row, 6, live - built, "change percent")
+    sheet.dress(sheet[top:end, 4], "bar")
 
 
-def largest_change(book: ModelBook) -> str:
-    """A formula for how far the probabilities are from the baseline, all in all."""
+def largest_change(book: ModelBook) -> Expression:
+    """How far the probabilities, or the last live block, are from the baseline, all in all."""
     if not book.live:
-        gap = f"{book.area('probs')}-{book.area(BASELINE)}"
-        return f"SQRT(SUMPRODUCT({gap},{gap}))"
+        gap = book.graph["probs"].area - book.places[BASELINE].block.area
+        return SQRT(SUMPRODUCT(gap, gap))
     last = [block for block in book.graph if block.op][-1]
-    area, values = book.area(last.name), book.values[last.name]
-    return f"ABS(SUMPRODUCT({area},{area})/{float((values**2).sum()):.15f}-1)"
+    squares = Rounded(float((book.values[last.name] ** 2).sum()), 15)
+    return ABS(SUMPRODUCT(last.area, last.area) / squares - 1)

@@ -5,17 +5,19 @@ Right of the table stands every share at every token. Each is one dot product: w
 along the direction that the readout scores the word by; the norm's divisor is taken as it is.
 """
 
-from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.functions import SUM
 from exporters import layout
-from exporters.address import a1
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import ATTRIBUTION
-from exporters.model_book import ModelBook, cell, entry
+from exporters.lookups import entry
+from exporters.model_book import ModelBook
 
 SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
+COLUMNS = {"target": 1, "rival": 2}  # of each word's shares at the position
 CHART_COL, EVERY_COL = 6, 14
 
 
@@ -31,37 +33,34 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16)
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
-    n_tokens = len(book.passage.ids)
+    end = TOP + len(writers)
     for col, head in enumerate(("written by", "target", "rival", "target − rival")):
         sheet.put(TOP - 2, col, head, "head" if col else "block")
-    for word, col in (("target", 1), ("rival", 2)):
-        text = book.labels[book.graph["logits"].axes[1]][int(book.value(word, 0, 0))]
-        sheet.calc(TOP - 1, col, book.spot(word), text, "word")
-        left = EVERY_COL + (col - 1) * (n_tokens + 2)
-        sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
-        for t in range(n_tokens):
-            layout.label(book, sheet, TOP - 1, left + t, "token", t, "label")
-        for k, writer in enumerate(writers):
-            _place(book, sheet, credits[word][writer].name, TOP + k, left)
-        area = Rect(TOP, TOP + len(writers), left, left + n_tokens)
-        sheet.scales.append((area, "diverging"))
-    for k, writer in enumerate(writers):
-        sheet.link(TOP + k, 0, plain(writer), book.area(writer))
-        for word, col in (("target", 1), ("rival", 2)):
-            _share(book, sheet, credits[word][writer].name, TOP + k, col)
-        _difference(sheet, TOP + k)
-    _sums(book, sheet, TOP + len(writers))
-    sheet.scales.append((Rect(TOP, TOP + len(writers), 1, 4), "diverging"))
-    texts = Rect(TOP, TOP + len(writers), 0, 1)
-    series = [
-        Series("target", texts, Rect(TOP, TOP + len(writers), 1, 2)),
-        Series("target − rival", texts, Rect(TOP, TOP + len(writers), 3, 4)),
-    ]
+    for word, col in COLUMNS.items():
+        sheet.formula(TOP - 1, col, book.graph[f"look.{word}"][0, 0], "word")
+        _at_every_token(book, sheet, word, [credits[word][writer] for writer in writers])
+    for row, writer in enumerate(writers, TOP):
+        sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))
+        for word, col in COLUMNS.items():
+            share = entry(credits[word][writer].area, 1, book.graph["position"][0, 0] + 1)
+            sheet.formula(row, col, share, "change plain")
+        _difference(sheet, row)
+    _sums(book, sheet, end)
+    sheet.dress(sheet[TOP:end, 1:4], "diverging")
     size = (640, max(320, 24 * len(writers)))
+    _chart(sheet, end, size)
+    _directions(book, sheet, max(end + 5, TOP + size[1] // 20 + 2))
+
+
+def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
+    texts = sheet[TOP:end, 0]
+    series = [
+        Series("target", texts, sheet[TOP:end, 1]),
+        Series("target − rival", texts, sheet[TOP:end, 3]),
+    ]
     title = "Shares of the target’s logit, and of its lead"
     chart = Chart(TOP - 2, CHART_COL - 1, "bar", title, series, size, number="0.0")
     sheet.charts.append(chart)
-    _directions(book, sheet, max(TOP + len(writers) + 5, TOP + size[1] // 20 + 2))
 
 
 def plain(writer: str) -> str:
@@ -70,45 +69,35 @@ def plain(writer: str) -> str:
     return "ln_final bias" if short == "ln_final.b" else short
 
 
-def _place(book: ModelBook, sheet: Sheet, name: str, row: int, left: int) -> None:
-    layout.settle(book, sheet, Place(book.graph[name], ATTRIBUTION, row, left, True))
-
-
-def _share(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> None:
-    """One share at the position."""
-    place, last = book.places[name], book.passage.n_prompt - 1
-    n = place.block.shape[0]
-    formula = entry(place.rect(place.block.whole), "1", f"{book.spot('position')}+1")
-    value = book.value(name, last if n > 1 else 0, 0)
-    sheet.calc(row, col, formula, value, "change plain")
+def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:
+    """Every share of a word's logit at every token, a row for each writer."""
+    n_tokens = len(book.passage.ids)
+    left = EVERY_COL + (COLUMNS[word] - 1) * (n_tokens + 2)
+    sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
+    for t in range(n_tokens):
+        layout.label(book, sheet, TOP - 1, left + t, "token", t, "label")
+    for row, credit in enumerate(credits, TOP):
+        layout.settle(book, sheet, Place(credit, ATTRIBUTION, row, left, turned=True))
+    sheet.dress(sheet[TOP : TOP + len(credits), left : left + n_tokens], "diverging")
 
 
 def _difference(sheet: Sheet, row: int) -> None:
-    value = float(sheet.entries[row, 1].value) - float(sheet.entries[row, 2].value)
-    sheet.calc(row, 3, f"{cell(row, 1)}-{cell(row, 2)}", value, "change plain")
+    sheet.formula(row, 3, sheet[row, 1] - sheet[row, 2], "change plain")
 
 
 def _sums(book: ModelBook, sheet: Sheet, row: int) -> None:
     """The sum of the shares, the logit from the readout, and their difference."""
-    last = book.passage.n_prompt - 1
     for k, text in enumerate(("sum", "logit", "sum − logit")):
         sheet.put(row + k, 0, text, "row label")
-    place = book.places["logits"]
-    cells = place.rect(place.block.whole)
-    for word, col in (("target", 1), ("rival", 2)):
-        area = a1(Rect(TOP, row, col, col + 1))
-        total = sum(float(sheet.entries[r, col].value) for r in range(TOP, row))
-        sheet.calc(row, col, f"SUM({area})", total, "total")
-        ident = book.value(word, 0, 0)
-        logit = book.value("logits", last, int(ident))
-        at = book.at(word, 0, 0)
-        formula = entry(cells, f"{at}+1", f"{book.spot('position')}+1", place.sheet)
-        sheet.calc(row + 1, col, formula, logit, "live")
-        gap = f"{cell(row, col)}-{cell(row + 1, col)}"
-        sheet.calc(row + 2, col, gap, total - logit, "tiny")
+    logits, position = book.graph["logits"].area, book.graph["position"][0, 0]
+    for word, col in COLUMNS.items():
+        total = sheet.formula(row, col, SUM(sheet[TOP:row, col]), "total")
+        ident = book.graph[word][0, 0]
+        logit = sheet.formula(row + 1, col, entry(logits, ident + 1, position + 1), "live")
+        sheet.formula(row + 2, col, total - logit, "tiny")
     for r in (row, row + 1):
         _difference(sheet, r)
-    book.spots["attribution gap"] = (ATTRIBUTION, row + 2, 1)
+    book.spots["attribution gap"] = (ATTRIBUTION, row + 2, COLUMNS["target"])
 
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
@@ -116,12 +105,12 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
-    for block in book.graph:
+    for block in book.blocks:
         if layout.sheet_of(block, book) == ATTRIBUTION and block.name not in placed:
             sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             for k in range(n if block.shape[1] > 1 and col == 1 else 0):
                 sheet.put(row + 2 + k, 0, k, "label number")
-            place = Place(block, ATTRIBUTION, row + 2, col, True)
+            place = Place(block, ATTRIBUTION, row + 2, col, turned=True)
             layout.settle(book, sheet, place)
             col += place.size[1]

@@ -15,9 +15,13 @@ STREAM, NAME, SHAPE, PARAMETERS, MEANING, LINKS = range(6)
 STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_post", "resid_final", "embed")
 # what a box stands for: the last block of the step, and the weights under these parts
 SUBLAYERS = (
-    ("ln1.out", ("ln1.",)), ("attn_out", ("attn.",)), ("resid_mid", ()),
-    ("ln2.out", ("ln2.",)), ("mlp_out", ("mlp.",)), ("resid_post", ()),
-)  # fmt: skip
+    ("ln1.out", ("ln1.",)),
+    ("attn_out", ("attn.",)),
+    ("resid_mid", ()),
+    ("ln2.out", ("ln2.",)),
+    ("mlp_out", ("mlp.",)),
+    ("resid_post", ()),
+)
 
 
 def wanted(book: ModelBook) -> bool:
@@ -43,11 +47,13 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = () if book.graph.spec.tied else ("W_U",)
+    unembedding = () if book.model.spec.tied else ("W_U",)
     found: list[tuple[str, tuple[str, ...]]] = [
-        ("tokens", ()), ("embed", ("W_E", "queries")), ("pos_embed", ("W_pos",)),
-    ]  # fmt: skip
-    for layer in range(book.graph.spec.n_layers):
+        ("tokens", ()),
+        ("embed", ("W_E", "queries")),
+        ("pos_embed", ("W_pos",)),
+    ]
+    for layer in range(book.model.spec.n_layers):
         b = f"blocks.{layer}."
         found.append((f"{b}resid_pre", ()))
         found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
@@ -59,18 +65,18 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
     block = book.graph[name]
     in_stream = block.leaf in STREAM_LEAVES
     sheet.put(row, STREAM, "●" if in_stream else "│  ↔", "stream")
-    sheet.link(row, NAME, name if in_stream else f"      {name}", book.area(name))
+    sheet.link(row, NAME, name if in_stream else f"      {name}", book.address(block.area))
     sheet.put(row, SHAPE, words.shape(block), "box stream" if in_stream else "box")
     weights = [b for b in book.graph if b.kind == "weight" and b.name.startswith(parts or ("\0",))]
     if weights:
         size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
         sheet.put(row, PARAMETERS, size, "thousands")
-        sheet.link(row, LINKS, f"its {first.sheet}", book.area(weights[0].name))
+        sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
     sheet.put(row, MEANING, "  " + words.meaning(block))
     if block.leaf == "attn_out":
         attn = name.removesuffix("_out")
         patterns = [b for b in book.graph if b.leaf == "pattern" and b.name.startswith(f"{attn}.")]
         for h, pattern in enumerate(patterns):
-            sheet.link(row, LINKS + 1 + h, f"h{h}", book.area(pattern.name))
+            sheet.link(row, LINKS + 1 + h, f"h{h}", book.address(pattern.area))
     return row + 1

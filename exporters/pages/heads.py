@@ -4,9 +4,7 @@ Layers run down, heads across. In each square a column is a query and shows wher
 its cells sum to 1. The squares read the patterns from the layers' own sheets.
 """
 
-from engine.cells.access import Rect
 from exporters import layout
-from exporters.address import a1, quoted
 from exporters.model_book import ModelBook
 
 SHEET = "Heads"
@@ -27,22 +25,19 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.passage.ids)
-    across = book.graph.spec.n_heads
+    across = book.model.spec.n_heads
     sheet.widths = {0: 9} | {LEFT + k: NARROW for k in range(across * (n + 2))}
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
     for block in patterns:
         _, layer, _, head, _ = block.name.split(".")
         top = TOP + int(layer) * (n + 3)
         left = LEFT + int(head.removeprefix("h")) * (n + 2)
-        place = book.places[block.name]
-        sheet.link(top, left, f"layer {layer}, {head}", book.area(block.name))
+        sheet.link(top, left, f"layer {layer}, {head}", book.address(block.area))
         for k in range(n):
             layout.label(book, sheet, top + 1, left + k, "token", k, "upright")
             layout.label(book, sheet, top + 2 + k, left - 1, "token", k, "row label")
         for i, j in block.whole.cells():
             if block.has(i, j):
-                at = a1(place.rect(Rect(i, i + 1, j, j + 1)))
-                value = book.value(block.name, i, j)
-                sheet.calc(top + 2 + j, left + i, f"{quoted(place.sheet)}!{at}", value, "tint")
-        sheet.scales.append((Rect(top + 2, top + 2 + n, left, left + n), "scale"))
+                sheet.formula(top + 2 + j, left + i, block[i, j], "tint")
+        sheet.dress(sheet[top + 2 : top + 2 + n, left : left + n], "scale")
         sheet.heights[top + 1] = 52

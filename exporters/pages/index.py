@@ -1,16 +1,18 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
-from engine.cells.access import Rect
 from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, Rounded
+from engine.cells.functions import ABS, COUNT, IF, SUM
 from exporters import layout, words
-from exporters.address import a1
+from exporters.dressing import Unlike
+from exporters.lookups import product_sum
 from exporters.model_book import ModelBook
 
 SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
 AFTER = "Map"
 TOP = 5
-TOLERANCE = "0.000000001"  # 1e-9, as a plain decimal
+TOLERANCE = 1e-9
 
 
 def wanted(book: ModelBook) -> bool:
@@ -30,33 +32,34 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9}
     for row, block in enumerate(blocks(book), TOP):
         place = book.places[block.name]
-        area = book.area(block.name)
-        sheet.link(row, 0, block.name, area)
+        sheet.link(row, 0, block.name, book.address(block.area))
         sheet.put(row, 1, place.sheet)
-        sheet.put(row, 2, a1(place.rect(block.whole)))
+        sheet.put(row, 2, book.address(block.area, place.sheet))
         sheet.put(row, 3, words.shape(block))
         sheet.put(row, 4, "across" if place.turned else "down")
         sheet.put(row, 5, words.meaning(block))
-        sheet.calc(row, 6, f"COUNT({area})", float(block.n_cells), "count")
+        sheet.formula(row, 6, COUNT(block.area), "count")
         if block.op is None and block.kind != "ids" and not book.large:
-            sheet.scales.append((Rect(row, row + 1, 7, 8), "unlike no"))
-            sheet.calc(row, 7, _edited(book, block), "no", "label")
+            sheet.dress(sheet.formula(row, 7, _edited(book, block), "label"), Unlike("no"))
+
+
+def counts(book: ModelBook) -> Area:
+    """How many numbers each block holds."""
+    return book.sheet(SHEET)[TOP : TOP + len(blocks(book)), 6]
 
 
 def blocks(book: ModelBook) -> list[Block]:
     """Every block of the graph; the pieces of one that stands on several sheets."""
     found = []
-    for block in book.graph:
+    for block in book.blocks:
         pieces = book.pieces.get(block.name)
         found += [book.places[name].block for name in pieces.names] if pieces else [block]
     return found
 
 
-def _edited(book: ModelBook, block: Block) -> str:
-    """A formula that says "edited" when a block's sum or sum of squares is no longer the same."""
-    area = book.area(block.name)
-    values = book.values[block.name]
-    total, squares = values.sum(), (values**2).sum()
-    square = f"{area}*{area}" if block.whole.size == 1 else f"SUMPRODUCT({area},{area})"
-    distance = f"ABS(SUM({area})-({total:.12f}))+ABS({square}-{squares:.12f})"
-    return f'IF({distance}>{TOLERANCE},"edited","no")'
+def _edited(book: ModelBook, block: Block) -> Expression:
+    """Whether a block's sum or sum of squares is no longer the same."""
+    area, values = block.area, book.values[block.name]
+    total, squares = Rounded(values.sum()), Rounded((values**2).sum())
+    gap = ABS(SUM(area) - total) + ABS(product_sum(area, area) - squares)
+    return IF(gap > TOLERANCE, "edited", "no")

@@ -5,13 +5,12 @@ out as at the end, through the final norm. Above, the likeliest words and the ta
 down the depth, with a chart; below, the steps.
 """
 
-import numpy as np
-
-from engine.cells.access import Rect
+from engine.cells.functions import INDEX
 from exporters import layout, words
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS
-from exporters.model_book import ModelBook, span
+from exporters.lookups import place_of_largest
+from exporters.model_book import ModelBook
 
 SHEET = LENS
 PURPOSE = "what the model would say if it stopped after each sublayer"
@@ -37,19 +36,17 @@ def add(book: ModelBook) -> None:
     for leaf in leaves:
         row = _steps(book, sheet, leaf, row)
     for n, stage in enumerate(stages):
-        sheet.link(TOP, LEFT + n, stage_name(stage.name), book.area(stage.name))
+        sheet.link(TOP, LEFT + n, stage_name(stage.name), book.address(stage.area))
         _summary(book, sheet, n)
     for k in range(WORDS_SHOWN):
         sheet.put(TOP + 3 + 2 * k, LEFT - 1, f"likeliest {k + 1}", "row label")
         sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
-    target = book.spot("target")
-    word = book.labels[book.graph["logits"].axes[1]][int(book.value("target", 0, 0))]
     sheet.put(TOP, LEFT - 1, "after", "row label")
     sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
-    sheet.calc(TOP + 2, LEFT - 1, target, word, "word")
-    chances = Rect(TOP + 2, TOP + 3, LEFT, last)
-    sheet.scales.append((chances, "scale"))
-    series = [Series("target", Rect(TOP, TOP + 1, LEFT, last), chances)]
+    sheet.formula(TOP + 2, LEFT - 1, book.graph["look.target"][0, 0], "word")
+    chances = sheet[TOP + 2, LEFT:last]
+    sheet.dress(chances, "scale")
+    series = [Series("target", sheet[TOP, LEFT:last], chances)]
     title = "Probability of the target word, down the depth"
     sheet.charts.append(Chart(TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1, "line", title, series))
 
@@ -78,20 +75,13 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
 
 def _summary(book: ModelBook, sheet: Sheet, n: int) -> None:
     """The target's probability and the likeliest words at one stage."""
-    col = LEFT + n
-    logits, probs = book.places[f"lens.{n}.logits"], book.places[f"lens.{n}.probs"]
-    scores, chances = (span(place.rect(place.block.whole)) for place in (logits, probs))
-    target = int(book.value("target", 0, 0))
-    value = book.value(f"lens.{n}.probs", 0, target)
-    at = book.at("target", 0, 0)
-    sheet.calc(TOP + 2, col, f"INDEX({chances},{at}+1,1)", value, "percent")
-    row = book.values[f"lens.{n}.logits"][0]
-    order = np.argsort(-row, kind="stable")
-    axis = logits.block.axes[1]
-    texts = layout.beside(book, "logits", 1, len(row))
-    for k in range(min(WORDS_SHOWN, len(row))):
-        where = f"MATCH(LARGE({scores},{k + 1}),{scores},0)"
-        v = int(np.argmax(row == row[order[k]]))  # of words that tie, MATCH finds the first
-        sheet.calc(TOP + 3 + 2 * k, col, f"INDEX({texts},{where},1)", book.labels[axis][v], "word")
-        chance = book.value(f"lens.{n}.probs", 0, v)
-        sheet.calc(TOP + 4 + 2 * k, col, f"INDEX({chances},{where},1)", chance, "percent")
+    col, target = LEFT + n, book.graph["target"][0, 0]
+    scores = book.graph[f"lens.{n}.logits"].area.as_range
+    chances = book.graph[f"lens.{n}.probs"].area.as_range
+    n_words = book.graph["logits"].shape[1]
+    texts = layout.labels_of(book, "logits", 1, n_words)
+    sheet.formula(TOP + 2, col, INDEX(chances, target + 1, 1), "percent")
+    for k in range(min(WORDS_SHOWN, n_words)):
+        where = place_of_largest(scores, k + 1)
+        sheet.formula(TOP + 3 + 2 * k, col, INDEX(texts, where, 1), "word")
+        sheet.formula(TOP + 4 + 2 * k, col, INDEX(chances, where, 1), "percent")

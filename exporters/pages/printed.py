@@ -1,10 +1,9 @@
 """Printed: a source's tables three times, side by side: printed, recomputed, difference."""
 
-from engine.cells.access import Rect
 from exporters import layout
-from exporters.address import a1
 from exporters.book import Sheet
-from exporters.model_book import ModelBook, one
+from exporters.dressing import Beyond
+from exporters.model_book import ModelBook
 from exporters.story import Printed
 
 SHEET = "Printed"
@@ -50,25 +49,10 @@ def _printed_table(book: ModelBook, sheet: Sheet, table: Printed, row: int) -> i
         for c, j in enumerate(cols):
             if block.has(i, j):
                 at, offset = (top + c, 0) if down else (top + r, c)
-                printed = table.printed[r][c]
-                _compare(book, sheet, (table.block, i, j), printed, at, [x + offset for x in lefts])
-    area = Rect(top, top + height, lefts[2], lefts[2] + width)
-    sheet.scales.append((area, f"beyond {0.5 * 10.0**-table.decimals + 1e-9:.10f}"))
+                printed, live, difference = (left + offset for left in lefts)
+                sheet.put(at, printed, table.printed[r][c], "printed")
+                sheet.formula(at, live, block[i, j], "live")
+                sheet.formula(at, difference, sheet[at, live] - sheet[at, printed], "change")
+    differences = sheet[top : top + height, lefts[2] : lefts[2] + width]
+    sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + 1e-9))
     return top + height + 1
-
-
-def _compare(
-    book: ModelBook,
-    sheet: Sheet,
-    cell: tuple[str, int, int],
-    printed: float,
-    row: int,
-    cols: list[int],
-) -> None:
-    """One printed number, its cell's value, and the difference."""
-    value = book.value(*cell)
-    left, middle, right = cols
-    sheet.put(row, left, printed, "printed")
-    sheet.calc(row, middle, book.at(*cell, sheet.name), value, "live")
-    difference = f"{a1(one(row, middle))}-{a1(one(row, left))}"
-    sheet.calc(row, right, difference, value - printed, "change")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from exporters.address import quoted
 from exporters.book import Book, Sheet
 from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
-from exporters.model_book import cell
 from exporters.story import Story, Suggestion
 
 SHEET = "Start"
@@ -28,7 +27,7 @@ def add(book: Book, story: Story) -> None:
         sheet.put(row + k, 2, suggestion.text, "wrapped")
         sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)
         if suggestion.watch:
-            seen = book.at(*suggestion.watch)
+            seen = _address(book, *suggestion.watch)
             sheet.link(row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
     row += len(story.tries) + 2
     row = _section(sheet, row, "What to look at", story.look)
@@ -57,6 +56,11 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
 
 
 def _cell_of(book: Book, suggestion: Suggestion) -> str:
+    """The address of the cell that an edit is typed into."""
     if isinstance(suggestion.cell, int):
-        return f"{PLAY}!{cell(PICK_ROW, PROMPT_COL + suggestion.cell)}"
-    return book.at(*suggestion.cell)
+        return book.address(book.sheet(PLAY)[PICK_ROW, PROMPT_COL + suggestion.cell])
+    return _address(book, *suggestion.cell)
+
+
+def _address(book: Book, name: str, i: int, j: int) -> str:
+    return book.address(book.places[name].block[i, j])

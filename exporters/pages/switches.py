@@ -5,12 +5,12 @@ the switches stands what the target word's logit loses when that part alone is o
 the engine computed for the prompt that the workbook was built with, grey once that has changed.
 """
 
-from engine.cells.access import Rect
 from engine.studies import ablation
 from exporters import layout
 from exporters.book import Place, Sheet
+from exporters.dressing import Unlike, When
 from exporters.layout import SWITCHES
-from exporters.model_book import ModelBook, cell
+from exporters.model_book import ModelBook
 from exporters.pages.play import sentence
 
 SHEET = SWITCHES
@@ -35,7 +35,7 @@ def add(book: ModelBook) -> None:
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
-    right = 3 + book.graph.spec.n_heads + 2  # columns of the first grid, and a gap
+    right = 3 + book.model.spec.n_heads + 2  # columns of the first grid, and a gap
     _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
     if not book.large:
         _heads(book, sheet, right, layers, "")
@@ -46,8 +46,7 @@ def add(book: ModelBook) -> None:
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
         sheet.rules[row, col] = {"validate": "decimal", "criteria": "between"}
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
-    grid = Rect(GRID_ROW, GRID_ROW + len(layers), 1, right - 2)
-    sheet.scales.append((grid, "off"))
+    sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
     row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
     measured = "not measured; type your own" if book.large else "constants, over reference prompts"
     if "mean_ablation" in book.graph.blocks:
@@ -79,7 +78,7 @@ def _heads(book: ModelBook, sheet: Sheet, left: int, layers: list[int], title: s
     """Heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
-    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.graph.spec.n_heads))]
+    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.model.spec.n_heads))]
     for k, name in enumerate(names):
         sheet.put(GRID_ROW - 1, left + 1 + k, name, "label")
     for layer in layers:
@@ -94,15 +93,13 @@ def _effects(book: ModelBook, sheet: Sheet, left: int, parts: list[str]) -> None
     title = f"What the logit of ‘{word}’ loses when that part alone is off"
     sheet.put(GRID_ROW - 3, left, title, "heading")
     sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’; the prompt is", "note")
-    state = GRID_ROW - 2, left
-    sheet.calc(*state, book.spot("prompt"), "as built", "label")
+    state = sheet.formula(GRID_ROW - 2, left, book.named("prompt"), "label")
     for effect in ablation.effects(book.graph, target, row_of):
         row, col = _cell(effect.part)
         sheet.put(row, left + col, -effect.logit, "constant")
     rows, cols = zip(*map(_cell, parts), strict=True)
-    last = Rect(GRID_ROW, max(rows) + 1, left + 1, left + 1 + max(cols))
-    sheet.scales.append((last, f'when stale ={cell(*state, absolute=True)}<>"as built"'))
-    sheet.scales.append((last, "diverging"))
+    grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
+    sheet.dress(grid, When("stale", state.fixed != "as built"), "diverging")
 
 
 def _switched_on(book: ModelBook, sheet: Sheet, row: int) -> int:

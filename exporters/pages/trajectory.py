@@ -7,55 +7,33 @@ Coordinates have no meaning by themselves (scale the stream, divide the last nor
 logits), so read directions and shares.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import IF, IFERROR, INDEX, SQRT, SUM, VARP
+from engine.studies.lens import scoring
 from exporters import layout
-from exporters.address import a1, quoted
 from exporters.book import Chart, Place, Series, Sheet
-from exporters.layout import LENS
-from exporters.model_book import ModelBook, cell, span
+from exporters.layout import LENS, PLAY
+from exporters.lookups import id_of, product_sum
+from exporters.model_book import ModelBook
 from exporters.pages.lens import stage_name
-from exporters.pages.play import readout_words
+from exporters.pages.play import by_id_row
 
 SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
 AFTER = "Attribution"
 WORDS_ROW, TABLE_ROW = 5, 10
-WORK_COL = 1  # columns of the workings: u, v, e1, what is left of v, e2
-STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2")
-
-
-@dataclass(frozen=True)
-class Plane:
-    """Two orthonormal directions, and how they came: each [d_model]."""
-
-    u: np.ndarray
-    v: np.ndarray
-    e1: np.ndarray
-    rest: np.ndarray
-    e2: np.ndarray
-
-
-def gram_schmidt(u: np.ndarray, v: np.ndarray) -> Plane:
-    """Two directions made orthonormal, the first kept; zero where there is none."""
-    e1 = _unit(u)
-    rest = v - (v @ e1) * e1
-    return Plane(u, v, e1, rest, _unit(rest))
-
-
-def _unit(x: np.ndarray) -> np.ndarray:
-    length = np.sqrt(x @ x)
-    return x / length if length > 1e-9 else x * 0
+STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
+U, V, E1, REST, E2, VARIANCE = range(1, 7)  # the columns of the workings
+NONE = 1e-9  # a vector that is shorter has no direction
 
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
     """The table that the readout scores words with, and its vectors [n_words, d_model]."""
-    _, (rows, _), table = book.graph["logits"].operands[1]
-    values = book.values[table.name]
-    return book.places[table.name], values if rows == "j" else values.T
+    scored = scoring(book.graph)
+    values = book.values[scored.words.name]
+    return book.places[scored.words.name], values if scored.by_rows else values.T
 
 
 def wanted(book: ModelBook) -> bool:
@@ -67,26 +45,25 @@ def add(book: ModelBook) -> None:
     """The words, the path, the chart, the shares; the workings below."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    n = len(book.views.stages)
     sheet.widths = {0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19}
-    chosen = _words(book, sheet)
-    work = TABLE_ROW + max(n, 14) + 5
-    _, vectors = word_vectors(book)
-    u, v = (vectors[a] - (vectors[b] if b is not None else 0) for a, b in chosen)
-    plane = gram_schmidt(u, v)
-    book.spots["e1"] = (SHEET, work + 3, WORK_COL + 2)
-    book.spots["e2"] = (SHEET, work + 3, WORK_COL + 4)
-    _workings(book, sheet, work, plane)
-    path = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
-    _table(book, sheet, path, plane)
-    _shares(book, sheet, path, plane, work)
-    area = Rect(TABLE_ROW + 1, TABLE_ROW + 1 + n, 1, 2)
-    texts = [stage_name(stage.name) for stage in book.views.stages]
-    series = [Series("residual stream", area, area._replace(left=2, right=3), texts)]
+    _words(book, sheet)
+    _workings(book, sheet)
+    _table(book, sheet)
+    _shares(book, sheet)
+    stages = book.views.stages
+    rows = slice(TABLE_ROW + 1, TABLE_ROW + 1 + len(stages))
+    texts = [stage_name(stage.name) for stage in stages]
+    series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], texts)]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
     chart = Chart(WORDS_ROW - 1, 7, "scatter", title, series, (620, 420), axes, True, "0.0")
     sheet.charts.append(chart)
+
+
+def every_word(book: ModelBook, col: int) -> Area:
+    """A column of Play's table of every word."""
+    top, n_words = by_id_row(book), book.graph["logits"].shape[1]
+    return book.sheet(PLAY)[top : top + n_words, col]
 
 
 def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
@@ -97,126 +74,119 @@ def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
     return [(target, None), (last if same and last != target else rival, None)]
 
 
-def _words(book: ModelBook, sheet: Sheet) -> list[tuple[int, int | None]]:
-    """Four cells with words to choose, and their ids."""
-    chosen = defaults(book)
-    texts, words = readout_words(book), book.labels[book.graph["logits"].axes[1]]
+def _words(book: ModelBook, sheet: Sheet) -> None:
+    """Four cells with words to choose, and their ids: -1 where there is none."""
+    texts = every_word(book, 1).fixed.as_range
+    words = book.labels[book.graph["logits"].axes[1]]
     for col, head in ((1, "word"), (2, "minus"), (3, "id"), (4, "minus id")):
         sheet.put(WORDS_ROW - 1, col, head, "label")
-    for k, (plus, _) in enumerate(chosen):
+    for k, (plus, _) in enumerate(defaults(book)):
         row = WORDS_ROW + k
         sheet.put(row, 0, f"direction {k + 1}", "row label")
-        for col, text, ident in ((1, words[plus], float(plus)), (2, "", -1.0)):
+        for col, text in ((1, words[plus]), (2, "")):
             sheet.put(row, col, text, "token")
             sheet.lists[row, col] = texts
-            match = f"MATCH(TRUE(),EXACT({texts},{cell(row, col)}),0)-1"
-            sheet.calc(row, col + 2, f"IFERROR({match},-1)", ident, "id", array=True)
+            ident = IFERROR(id_of(sheet[row, col], texts), -1)
+            sheet.formula(row, col + 2, ident, "id", array=True)
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
     sheet.put(WORDS_ROW + 2, 1, text, "note")
-    return chosen
 
 
-def _workings(book: ModelBook, sheet: Sheet, row: int, plane: Plane) -> None:
-    """Gram-Schmidt: five columns of d_model numbers."""
-    d_model = word_vectors(book)[1].shape[1]
+# --- the workings -------------------------------------------------------------------------
+
+
+def column(book: ModelBook, step: int) -> Area:
+    """The d_model cells of one step of the workings."""
+    top = TABLE_ROW + max(len(book.views.stages), 14) + 8
+    return book.sheet(SHEET)[top : top + book.model.spec.d_model, step]
+
+
+def basis(book: ModelBook) -> tuple[Area, Area]:
+    """The plane's two directions: columns of d_model cells."""
+    return column(book, E1), column(book, E2)
+
+
+def _workings(book: ModelBook, sheet: Sheet) -> None:
+    """Gram-Schmidt, and how far the stages spread: six columns of d_model numbers."""
+    rect = column(book, U).rect
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
-    sheet.put(row, 0, text, "heading")
-    top, end = row + 3, row + 3 + d_model
-    for k, name in enumerate((*STEPS, "variance of the stages")):
-        sheet.put(row + 2, WORK_COL + k, name, "label")
-
-    def column(k: int) -> str:
-        return a1(Rect(top, end, WORK_COL + k, WORK_COL + k + 1), "all")
-
-    for d in range(d_model):
-        at = top + d
-        sheet.put(at, 0, d, "label number")
-        words = feature(book, d)
-        for k, value in enumerate((plane.u, plane.v)):
-            plus, minus = cell(WORDS_ROW + k, 3, True), cell(WORDS_ROW + k, 4, True)
-            first = f"IF({plus}<0,0,{words.format(plus)})"
-            formula = f"{first}-IF({minus}<0,0,{words.format(minus)})"
-            sheet.calc(at, WORK_COL + k, formula, float(value[d]), "step green")
-        u, v, e1, rest = (cell(at, WORK_COL + k) for k in range(4))
-        unit = _over_length(u, column(0), d_model)
-        sheet.calc(at, WORK_COL + 2, unit, float(plane.e1[d]), "step")
-        along = dot(column(1), column(2), d_model)
-        sheet.calc(at, WORK_COL + 3, f"{v}-{along}*{e1}", float(plane.rest[d]), "step")
-        unit = _over_length(rest, column(3), d_model)
-        sheet.calc(at, WORK_COL + 4, unit, float(plane.e2[d]), "step")
+    sheet.put(rect.top - 3, 0, text, "heading")
+    for step, name in enumerate(STEPS, U):
+        sheet.put(rect.top - 1, step, name, "label")
+    lens, n_stages = book.places["lens.0.x"], len(book.views.stages)
+    for d, row in enumerate(range(rect.top, rect.bottom)):
+        sheet.put(row, 0, d, "label number")
+        for k, step in enumerate((U, V)):
+            plus, minus = (_feature_of(book, d, sheet[WORDS_ROW + k, col]) for col in (3, 4))
+            sheet.formula(row, step, plus - minus, "step green")
+        stages = book.sheets[LENS][lens.top + d, lens.left : lens.left + n_stages]
+        sheet.formula(row, VARIANCE, VARP(stages.as_range), "step green")
+    orthonormal(sheet, rect.top, rect.bottom)
 
 
-def dot(a: str, b: str, n: int) -> str:
-    """The sum of products of two columns of n cells."""
-    return f"SUMPRODUCT({a},{b})" if n > 1 else f"{a}*{b}"
+def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
+    """Feature d of a word that was chosen; 0 where none was."""
+    return IF(ident.fixed < 0, 0, feature(book, d, ident.fixed))
 
 
-def _over_length(x: str, column: str, n: int) -> str:
-    length = f"SQRT({dot(column, column, n)})"
-    return f"IF({length}>0.000000001,{x}/{length},0)"
+def orthonormal(sheet: Sheet, top: int, end: int) -> None:
+    """Gram-Schmidt: u and v made orthonormal, the first kept; zero where there is no direction."""
+    v, e1, rest = (sheet[top:end, step].fixed for step in (V, E1, REST))
+    for row in range(top, end):
+        sheet.formula(row, E1, _over_length(sheet[row, U], sheet[top:end, U].fixed), "step")
+        without = sheet[row, V] - product_sum(v, e1) * sheet[row, E1]
+        sheet.formula(row, REST, without, "step")
+        sheet.formula(row, E2, _over_length(sheet[row, REST], rest), "step")
 
 
-def feature(book: ModelBook, d: int) -> str:
-    """A formula for feature d of a word, whose id goes where the braces are."""
-    table, vectors = word_vectors(book)
-    n_words = len(vectors)
-    by_rows = table.block.axes[1] == "d_model"
-    rect = table.rect(Rect(0, n_words, d, d + 1) if by_rows else Rect(d, d + 1, 0, n_words))
-    words = f"{quoted(table.sheet)}!{span(rect)}"
-    down = rect.bottom - rect.top == n_words > 1
-    return f"INDEX({words},{{}}+1,1)" if down else f"INDEX({words},1,{{}}+1)"
+def _over_length(x: Area, vector: Area) -> Expression:
+    length = SQRT(product_sum(vector, vector))
+    return IF(length > NONE, x / length, 0)
 
 
-def basis(book: ModelBook, name: str, d_model: int, sheet: str) -> str:
-    """The range of e1 or e2."""
-    where, row, col = book.spots[name]
-    text = a1(Rect(row, row + d_model, col, col + 1))
-    return text if where == sheet else f"{quoted(where)}!{text}"
+def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
+    """Feature d of the word with that id."""
+    place, vectors = word_vectors(book)
+    by_rows = place.block.axes[1] == "d_model"
+    words = (place.block[:, d] if by_rows else place.block[d, :]).as_range
+    if by_rows != place.turned and len(vectors) > 1:
+        return INDEX(words, ident + 1, 1)
+    return INDEX(words, 1, ident + 1)
 
 
-def _table(book: ModelBook, sheet: Sheet, path: np.ndarray, plane: Plane) -> None:
+# --- the path -----------------------------------------------------------------------------
+
+
+def _table(book: ModelBook, sheet: Sheet) -> None:
     """The path's coordinates, and how far each sublayer moved it."""
-    d_model = path.shape[1]
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
         sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
-    for k, stage in enumerate(book.views.stages):
+    stages = book.views.stages
+    for k, stage in enumerate(stages):
         row = TABLE_ROW + 1 + k
-        sheet.link(row, 0, stage_name(stage.name), book.area(stage.name))
-        x = book.area(f"lens.{k}.x")
-        for col, name, direction in ((1, "e1", plane.e1), (2, "e2", plane.e2)):
-            formula = dot(x, basis(book, name, d_model, SHEET), d_model)
-            sheet.calc(row, col, formula, float(path[k] @ direction), "live")
+        sheet.link(row, 0, stage_name(stage.name), book.address(stage.area))
+        x = book.graph[f"lens.{k}.x"].area
+        for col, direction in enumerate(basis(book), 1):
+            along = sheet.formula(row, col, product_sum(x, direction), "live")
             if k:
-                step = float((path[k] - path[k - 1]) @ direction)
-                moved = f"{cell(row, col)}-{cell(row - 1, col)}"
-                sheet.calc(row, col + 2, moved, step, "change plain")
-    n = len(path)
-    if n > 1:
-        sheet.scales.append((Rect(TABLE_ROW + 2, TABLE_ROW + 1 + n, 3, 5), "diverging"))
+                sheet.formula(row, col + 2, along - sheet[row - 1, col], "change plain")
+    if len(stages) > 1:
+        steps = sheet[TABLE_ROW + 2 : TABLE_ROW + 1 + len(stages), 3:5]
+        sheet.dress(steps, "diverging")
 
 
-def _shares(book: ModelBook, sheet: Sheet, path: np.ndarray, plane: Plane, work: int) -> None:
+def _shares(book: ModelBook, sheet: Sheet) -> None:
     """How much of the path's spread the plane holds, and the best that a plane could."""
-    n, d_model = path.shape
-    row = TABLE_ROW + n + 2
-    col = WORK_COL + len(STEPS)
-    for d in range(d_model):
-        at = work + 3 + d
-        first = book.places["lens.0.x"]
-        stages = Rect(first.top + d, first.top + d + 1, first.left, first.left + n)
-        formula = f"VARP({LENS}!{span(stages)})"
-        sheet.calc(at, col, formula, float(path[:, d].var()), "step green")
-    spread = a1(Rect(work + 3, work + 3 + d_model, col, col + 1))
-    along = [span(Rect(TABLE_ROW + 1, TABLE_ROW + 1 + n, k, k + 1)) for k in (1, 2)]
-    held = f"(VARP({along[0]})+VARP({along[1]}))/SUM({spread})"
-    formula = f"IF(SUM({spread})>0,{held},0)"
-    total = float(path.var(axis=0).sum())
-    plane_spread = float((path @ plane.e1).var() + (path @ plane.e2).var())
+    n = len(book.views.stages)
+    row, spread = TABLE_ROW + n + 2, column(book, VARIANCE)
+    along = [sheet[TABLE_ROW + 1 : TABLE_ROW + 1 + n, col].as_range for col in (1, 2)]
+    held = (VARP(along[0]) + VARP(along[1])) / SUM(spread)
     sheet.put(row, 0, "spread in the plane", "row label")
-    sheet.calc(row, 1, formula, plane_spread / total if total else 0.0, "percent")
+    sheet.formula(row, 1, IF(SUM(spread) > 0, held, 0), "percent")
     sheet.put(row, 2, "share of the path’s variance that these two directions hold; live", "note")
     sheet.put(row + 1, 0, "best possible", "row label")
-    best = np.linalg.svd(path - path.mean(axis=0), compute_uv=False)[:2] ** 2
-    value = float(best.sum() / (total * n)) if total else 0.0
-    sheet.put(row + 1, 1, value, "constant percent")
+    path = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
+    squares = np.linalg.svd(path - path.mean(axis=0), compute_uv=False) ** 2
+    best = float(squares[:2].sum() / squares.sum()) if squares.sum() else 0.0
+    sheet.put(row + 1, 1, best, "constant percent")
     sheet.put(row + 1, 2, "two principal components of the path as built; a constant", "note")

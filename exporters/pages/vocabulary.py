@@ -8,13 +8,14 @@ neighbourhoods; constants, and no projection at all.
 
 import numpy as np
 
-from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AVERAGE, IF, SQRT
 from engine.studies.tsne import tsne
 from exporters import layout
-from exporters.address import a1, quoted
 from exporters.book import Chart, Series, Sheet
-from exporters.model_book import ModelBook, cell, span
-from exporters.pages.trajectory import basis, defaults, dot, gram_schmidt, word_vectors
+from exporters.lookups import product_sum
+from exporters.model_book import ModelBook
+from exporters.pages.trajectory import basis, word_vectors
 
 SHEET = "Words"
 PURPOSE = "three maps of the vocabulary, and how much each leaves out"
@@ -28,6 +29,11 @@ MAPS = (  # title, column of x, column that the chart starts in, its width in pi
     ("principal components", 5, 5, 370),
     ("principal components, cosine", 9, 10, 370),
     ("t-SNE: neighbours only", 11, 15, 370),
+)
+CAUTION = (
+    "t-SNE keeps neighbours together and nothing else: no axes, no directions, no arithmetic;",
+    "distances between groups and their sizes mean nothing, and another seed or perplexity",
+    "draws another picture. Read it for who is near whom, never for how far.",
 )
 
 
@@ -49,14 +55,12 @@ def add(book: ModelBook) -> None:
         sheet.put(TOP + k, 0, words[v], "word")
     work = end + 3
     x = vectors[shown]  # [n_shown, d_model]
-    _concepts(book, sheet, x, shown)
+    _concepts(book, sheet, shown)
     _components(book, sheet, x, shown, work)
     _neighbours(sheet, x)
     texts = [words[v] for v in shown] if len(shown) <= LABELLED else []
     for title, left, at, width in MAPS if len(shown) > 3 else ():
-        x_cells = Rect(TOP, end, left, left + 1)
-        y_cells = x_cells._replace(left=left + 1, right=left + 2)
-        series = [Series("words", x_cells, y_cells, texts)]
+        series = [Series("words", sheet[TOP:end, left], sheet[TOP:end, left + 1], texts)]
         chart = Chart(4, at, "scatter", title, series, (width, 380), number="0.0")
         sheet.charts.append(chart)
 
@@ -71,13 +75,10 @@ def which(book: ModelBook, n: int) -> list[int]:
     return sorted({*given, *map(int, likely)})
 
 
-def word_vector(book: ModelBook, v: int) -> str:
+def word_vector(book: ModelBook, v: int) -> Area:
     """One word's vector: a column of the readout's table."""
-    place, vectors = word_vectors(book)
-    d_model = vectors.shape[1]
-    by_rows = place.block.axes[1] == "d_model"
-    rect = place.rect(Rect(v, v + 1, 0, d_model) if by_rows else Rect(0, d_model, v, v + 1))
-    return f"{quoted(place.sheet)}!{a1(rect)}"
+    block = word_vectors(book)[0].block
+    return block[v, :] if block.axes[1] == "d_model" else block[:, v]
 
 
 def _heads(sheet: Sheet, col: int, title: str, heads: tuple[str, ...]) -> None:
@@ -86,52 +87,49 @@ def _heads(sheet: Sheet, col: int, title: str, heads: tuple[str, ...]) -> None:
         sheet.put(TOP - 1, col + k, head, "label")
 
 
-def _concepts(book: ModelBook, sheet: Sheet, x: np.ndarray, shown: list[int]) -> None:
+def _concepts(book: ModelBook, sheet: Sheet, shown: list[int]) -> None:
     """Coordinates in the plane that is chosen on Trajectory."""
-    _, vectors = word_vectors(book)
-    (a, _), (b, _) = defaults(book)
-    plane = gram_schmidt(vectors[a], vectors[b])
     _heads(sheet, 1, "concept directions", ("along 1", "along 2"))
-    d_model = x.shape[1]
-    for k, v in enumerate(shown):
-        for col, name, direction in ((1, "e1", plane.e1), (2, "e2", plane.e2)):
-            formula = dot(word_vector(book, v), basis(book, name, d_model, SHEET), d_model)
-            sheet.calc(TOP + k, col, formula, float(x[k] @ direction), "live")
+    for row, v in enumerate(shown, TOP):
+        for col, direction in enumerate(basis(book), 1):
+            along = product_sum(word_vector(book, v), direction)
+            sheet.formula(row, col, along, "live")
 
 
 def _components(book: ModelBook, sheet: Sheet, x: np.ndarray, shown: list[int], work: int) -> None:
     """Two principal components of the words, raw, and of their directions alone (cosine)."""
-    d_model = x.shape[1]
     lengths = np.maximum(np.sqrt((x * x).sum(axis=1)), 1e-12)  # [n_shown]
-    end = TOP + len(shown)
     sheet.put(work, 0, "bases: principal components of the words as built, constants", "heading")
-    for k in range(d_model):
+    for k in range(x.shape[1]):
         sheet.put(work + 2 + k, 0, k, "label number")
-    for col, title, rows in (
-        (3, "principal components", x),
-        (7, "principal components, cosine", x / lengths[:, None]),
+    for col, title, rows, along in (
+        (3, "principal components", x, product_sum),
+        (7, "principal components, cosine", x / lengths[:, None], _along_of_its_length),
     ):
         axes, share = principal(rows)  # [2, d_model]
-        cosine = col == 7
         _heads(sheet, col, title, ("raw 1", "raw 2", "PC 1", "PC 2"))
         sheet.put(TOP - 3, col, share, "constant percent")
         sheet.put(TOP - 3, col + 1, "of the variance, as built", "note")
         for c in range(2):
-            sheet.put(work + 1, col + c, f"PC {c + 1}", "label")
-            for d in range(d_model):
-                sheet.put(work + 2 + d, col + c, float(axes[c, d]), "basis")
-            direction = a1(Rect(work + 2, work + 2 + d_model, col + c, col + c + 1))
-            raw = rows @ axes[c]  # [n_shown]
-            column = span(Rect(TOP, end, col + c, col + c + 1))
-            for k, v in enumerate(shown):
-                own = word_vector(book, v)
-                formula = dot(own, direction, d_model)
-                if cosine:
-                    length = f"SQRT({dot(own, own, d_model)})"
-                    formula = f"IF({length}>0,{formula}/{length},0)"
-                sheet.calc(TOP + k, col + c, formula, float(raw[k]), "live")
-                centred = f"{cell(TOP + k, col + c)}-AVERAGE({column})"
-                sheet.calc(TOP + k, col + 2 + c, centred, float(raw[k] - raw.mean()), "step")
+            direction = _basis_vector(sheet, work, col + c, f"PC {c + 1}", axes[c])
+            raw = sheet[TOP : TOP + len(shown), col + c].as_range
+            for row, v in enumerate(shown, TOP):
+                own = sheet.formula(row, col + c, along(word_vector(book, v), direction), "live")
+                sheet.formula(row, col + 2 + c, own - AVERAGE(raw), "step")
+
+
+def _basis_vector(sheet: Sheet, work: int, col: int, name: str, vector: np.ndarray) -> Area:
+    """A direction as constants, down a column."""
+    sheet.put(work + 1, col, name, "label")
+    for d, value in enumerate(vector.tolist()):
+        sheet.put(work + 2 + d, col, value, "basis")
+    return sheet[work + 2 : work + 2 + len(vector), col]
+
+
+def _along_of_its_length(vector: Area, direction: Area) -> Expression:
+    """How far a vector goes along a direction, as a share of its own length; 0 if it has none."""
+    length = SQRT(product_sum(vector, vector))
+    return IF(length > 0, product_sum(vector, direction) / length, 0)
 
 
 def principal(x: np.ndarray) -> tuple[np.ndarray, float]:
@@ -153,9 +151,5 @@ def _neighbours(sheet: Sheet, x: np.ndarray) -> None:
             sheet.put(TOP + k, 11, float(a), "basis")
             sheet.put(TOP + k, 12, float(b), "basis")
     sheet.put(TOP - 3, 11, f"seed {SEED}, perplexity {PERPLEXITY:g}", "note")
-    for k, text in enumerate((
-        "t-SNE keeps neighbours together and nothing else: no axes, no directions, no arithmetic;",
-        "distances between groups and their sizes mean nothing, and another seed or perplexity",
-        "draws another picture. Read it for who is near whom, never for how far.",
-    )):  # fmt: skip
+    for k, text in enumerate(CAUTION):
         sheet.put(TOP - 2 + k, 14, text, "note")

@@ -11,14 +11,15 @@ from conftest import assert_recomputes, needs
 from openpyxl import load_workbook
 
 from engine import Model
-from engine.models.generate import Sampling, generate, passage
+from engine.models.choosing import Sampling
+from engine.models.generate import generate, passage
 from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from exporters.verify import recalculate_in_libreoffice, verify
 from exporters.xlsx import write
-from workbooks import _calling_game as game
 from workbooks import dialogue_game
+from workbooks.dialogue_game import game
 
 MODEL = dialogue_game.model()
 GREEDY, SAMPLED = Sampling(), Sampling(temperature=1.5, top_k=12, top_p=0.95)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.models import checkpoint, training
-from workbooks import _semantics as semantics
+from workbooks.semantic_tiny import semantics
 
 COORDINATES = {
     word: dict(zip(semantics.AXES, row, strict=True))

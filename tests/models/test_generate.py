@@ -8,7 +8,8 @@ from conftest import GOLDEN, random_model
 
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
-from engine.models.generate import Sampling, generate
+from engine.models.choosing import Sampling
+from engine.models.generate import generate
 
 MODELS = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]
 N_CASES = 200

@@ -4,13 +4,11 @@ Look at the three streams side by side: without attention no word hears of anoth
 switches: head by head they turn the transparent model into the whole one, and say what a head does.
 """
 
-import numpy as np
-
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import AND, COUNTIF, EXP, OR, SQRT, SUM, SUMPRODUCT, added, dot
-from exporters.book import Book, Chart, Series
+from engine.cells.functions import AND, COUNTIF, OR, SUM, SUMPRODUCT
+from exporters.book import Book
 from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Formula, Workbook, Worksheet, near
+from exporters.tables import Comparison, Workbook, Worksheet, near
 from workbooks.no_attention.layers import (
     DELETED,
     LEFT,
@@ -22,17 +20,14 @@ from workbooks.no_attention.layers import (
     layer,
     side_by_side,
 )
+from workbooks.no_attention.streams import GAPS, LAST, compare_streams, copies, read_out
 from workbooks.two_layers import fitting
-from workbooks.two_layers.fitting import D_MODEL, N_HEADS, PROMPT, WORDS
+from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
 TOPIC = "Attention"
 TITLE = "no-attention: one model whole, with transparent attention, and without attention"
-LAST = N_TOKENS - 1
 HEAD_NAMES = ("1.1", "1.2", "2.1", "2.2")  # layer and number
 MUTE = ((0,) * len(HEAD_NAMES), (1,) * len(HEAD_NAMES))  # the switches as built: W_O = 0
-GAPS = ((WHOLE, DELETED), (TRANSPARENT, DELETED), (WHOLE, TRANSPARENT))
-GAP_NAMES = [f"{a} − {b}" for a, b in GAPS]
-Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
 
 
 def book() -> Book:
@@ -52,9 +47,7 @@ def book() -> Book:
         tables = layer(sheet, n + 1, streams[n], by_layer[n], of_layer)
         streams.append({model: found["h"] for model, found in tables.items()})
 
-    streams_after(ws, 1, streams[1])
-    after = streams_after(ws, 2, streams[2])
-    differences(ws, after)
+    compare_streams(ws, streams)
     read_out(ws, streams[-1], U)
     copies(ws, h0)
     w.compare(compared(w))
@@ -71,10 +64,8 @@ def inputs(ws: Worksheet) -> tuple[Area, Area]:
     ws.heading("Type here: the transparent model's switches (1 on, 0 off), the words' vectors")
     top, rows = ws.cursor, ("W_O times", "W_V times")
     switches = ws.typed("switches", MUTE, rows, HEAD_NAMES, "switches, layer.head", "switch")
-    ws.cursor = top
-    title = "h⁰: embedding + position"
-    h0 = ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1])
-    return switches, h0
+    ws.cursor, title = top, "h⁰: embedding + position"
+    return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1])
 
 
 def shared_weights(ws: Worksheet) -> tuple[list[Tables], Area]:
@@ -94,95 +85,6 @@ def shared_weights(ws: Worksheet) -> tuple[list[Tables], Area]:
     ws.heading("Unembedding")
     W_U = fitting.unembedding(fitting.embeddings(N_TOKENS)[0])
     return found, ws.typed("U", W_U, cols=WORDS, title="U: 6 × 10", style="weight")
-
-
-def copied(x: Area) -> Formula:
-    """Another table's cells."""
-    return lambda i, j: x[i, j]
-
-
-def difference(x: Area, y: Area) -> Formula:
-    """x - y, cell by cell."""
-    return lambda i, j: x[i, j] - y[i, j]
-
-
-def streams_after(ws: Worksheet, n: int, streams: Streams) -> Streams:
-    """The three streams after layer n, side by side."""
-    ws.heading(f"The stream after layer {n}")
-    found = {}
-    for left, (model, stream) in side_by_side(ws, streams.items()):
-        found[model] = ws.computed(
-            f"{model}_after_{n}",
-            stream.shape,
-            copied(stream),
-            PROMPT,
-            title=model,
-            left=left,
-        )
-        ws.shade(found[model], "diverging")
-    return found
-
-
-def differences(ws: Worksheet, after: Streams) -> None:
-    """How far the streams are from each other at the end: their differences, and the sizes."""
-    ws.heading("Differences after layer 2, and their sizes")
-    ws.text("size of a word's difference = square root of the sum of its squares", style="equation")
-    gaps = []
-    for left, (a, b) in side_by_side(ws, GAPS):
-        gap = ws.computed(
-            f"gap_{a}_{b}",
-            (N_TOKENS, D_MODEL),
-            difference(after[a], after[b]),
-            PROMPT,
-            title=f"{a} − {b}",
-            left=left,
-        )
-        gaps.append(gap)
-
-    def size(gap: int, word: int) -> Expression:
-        row = gaps[gap][word, :]
-        return SQRT(SUMPRODUCT(row, row))
-
-    ws.computed("sizes", (len(GAPS), N_TOKENS), size, GAP_NAMES, PROMPT, "sizes")
-
-
-def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
-    """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
-    ws.heading("After the last word: what comes next")
-    ws.text("logits = last row of h² U; probability = exponential / row's sum", style="equation")
-    last = [streams[model][LAST, :] for model in MODELS]
-
-    def table(name: str, title: str, cell: Formula) -> Area:
-        shape = (len(MODELS), len(WORDS))
-        return ws.computed(name, shape, cell, MODELS, WORDS, title, "readout")
-
-    logits = table("logits", "logits", lambda m, j: dot(last[m], U[:, j]))
-    exps = table("exps", "exponentials", lambda m, j: EXP(logits[m, j]))
-    probs = table("probs", "probabilities", lambda m, j: exps[m, j] / SUM(exps[m, :]))
-    first_row = ws.rect(probs[0, :])
-    words = first_row._replace(top=first_row.top - 1, bottom=first_row.top)
-    series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
-    row = ws.rect(logits).top - 2
-    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series))
-
-
-def copies(ws: Worksheet, h0: Area) -> None:
-    """What is not transparent: every word looks at itself alone, and its vector is copied."""
-    ws.heading(
-        "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)"
-    )
-    ws.text(
-        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: the stream is doubled, not left alone", style="equation"
-    )
-    top = ws.cursor
-    own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
-    ws.cursor = top
-
-    def doubled(i: int, j: int) -> Expression:
-        mixed = [own[i, word] * h0[word, j] for word in range(N_TOKENS)]
-        return added([h0[i, j], *mixed])
-
-    ws.computed("copy_mid", h0.shape, doubled, PROMPT, title="h_mid", left=LEFT[1])
 
 
 def compared(w: Workbook) -> list[Comparison]:

@@ -5,7 +5,7 @@ decoder is trained on the sentences and never sees the table. Do its word vector
 again? The same model is trained from two initial embeddings, wide (1.0) and narrow (0.02), and
 measured beside the table itself and beside vectors that nobody trained.
 
-`python -m workbooks._semantics` trains, measures and writes models/semantic-tiny anew.
+`python -m workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny anew.
 """
 
 import json
@@ -20,7 +20,7 @@ from engine.models import checkpoint
 from engine.models.training import IGNORED, Progress, Recipe, initial, trained
 from engine.models.training import train as train_model
 
-FOLDER = Path(__file__).parent / "models" / "semantic-tiny"
+FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
 SCALES = (1.0, 0.02)  # standard deviation of the initial word vectors
 SEEDS = (0, 1, 2)
 
@@ -253,7 +253,8 @@ def held_out_errors(x: np.ndarray, y: np.ndarray, penalties: np.ndarray) -> np.n
     shrunk = s**2 / (s**2 + penalties[:, None])  # [n_penalties, k]
     fitted = y.mean() + (shrunk * (U.T @ y)) @ U.T  # [n_penalties, n]
     leverage = 1 / len(y) + shrunk @ (U**2).T  # [n_penalties, n]
-    return (y - fitted) / (1 - leverage)
+    errors: np.ndarray = (y - fitted) / (1 - leverage)
+    return errors
 
 
 def _r2(y: np.ndarray, predicted: np.ndarray) -> float:

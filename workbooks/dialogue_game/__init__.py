@@ -21,12 +21,12 @@ from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
-from workbooks import _calling_game as game
+from workbooks.dialogue_game import game
 
 TOPIC = "A whole model"
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
-FOLDER = Path(__file__).parent / "models" / "dialogue-game"
+FOLDER = Path(__file__).parent.parent / "models" / "dialogue-game"
 SPEC = ModelSpec(
     d_vocab=len(game.WORDS), d_model=64, n_ctx=game.LENGTH - 1, n_layers=2, n_heads=4, d_head=16,
     d_mlp=256, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
@@ -110,4 +110,5 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 def _next(model: Model, prompt: str) -> np.ndarray:
     """The probabilities of the next word: [d_vocab]."""
-    return model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    probs: np.ndarray = model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    return probs

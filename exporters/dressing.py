@@ -1,0 +1,40 @@
+"""Dressings: how cells look by what they hold, which spreadsheets call conditional formats."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.cells.expression import Expression
+
+# "scale": 0 is white, 1 is full; "diverging": two colours about 0; "bar": as long as the number
+Shade = Literal["scale", "diverging", "bar"]
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Marks numbers further from 0 than `limit`, which is spelt with so many decimals."""
+
+    limit: float
+    places: int = 10
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Marks cells that do not hold a value."""
+
+    value: float | str
+
+
+@dataclass(frozen=True, eq=False)
+class When:
+    """Gives cells a style of theme's where a condition holds.
+
+    It is written for the first cell of the area, and moves with each of the others as a formula
+    does that is copied.
+    """
+
+    style: str
+    condition: Expression
+
+
+Dressing = Shade | Beyond | Unlike | When
+CHANGED = Beyond(1e-7, 7)  # more than rounding

@@ -1,0 +1,154 @@
+"""Reading workbook files: what openpyxl finds in them, whichever program has saved them."""
+
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import GOLDEN, needs
+from openpyxl import load_workbook
+from openpyxl.worksheet.formula import ArrayFormula
+
+from engine import InputError
+from engine.cells.values import CellError
+from engine.models import checkpoint
+from engine.models.generate import passage
+from exporters import anymodel, xlsx
+from exporters.reading import WorkbookFile, moved
+from exporters.verify import recalculate_in_libreoffice
+
+BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
+
+
+def assert_same_as_openpyxl(path: Path) -> None:
+    """Every value, formula, array and defined name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        written, computed = load_workbook(path), load_workbook(path, data_only=True)
+    file = WorkbookFile(path)
+    assert list(file) == [sheet.title for sheet in written.worksheets]
+    for sheet in written.worksheets:
+        ours = file[sheet.title]
+        theirs = {(c.row - 1, c.column - 1) for row in sheet.iter_rows() for c in row}
+        assert set(ours.cells) <= theirs
+        for row, col in theirs:
+            cell, value = ours.cell((row, col)), computed[sheet.title].cell(row + 1, col + 1)
+            assert cell.value == value.value
+            assert isinstance(cell.value, CellError) == (value.data_type == "e")
+            formula = sheet.cell(row + 1, col + 1)
+            if formula.data_type != "f":
+                assert cell.formula is None
+            elif isinstance(formula.value, ArrayFormula):
+                array = formula.value
+                assert (cell.formula, cell.array) == (array.text.removeprefix("="), array.ref)
+            else:
+                assert (f"={cell.formula}", cell.array) == (formula.value, "")
+    names = {name: list(d.destinations) for name, d in written.defined_names.items()}
+    assert file.names == {
+        name: [(sheet, area.replace("$", "")) for sheet, area in areas]
+        for name, areas in names.items()
+    }
+    assert file.names
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) -> None:
+    assert_same_as_openpyxl(built[name])
+    again = load_workbook(built[name])
+    again.save(tmp_path / "again.xlsx")
+    assert_same_as_openpyxl(tmp_path / "again.xlsx")
+
+
+@pytest.mark.office
+def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
+    needs("libreoffice")
+    saved = recalculate_in_libreoffice([built[name] for name in BOOKS], tmp_path / "out")
+    for path in saved:
+        assert_same_as_openpyxl(path)
+
+
+def test_formulas_that_cells_share(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("exporters.plan.MANY_WORDS", 1)
+    model = checkpoint.load(GOLDEN / "llama")
+    book = anymodel.build("llama", model, passage(model, [1, 2, 0, 2, 1]))
+    path = xlsx.write(book, tmp_path / "llama.xlsx")
+    file = WorkbookFile(path)
+    assert any(cell.from_first != (0, 0) for name in file for cell in file[name].cells.values())
+    assert_same_as_openpyxl(path)
+
+
+@pytest.mark.parametrize(
+    ("formula", "down", "right", "expected"),
+    [
+        ("A1+$A1+A$1+$A$1", 2, 27, "AB3+$A3+AB$1+$A$1"),
+        ("SUM(B2:C9)*LOG10(Z9)", 1, 1, "SUM(C3:D10)*LOG10(AA10)"),
+        ("'Block A1'!B2&\"A1\"&Play!B2", 1, 0, "'Block A1'!B3&\"A1\"&Play!B3"),
+        ("SUM(A:B)+SUM($A:B)+SUM(1:$2)", 1, 1, "SUM(B:C)+SUM($A:C)+SUM(2:$2)"),
+        ("ABC1!A1+rate_1+TRUE()", 1, 0, "ABC1!A2+rate_1+TRUE()"),
+    ],
+)
+def test_a_formula_moves_with_its_cell(formula: str, down: int, right: int, expected: str) -> None:
+    assert moved(formula, down, right) == expected
+    assert moved(formula, 0, 0) == formula
+
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+RELATIONS = f"""<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
+    <Relationship Id="a" Type="{OFFICE}/%s" Target="%s"/><Relationship Id="b"
+    Type="{OFFICE}/sharedStrings" Target="/xl/texts.xml"/></Relationships>"""
+PARTS = {
+    "_rels/.rels": RELATIONS % ("officeDocument", "xl/book.xml"),
+    "xl/book.xml": f"""<w:workbook xmlns:w="{MAIN}" xmlns:r="{OFFICE}"><w:sheets>
+        <w:sheet name="It's &amp;" sheetId="1" r:id="a"/></w:sheets><w:definedNames>
+        <w:definedName name="two">'It''s &amp;'!$A$1,'It''s &amp;'!$B$2:$C$3</w:definedName>
+        <w:definedName name="own" localSheetId="0">'It''s &amp;'!$A$1</w:definedName>
+        </w:definedNames></w:workbook>""",
+    "xl/_rels/book.xml.rels": RELATIONS % ("worksheet", "one/cells.xml"),
+    "xl/one/cells.xml": f"""<w:worksheet xmlns:w="{MAIN}"><w:sheetData>
+        <w:row><w:c s="3"/><w:c><w:v>1e3</w:v></w:c><w:c t="s"><w:v>1</w:v></w:c></w:row>
+        <w:row r="7"><w:c r="B7" t="inlineStr"><w:is><w:t>a&lt;</w:t></w:is></w:c><w:c t="b">
+        <w:f t="shared" si="0" ref="C7:C9">B7&gt;$A$1</w:f><w:v>1</w:v></w:c></w:row>
+        <w:row><w:c r="C8" t="e"><w:f t="shared" si="0"/><w:v>#N/A</w:v></w:c>
+        <w:c t="str"><w:f>""</w:f><w:v></w:v></w:c></w:row></w:sheetData></w:worksheet>""",
+    "xl/texts.xml": f"""<sst xmlns="{MAIN}"><si><t>no</t></si><si><r><t>b</t></r>
+        <r><t xml:space="preserve"> c</t></r><rPh sb="0" eb="1"><t>said</t></rPh></si></sst>""",
+}
+
+
+def packed(path: Path, parts: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_every_way_to_write_a_cell(tmp_path: Path) -> None:
+    """Without addresses, with prefixes, texts in runs, values of every kind."""
+    file = WorkbookFile(packed(tmp_path / "book.xlsx", PARTS))
+    (sheet,) = (file[name] for name in file)
+    shown = {at: (cell.value, cell.formula) for at, cell in sheet.cells.items()}
+    assert shown == {
+        (0, 1): (1000.0, None),
+        (0, 2): ("b c", None),
+        (6, 1): ("a<", None),
+        (6, 2): (True, "B7>$A$1"),
+        (7, 2): ("#N/A", "B8>$A$1"),
+        (7, 3): (None, '""'),
+    }
+    assert sheet["C7"] is True and sheet["Z99"] is None and sheet.errors == [(7, 2)]
+    assert [row.cells[0].style for row in file.rows("It's &") if row.number == 0] == [3]
+    assert file.names == {"two": [("It's &", "A1"), ("It's &", "B2:C3")]}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_damaged_part_gets_one_line(part: str, damage: str, tmp_path: Path) -> None:
+    parts = {**PARTS, part: PARTS[part][:-30]}
+    if damage == "missing":
+        del parts[part]
+    path = packed(tmp_path / "book.xlsx", parts)
+    with pytest.raises(InputError, match=r"book.xlsx is not an .xlsx workbook \(\w+\)") as told:
+        file = WorkbookFile(path)
+        assert [file[name].cells for name in file]
+    assert "\n" not in str(told.value)

@@ -1,0 +1,152 @@
+"""napkin: the weights of thirteen models, counted part by part from their sizes.
+
+A column is a model: its sizes are typed, its weights counted, and held against the rule 12·L·d².
+Look at what the rule leaves out. Try a misprinted vocabulary, and a model with fewer experts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from engine.cells.expression import Area
+from engine.cells.functions import MIN, SUM
+from exporters.book import Book, Chart, Series
+from exporters.story import Story
+from exporters.tables import Workbook, Worksheet, near
+from workbooks.napkin import counts, sizes
+from workbooks.napkin.counts import Count, Model
+from workbooks.napkin.printed import comparisons
+from workbooks.napkin.sizes import MODELS, SIZES, Sizes
+
+TOPIC = "Sizes"
+TITLE = "napkin: the weights of thirteen models, counted from their sizes"
+Rows = dict[str, Area]  # the rows of the tables [1, models], by name
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("napkin")
+    on_sizes = w.sheet("Sizes", "what is typed, one model a column; its total follows below")
+    on_counts = w.sheet("Count", "the weights: in one layer, part by part, in all, and as shares")
+    on_rule = w.sheet("Rule", "12 · n_layers · d_model² beside the exact count")
+    rows = typed_sizes(on_sizes)
+    shares = parts_and_totals(on_counts, rows)
+    add(on_sizes, "units", counts.UNITS, rows, "step green")
+    rule_of_thumb(on_rule, rows)
+    widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
+    for ws in (on_sizes, on_counts, on_rule):
+        ws.widths({0: 32, **widths})
+    w.compare(comparisons(rows))
+    w.checks([
+        ("the shares of every model sum to 1", near(SUM(shares.fixed), len(MODELS))),
+        ("for a token no model uses more than it has", MIN(rows["idle"]) >= 0),
+    ])  # fmt: skip
+    return w.done(story(w, rows))
+
+
+def typed_sizes(ws: Worksheet) -> Rows:
+    """The sizes of all models, a row each."""
+    names = [field.name for field in fields(Sizes)]
+    values = [[getattr(SIZES[model], name) for model in MODELS] for name in names]
+    labels = [sizes.LABELS[name] for name in names]
+    table = ws.typed("sizes", values, labels, MODELS, style="input setting")
+    ws.text("n_ctx of ViT: 14 · 14 patches and a class token. GPT-3: taken to be built as GPT-2")
+    return {name: table[i, :] for i, name in enumerate(names)}
+
+
+def parts_and_totals(ws: Worksheet, rows: Rows) -> Area:
+    """The weights of one layer, of all layers, and in all; gives the parts' shares."""
+    ws.heading("The weights of one layer")
+    ws.text(
+        "W_Q, W_K, W_V: d_model × n_heads · d_head, or d_model × r and r × n_heads · d_head",
+        "MLP: d_model × d_mlp and back; gated, d_model × d_mlp twice and back",
+        style="equation",
+    )
+    add(ws, "layer", counts.LAYER, rows)
+    ws.heading("All weights: a part of one layer times n_layers, and what stands outside them")
+    add(ws, "parts", counts.PARTS, rows)
+    add(ws, "totals", counts.TOTALS, rows)
+    add(ws, "active", counts.ACTIVE, rows)
+    ws.heading("The share of each part")
+    shares = add(ws, "shares", counts.SHARES, rows, "percent")
+    ws.shade(shares, "bar")
+    return shares
+
+
+def add(
+    ws: Worksheet, name: str, table: Mapping[str, Count], rows: Rows, style: str = "thousands"
+) -> Area:
+    """A table of counts, a row each. They read `rows`, which grows by them."""
+    formulas = [count.of for count in table.values()]
+    area = ws.computed(
+        name,
+        (len(table), len(MODELS)),
+        lambda i, j: formulas[i](Model(rows, j)),
+        [count.label for count in table.values()],
+        MODELS,
+        style=style,
+    )
+    rows |= {key: area[i, :] for i, key in enumerate(table)}
+    return area
+
+
+def rule_of_thumb(ws: Worksheet, rows: Rows) -> None:
+    """The rule, what it is of the exact count, and a chart of that."""
+    ws.heading("Attention is 4 · d_model² a layer, an MLP 8: the rule leaves out the rest")
+    add(ws, "rule", counts.RULE, rows)
+    ratios = add(ws, "ratios", counts.RATIOS, rows, "live percent")
+    top, _, left, right = ws.rect(ratios)
+    models = ws.sheet[top - 1, left:right]
+    series = [
+        Series("of all weights", models, rows["r_total"]),
+        Series("of attention and MLPs", models, rows["r_layers"]),
+    ]
+    title = "The rule as a share of the exact count"
+    ws.chart(Chart(ws.cursor + 1, 0, "column", title, series, (1100, 320)))
+
+
+def story(w: Workbook, rows: Rows) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    small, large, deep = (
+        Model(rows, MODELS.index(name)) for name in ("GPT-2 small", "GPT-3", "DeepSeek V3")
+    )
+    misprint, untied, few = {small.d_vocab: 5025.0}, {small.tied: 0.0}, {deep.routed: 8.0}
+    was = w.now(small.millions)
+    more = w.edited(untied)(small.millions)
+    more_of_large = w.edited({large.tied: 0.0})(large.total) / w.now(large.total) - 1
+    return Story(
+        title=TITLE,
+        source="After an introduction to transformers, lecture slides, notes and an essay.",
+        about=[
+            "Sources print sizes and totals; here every total is counted from the sizes, live.",
+            f"12 · n_layers · d_model² is {w.now(large.r_layers):.2%} of attention and MLPs in "
+            f"GPT-3, but {w.now(small.r_total):.0%} of all of GPT-2 small.",
+            "GPT-1 has 117M, as told. GPT-2 small was told to have as many; it has 124M.",
+            "DeepSeek V3 goes by other rules: low ranks for Q, K and V, and 256 experts.",
+            "Its heads are not d_model / n_heads wide, and its d_mlp is that of 3 layers of 61.",
+        ],
+        look=[
+            "Sizes: type here; totals are below. Count: each part, and its share. Rule: a chart.",
+            "Printed: all figures of the sources; those that are wrong are marked.",
+        ],
+        tries=[
+            w.suggestion(
+                "Type 5025, as one source misprints it: GPT-2 small shrinks from "
+                f"{was:.1f} to {w.edited(misprint)(small.millions):.1f} million.",
+                misprint,
+                small.millions,
+            ),
+            w.suggestion(
+                f"Type 0: with a W_U of its own it has {more:.1f} million instead of {was:.1f}, "
+                f"{more / was - 1:.0%} more; GPT-3 would have {more_of_large:.1%} more.",
+                untied,
+                small.millions,
+            ),
+            w.suggestion(
+                f"Type 8: of {w.now(deep.billions):.0f} billion "
+                f"{w.edited(few)(deep.billions):.1f} are left: but for the router, those that "
+                "one token uses.",
+                few,
+                deep.billions,
+            ),
+        ],
+    )

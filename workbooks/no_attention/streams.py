@@ -1,0 +1,119 @@
+"""Sheet Streams: the streams of the three models, how they differ, and what they end in."""
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import EXP, SQRT, SUM, SUMPRODUCT, added, dot
+from exporters.book import Chart, Series
+from exporters.tables import Formula, Worksheet
+from workbooks.no_attention.layers import (
+    DELETED,
+    LEFT,
+    MODELS,
+    N_TOKENS,
+    TRANSPARENT,
+    WHOLE,
+    side_by_side,
+)
+from workbooks.two_layers.fitting import D_MODEL, PROMPT, WORDS
+
+LAST = N_TOKENS - 1
+GAPS = ((WHOLE, DELETED), (TRANSPARENT, DELETED), (WHOLE, TRANSPARENT))
+GAP_NAMES = [f"{a} − {b}" for a, b in GAPS]
+Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
+
+
+def compare_streams(ws: Worksheet, streams: list[Streams]) -> None:
+    """The streams after each layer, and how far they are from each other at the end."""
+    _, after_1, after_2 = streams
+    streams_after(ws, 1, after_1)
+    differences(ws, streams_after(ws, 2, after_2))
+
+
+def copied(x: Area) -> Formula:
+    """Another table's cells."""
+    return lambda i, j: x[i, j]
+
+
+def difference(x: Area, y: Area) -> Formula:
+    """x - y, cell by cell."""
+    return lambda i, j: x[i, j] - y[i, j]
+
+
+def streams_after(ws: Worksheet, n: int, streams: Streams) -> Streams:
+    """The three streams after layer n, side by side."""
+    ws.heading(f"The stream after layer {n}")
+    found = {}
+    for left, (model, stream) in side_by_side(ws, streams.items()):
+        found[model] = ws.computed(
+            f"{model}_after_{n}",
+            stream.shape,
+            copied(stream),
+            PROMPT,
+            title=model,
+            left=left,
+        )
+        ws.shade(found[model], "diverging")
+    return found
+
+
+def differences(ws: Worksheet, after: Streams) -> None:
+    """How far the streams are from each other at the end: their differences, and the sizes."""
+    ws.heading("Differences after layer 2, and their sizes")
+    ws.text("size of a word's difference = square root of the sum of its squares", style="equation")
+    gaps = []
+    for left, (a, b) in side_by_side(ws, GAPS):
+        gap = ws.computed(
+            f"gap_{a}_{b}",
+            (N_TOKENS, D_MODEL),
+            difference(after[a], after[b]),
+            PROMPT,
+            title=f"{a} − {b}",
+            left=left,
+        )
+        gaps.append(gap)
+
+    def size(gap: int, word: int) -> Expression:
+        row = gaps[gap][word, :]
+        return SQRT(SUMPRODUCT(row, row))
+
+    ws.computed("sizes", (len(GAPS), N_TOKENS), size, GAP_NAMES, PROMPT, "sizes")
+
+
+def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
+    """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
+    ws.heading("After the last word: what comes next")
+    ws.text("logits = last row of h² U; probability = exponential / row's sum", style="equation")
+    last = [streams[model][LAST, :] for model in MODELS]
+
+    def table(name: str, title: str, cell: Formula) -> Area:
+        shape = (len(MODELS), len(WORDS))
+        return ws.computed(name, shape, cell, MODELS, WORDS, title, "readout")
+
+    logits = table("logits", "logits", lambda m, j: dot(last[m], U[:, j]))
+    exps = table("exps", "exponentials", lambda m, j: EXP(logits[m, j]))
+    probs = table("probs", "probabilities", lambda m, j: exps[m, j] / SUM(exps[m, :]))
+    first_row = ws.rect(probs[0, :])
+    words = first_row._replace(top=first_row.top - 1, bottom=first_row.top)
+    series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
+    row = ws.rect(logits).top - 2
+    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series))
+
+
+def copies(ws: Worksheet, h0: Area) -> None:
+    """What is not transparent: every word looks at itself alone, and its vector is copied."""
+    ws.heading(
+        "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)"
+    )
+    ws.text(
+        "h_mid = h⁰ + pattern h⁰ = 2 h⁰: the stream is doubled, not left alone", style="equation"
+    )
+    top = ws.cursor
+    own = ws.typed("copy_pattern", np.eye(N_TOKENS), PROMPT, title="pattern")
+    ws.cursor = top
+
+    def doubled(i: int, j: int) -> Expression:
+        mixed = [own[i, word] * h0[word, j] for word in range(N_TOKENS)]
+        return added([h0[i, j], *mixed])
+
+    ws.computed("copy_mid", h0.shape, doubled, PROMPT, title="h_mid", left=LEFT[1])

@@ -1,0 +1,93 @@
+"""positions: where a word stands, told by clock hands, by a learned table, and by rotation.
+
+Each pair of dimensions is a hand of a clock, fast ones and slow ones, as binary digits are. Look at
+the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
+"""
+
+from engine.cells.expression import Area
+from exporters.book import Book
+from exporters.story import Story
+from exporters.tables import Comparison, Workbook, near
+from workbooks.positions import hands, learned, rotary, shift
+from workbooks.positions.hands import BASE, Hands
+from workbooks.positions.learned import NONE, SINE, Learned
+from workbooks.positions.rotary import Rotary
+
+TOPIC = "Words and positions"
+TITLE = "positions: clock hands, a learned table, and rotation"
+PAPER_D_MODEL = 512
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("positions")
+    clock = hands.add(w)
+    gap = shift.add(w, clock)
+    added = learned.add(w, clock.encoding)
+    turned = rotary.add(w, clock.frequencies)
+    compare(w, clock.waves)
+    w.checks([
+        ("W_k moves every place by k", near(gap.fixed, 0)),
+        (
+            "q and k, both s places on, score alike",
+            near(turned.diagonal.fixed, turned.diagonal[0]),
+        ),
+    ])  # fmt: skip
+    return w.done(story(w, clock, added, turned))
+
+
+def compare(w: Workbook, waves: Area) -> None:
+    """The wavelengths that the paper prints."""
+    fastest, slowest = waves[0], waves[-1]
+    paper = BASE ** (1 - 2 / PAPER_D_MODEL)
+    note = (
+        f"the paper prints 10000; it is base^((d-2)/d): {w.now(slowest):.0f} for d = 8, "
+        f"{paper:.0f} for its 512"
+    )
+    w.compare([
+        Comparison("fastest hand: wavelength / 2π", 1, fastest, decimals=0),
+        Comparison("slowest hand: wavelength / 2π", BASE, slowest, note, decimals=0),
+    ])  # fmt: skip
+
+
+def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    slowest, distance, score = clock.waves[-1], added.distance, turned.scores[0, 0]
+    binary = {clock.base: 16}
+    none, sine = {added.kind: NONE}, {added.kind: SINE}
+    far = {place: w.now(place) + 1000 for place in (turned.m, turned.n)}
+    return Story(
+        title=TITLE,
+        source="After lecture slides and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
+        about=[
+            "Attention sees a set of words; order must be told. A vector P_t is added to the word at place t, or q and k are turned.",
+            "One number per place grows without bound, or its steps shrink (1 - 1/t). Many hands, each at its own speed, stay",
+            "between -1 and 1, tell many places apart, and move by one matrix: what binary digits do in steps.",
+            "The slides say that RoPE turns E_t. It turns q and k, by the same angle at the same place, and only for the scores.",
+        ],
+        look=[
+            "Hands: the frequency map beside binary digits. Shift: W_k, and the difference, 0 everywhere; type any k.",
+            "Learned: the same word at two places. Rotary: scores by place, the same along each diagonal.",
+        ],
+        tries=[
+            w.suggestion(
+                "Type 16: each wavelength is twice the last, as binary's are; the slowest falls "
+                f"from {w.now(slowest):.0f} to {w.edited(binary)(slowest):.0f}.",
+                binary,
+                slowest,
+            ),
+            w.suggestion(
+                f"Type 0, no positions: the two `the`, {w.now(distance):.2f} apart, are one "
+                f"vector, {w.edited(none)(distance):.0f} apart. Type 1, sinusoids: "
+                f"{w.edited(sine)(distance):.2f}.",
+                none,
+                distance,
+            ),
+            w.suggestion(
+                f"Type {far[turned.m]:.0f}, and {far[turned.n]:.0f} beside it: q and k go 1000 "
+                f"places on, and the score is {w.edited(far)(score):.3f} as before.",
+                far,
+                score,
+            ),
+        ],
+    )

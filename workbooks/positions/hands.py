@@ -1,0 +1,88 @@
+"""The sheet Hands: sinusoidal positions beside the binary digits of the places."""
+
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import COS, INT, MOD, SIN
+from exporters.book import Chart, Series
+from exporters.tables import Workbook, Worksheet
+
+D_MODEL, T, BASE = 8, 16, 10000.0
+DIMS = [f"dim {j}" for j in range(D_MODEL)]
+DIGITS = ("ones", "twos", "fours", "eights")
+WAVE = (SIN, COS)  # of even dimensions, and of odd ones
+
+
+class Hands(NamedTuple):
+    """The tables of the sheet."""
+
+    base: Area  # [1, 1]
+    frequencies: Area  # [1, d_model / 2]
+    waves: Area  # [1, d_model / 2]: wavelengths / 2π
+    places: Area  # [T, 1]
+    encoding: Area  # [T, d_model]
+
+
+def wave(angle: Expression, j: int) -> Expression:
+    """The sine or the cosine of a hand, as a dimension has it."""
+    return WAVE[j % 2](angle)
+
+
+def add(w: Workbook) -> Hands:
+    """The sheet: frequencies, wavelengths, and the frequency map."""
+    ws = w.sheet("Hands", "each pair of dimensions is a hand of a clock, at a speed of its own")
+    ws.widths({0: 19})
+    base = ws.typed("base", BASE, ["base"], style="input setting")
+    ws.heading("Frequencies: from fast hands to slow ones")
+    ws.text("frequency of pair i = 1 / base^(2i / d_model)   [d_model / 2]", style="equation")
+    shape, pairs = (1, D_MODEL // 2), [f"pair {i}" for i in range(D_MODEL // 2)]
+    frequencies = ws.computed(
+        "frequencies",
+        shape,
+        lambda _, i: 1 / base ** (expression(2 * i) / D_MODEL),
+        ["radians per place"],
+        pairs,
+    )
+    waves = ws.computed("waves", shape, lambda _, i: 1 / frequencies[i], ["wavelength / 2π"])
+    places, encoding = frequency_map(ws, frequencies)
+    chart(ws, 0, "Fast hands: two sines", places, encoding, (0, 2))
+    chart(ws, 8, "Slow hands", places, encoding, (4, 6))
+    return Hands(base, frequencies, waves, places, encoding)
+
+
+def frequency_map(ws: Worksheet, frequencies: Area) -> tuple[Area, Area]:
+    """The places [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
+    ws.heading("Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits")
+    ws.text(
+        "P[t, 2i] = sin(t × frequency i)   P[t, 2i + 1] = cos(t × frequency i)   [T, d_model]",
+        "digit b of t = floor(t / 2^b) mod 2   [T, 4]: ones flip fast, eights slowly, as hands do",
+        style="equation",
+    )
+    places = ws.typed("places", [[t] for t in range(T)], cols=["place t"], style="input setting")
+    encoding = ws.computed(
+        "encoding",
+        (T, D_MODEL),
+        lambda t, j: wave(places[t] * frequencies[j // 2], j),
+        cols=DIMS,
+        beside=places,
+    )
+    bits = ws.computed(
+        "bits",
+        (T, len(DIGITS)),
+        lambda t, b: MOD(INT(places[t] / 2**b), 2),
+        cols=DIGITS,
+        style="activation count",
+        beside=encoding,
+    )
+    ws.shade(encoding, "diverging")
+    ws.shade(bits, "scale")
+    return places, encoding
+
+
+def chart(
+    ws: Worksheet, left: int, title: str, places: Area, encoding: Area, dims: tuple[int, ...]
+) -> None:
+    """Some dimensions, as lines over the places."""
+    lines = [Series(DIMS[j], places, encoding[:, j]) for j in dims]
+    axes = ("place", "")
+    ws.chart(Chart(ws.cursor, left, "line", title, lines, (520, 300), axes, number="0.0"))

@@ -1,0 +1,50 @@
+"""The sheet Learned: positions added to words, from a table of weights, from sinusoids, or none."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area
+from engine.cells.functions import IF, SQRT, SUMPRODUCT
+from exporters.tables import Workbook
+from workbooks.positions.hands import D_MODEL, DIMS
+
+SENTENCE = ("the", "cat", "saw", "the", "dog")  # one word twice: places 0 and 3
+N = len(SENTENCE)
+E = np.random.default_rng(1).normal(size=(4, D_MODEL)).round(1)[[0, 1, 2, 0, 3]]
+W_POS = np.random.default_rng(2).normal(0, 0.5, (N, D_MODEL)).round(1)
+NONE, SINE, LEARNED = range(3)
+
+
+class Learned(NamedTuple):
+    """What the story reads of this sheet."""
+
+    kind: Area  # [1, 1]: NONE, SINE or LEARNED
+    distance: Area  # [1, 1]: between the two `the`
+
+
+def add(w: Workbook, encoding: Area) -> Learned:
+    """The sheet. `encoding` holds the sinusoids [T, d_model]."""
+    ws = w.sheet("Learned", "positions added to words: none, sinusoids, or a table of weights")
+    ws.widths({0: 24})
+    choices = ["0 none, 1 sine, 2 learned"]
+    kind = ws.typed("kind", LEARNED, choices, style="input setting")
+    words = ws.typed("words", E, SENTENCE, DIMS, "E: words   [n, d_model]", "weight")
+    learned = ws.typed("W_pos", W_POS, range(N), DIMS, "W_pos: places   [n, d_model]", "weight")
+    ws.text("X0 = E + the positions chosen: what layer 0 reads   [n, d_model]", style="equation")
+    stream = ws.computed(
+        "stream",
+        (N, D_MODEL),
+        lambda t, j: (
+            words[t, j] + IF(kind == SINE, encoding[t, j], IF(kind == LEARNED, learned[t, j], 0))
+        ),
+        SENTENCE,
+        DIMS,
+    )
+    ws.text("One word at two places: without positions it is one vector, and the order is lost.")
+    apart = ws.computed(
+        "two_the", (1, D_MODEL), lambda _, j: stream[0, j] - stream[3, j], ["X0[0] - X0[3]"]
+    )
+    length = SQRT(SUMPRODUCT(apart.fixed, apart.fixed))
+    distance = ws.computed("distance", (1, 1), length, ["distance"])
+    return Learned(kind, distance)

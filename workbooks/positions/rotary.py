@@ -1,0 +1,69 @@
+"""The sheet Rotary: a query and a key, turned by their places; their scores at many places."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import COS, SIN, SUMPRODUCT
+from exporters.tables import Workbook, Worksheet
+from workbooks.positions.hands import D_MODEL, DIMS
+
+M, N = 5.0, 2.0  # the places of the query and the key
+GRID = 10  # how many places of each, one after another
+Q_K = np.random.default_rng(3).normal(size=(2, D_MODEL)).round(1)  # d_head is d_model: one head
+QUERIES = [f"q, m + {s}" for s in range(GRID)]
+KEYS = [f"k, n + {s}" for s in range(GRID)]
+
+
+class Rotary(NamedTuple):
+    """What the workbook's other pages read of this sheet."""
+
+    m: Area  # [1, 1]
+    n: Area  # [1, 1]
+    scores: Area  # [queries, keys]
+    diagonal: Area  # [1, GRID]: both stand s places on
+
+
+def add(w: Workbook, frequencies: Area) -> Rotary:
+    """The sheet. `frequencies` are those of the hands [1, d_model / 2]."""
+    ws = w.sheet("Rotary", "q and k are turned by their places: a score depends on the distance")
+    ws.widths({0: 14, **dict.fromkeys(range(1, 12), 7.5)})
+    places = ws.typed("m_n", [M, N], ["places m, n"], style="input setting")
+    turned = turn(ws, places, frequencies)
+    ws.heading("Scores of the query at every place (rows) with the key at every place (columns)")
+    ws.text("score = (q turned by m) · (k turned by n) = q · (k turned by n - m)", style="equation")
+    scores = ws.computed(
+        "scores",
+        (GRID, GRID),
+        lambda i, j: SUMPRODUCT(turned[i, :], turned[GRID + j, :]),
+        QUERIES,
+        KEYS,
+        style="attention",
+    )
+    ws.shade(scores, "diverging")
+    ws.text("Down the diagonal both stand s places on, and the distance is what it was.")
+    diagonal = ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
+    return Rotary(places[0], places[1], scores, diagonal)
+
+
+def turn(ws: Worksheet, places: Area, frequencies: Area) -> Area:
+    """The query and then the key, each pair turned by the place: [queries and keys, d_head]."""
+    x = ws.typed("q_k", Q_K, ["q   [d_head]", "k   [d_head]"], DIMS)
+    ws.text("pair (a, b) → (a cos - b sin, a sin + b cos) of place × frequency", style="equation")
+    at = ws.computed(
+        "turned_places",
+        (2 * GRID, 1),
+        lambda i, _: places[i // GRID] + i % GRID,
+        QUERIES + KEYS,
+        ["place"],
+        style="count",
+    )
+
+    def entry(i: int, j: int) -> Expression:
+        pair = j // 2
+        a, b = x[i // GRID, 2 * pair], x[i // GRID, 2 * pair + 1]
+        angle = at[i] * frequencies[pair]
+        return a * SIN(angle) + b * COS(angle) if j % 2 else a * COS(angle) - b * SIN(angle)
+
+    return ws.computed("turned", (2 * GRID, D_MODEL), entry, cols=DIMS, beside=at)

@@ -1,0 +1,63 @@
+"""The sheet Shift: one matrix that moves every place by k."""
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import COS, SIN, SUMPRODUCT
+from exporters.tables import Workbook, Worksheet
+from workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
+
+K_SHIFT = 3.0
+EVERY_PLACE = (T, D_MODEL)
+
+
+def add(w: Workbook, hands: Hands) -> Area:
+    """The sheet; gives what is left between the matrix and the formula, 0 everywhere."""
+    ws = w.sheet("Shift", "one matrix moves every place by k: relative position is a linear map")
+    ws.widths({0: 9, **dict.fromkeys(range(1, 31), 6.5)})
+    k = ws.typed("shift", K_SHIFT, ["shift k"], style="input setting")
+    matrix = shift_matrix(ws, k, hands.frequencies)
+    ws.heading("Every place moved by W_k; the same by the formula; the difference")
+    ws.text("W_k · P_t = P_(t+k), whatever t is   [T, d_model]", style="equation")
+    ws.text("The slides print W · P_t = W · P_(t+k). W_k can be undone, so P_t would be P_(t+k).")
+    moved = ws.computed(
+        "moved",
+        EVERY_PLACE,
+        lambda t, j: SUMPRODUCT(hands.encoding[t, :], matrix[j, :]),
+        [f"row {t}" for t in range(T)],
+        DIMS,
+        "W_k · P_t   [T, d_model]",
+    )
+    later = ws.computed(
+        "later",
+        EVERY_PLACE,
+        lambda t, j: wave((hands.places[t] + k) * hands.frequencies[j // 2], j),
+        cols=DIMS,
+        title="P_(t+k)",
+        beside=moved,
+    )
+    gap = ws.computed(
+        "gap",
+        EVERY_PLACE,
+        lambda t, j: moved[t, j] - later[t, j],
+        cols=DIMS,
+        title="difference",
+        beside=later,
+    )
+    for table in (matrix, moved, later):
+        ws.shade(table, "diverging")
+    return gap
+
+
+def shift_matrix(ws: Worksheet, k: Area, frequencies: Area) -> Area:
+    """W_k: a block for each pair, which turns it; zeros elsewhere."""
+    ws.heading("W_k turns each pair by k × its frequency, and mixes no pair with another")
+    ws.text("block i = [cos a, sin a; -sin a, cos a], a = k × frequency i", style="equation")
+
+    def entry(i: int, j: int) -> Expression | int:
+        if i // 2 != j // 2:
+            return 0
+        angle = k * frequencies[i // 2]
+        if i == j:
+            return COS(angle)
+        return SIN(angle) if i < j else -SIN(angle)
+
+    return ws.computed("W_k", (D_MODEL, D_MODEL), entry, cols=DIMS)

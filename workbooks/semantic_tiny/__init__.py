@@ -1,0 +1,81 @@
+"""semantic-tiny: forty words wired by hand along six axes, and what a model's vectors make of them.
+
+Look at sheet Study: the table, an analogy of your own in it and in the learned vectors, and every
+measure of every run. The weights are shipped in `models/semantic-tiny`; `semantics` made them.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from engine import Model
+from engine.models import checkpoint, training
+from engine.models.generate import Passage
+from engine.models.training import Progress
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.transformer import assemble
+from workbooks.semantic_tiny import semantics
+from workbooks.semantic_tiny.study import study
+
+TOPIC = "Words and positions"
+PROMPT = "<BOS> queen is"
+N_TOKENS = 9
+SCALE = 0.02  # the shipped model that the workbook shows
+
+STORY = Story(
+    title="semantic-tiny: forty words wired by hand, and what a model makes of them",
+    source="After L. Erzegovesi, The Final Step (2026): the cautionary tale. Weights trained for this workbook.",
+    about=[
+        "Six axes (gender, age, power, size, animacy, mobility) place forty words. From that table come true sentences:",
+        "definitions (queen is female adult strong ...) and comparisons (lion is stronger than mouse). A small decoder reads",
+        "the sentences and never the table. Do its word vectors find the axes again? It depends on how they began: from wide",
+        "random vectors (1.0) they stay near where they were, and king − man + woman is no queen; from narrow ones (0.02),",
+        "with the same sentences and the same loss, five of six axes can be read off, and queen is first. This is the latter.",
+    ],
+    look=[
+        "Study: the table; an analogy of your own, in the table and in the learned vectors; every run measured, side by side.",
+        "A model can do its task perfectly and hold its knowledge anywhere: a map of its words need not show axes that you know.",
+    ],
+    tries=[
+        Suggestion("Choose `king`: the first adjective turns from female to male, and the rest stays.", 1),
+        Suggestion("Type 0 on Switches for the first layer's MLP: the sentence ends before a word is said.", ("blocks.0.mlp.switch", 0, 0)),
+        Suggestion("Type 3: the model grows unsure, and every word a little likely.", ("temperature", 0, 0)),
+    ],
+)  # fmt: skip
+
+
+def model() -> Model:
+    """The model that began with narrow word vectors, seed 0."""
+    return checkpoint.load(semantics.FOLDER / f"scale-{SCALE}")
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a sentence and its continuation, with the study beside."""
+    return assemble("semantic-tiny", model, passage, STORY, study=study)
+
+
+def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
+    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
+    for step in training.train(semantics.spec(), recipe, semantics.sentences, seed):
+        yield step if isinstance(step, Progress) else semantics.model(step)
+
+
+def floor(ids: np.ndarray) -> float:
+    """The loss of a model that knows the corpus exactly, whatever the sentences drawn."""
+    return semantics.loss_floor()
+
+
+def figures(model: Model) -> list[tuple[str, str]]:
+    """The measures of a model's word vectors, as in the report."""
+    measured = semantics.row("", None, model.weights["W_E"][semantics.ROWS], None)
+    found = [
+        ("variance in 2 components", f"{measured['share_of_2']:.1%}"),
+        ("variance in 6 components", f"{measured['share_of_6']:.1%}"),
+    ]
+    found += [
+        (f"R² of {axis}, held out", f"{r2['held_out']:.2f}") for axis, r2 in measured["r2"].items()
+    ]
+    found += [(a["asked"], ", ".join(a["nearest"])) for a in measured["analogies"]]
+    return found

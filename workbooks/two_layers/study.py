@@ -1,0 +1,96 @@
+"""Sheet Study: the source's table of shapes, each step with the ways to its cells."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from exporters import layout
+from exporters.book import Sheet
+from exporters.model_book import ModelBook
+from exporters.transformer import STUDY
+from workbooks.two_layers.fitting import N_HEADS
+
+LAYERS = ("blocks.0", "blocks.1")
+
+
+class Shape(NamedTuple):
+    """A row of the source's table of shapes."""
+
+    step: str
+    operation: str
+    printed: str
+    leaf: str  # the block, without its layer or head
+    of: str = "layer"  # what has one: a "layer", a "head", or the "model"
+
+
+SHAPES = (
+    Shape("token ids", "typed on Play", "[T] = [3]", "tokens", "model"),
+    Shape("h⁰, then h¹", "embedding + positional; then what layer 1 leaves", "3 × 6", "resid_pre"),
+    Shape("Q", "h W_Q, carved into two heads", "3 × 6; 3 × 3, ×2", "q", "head"),
+    Shape("K", "h W_K, carved into two heads", "3 × 6; 3 × 3, ×2", "k", "head"),
+    Shape("V", "h W_V, carved into two heads", "3 × 6; 3 × 3, ×2", "v", "head"),
+    Shape("scores", "Q Kᵀ / √d_k, in each head", "3 × 3 per head", "scores", "head"),
+    Shape("weights", "causal mask, softmax", "3 × 3 per head", "pattern", "head"),
+    Shape(
+        "head output; concat",
+        "weights · V; the two side by side",
+        "3 × 3 per head; 3 × 6",
+        "z",
+        "head",
+    ),
+    Shape("a head's own share", "head output · its rows of W_O", "", "result", "head"),
+    Shape("write-back", "concat · W_O = the two shares added", "3 × 6", "attn_out"),
+    Shape("h_mid", "h + write-back", "3 × 6", "resid_mid"),
+    Shape("MLP pre-activation", "h_mid W_1", "3 × 8", "mlp.pre"),
+    Shape("MLP activation", "ReLU", "3 × 8", "mlp.post"),
+    Shape("MLP output", "activation · W_2", "3 × 6", "mlp_out"),
+    Shape("h¹, then h²", "h_mid + MLP output", "3 × 6", "resid_post"),
+    Shape("logits", "h² U; the source reads the last row alone", "[V]", "logits", "model"),
+    Shape(
+        "distribution",
+        "softmax: the ten printed make 1.00, so V is 10",
+        "[V]",
+        "probs",
+        "model",
+    ),
+)
+STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 1", "", "layer 2", "")
+LINKS = 4  # the column that the ways to layer 1 begin in; those to layer 2 stand two further
+
+
+def study(book: ModelBook) -> None:
+    """The source's table of shapes, each row with the ways to its cells."""
+    sheet, top = book.sheet(STUDY), 5
+    layout.dress(book, sheet)
+    sheet.purpose = "the table of shapes: every step, as printed and as it stands here"
+    sheet.widths = {0: 20, 1: 46, 2: 22, 3: 12} | dict.fromkeys(range(LINKS, 8), 14)
+    title = f"From token ids to a distribution: T = {len(book.passage.ids)}, d_model = 6, V = 10"
+    sheet.put(top - 1, 0, title, "heading")
+    for col, head in enumerate(STUDY_HEADS):
+        sheet.put(top, col, head, "block")
+    for row, shape in enumerate(SHAPES, top + 1):
+        shape_row(book, sheet, row, shape)
+
+
+def shape_row(book: ModelBook, sheet: Sheet, row: int, shape: Shape) -> None:
+    """One step: what the source says of it, its shape here, and the ways to its blocks."""
+    for col, text in enumerate((shape.step, shape.operation, shape.printed)):
+        sheet.put(row, col, text)
+    for col, name, text in blocks_of(shape):
+        sheet.link(row, col, f"→ {text}", book.area(name))
+    rows, cols = book.graph[name].shape  # they are all of one shape
+    each = f", ×{N_HEADS}" if shape.of == "head" else ""
+    sheet.put(row, 3, f"{rows} × {cols}{each}")
+
+
+def blocks_of(shape: Shape) -> Iterator[tuple[int, str, str]]:
+    """The blocks that hold a step: the column of each one's link, its name, the link's text."""
+    if shape.of == "model":
+        yield LINKS, shape.leaf, shape.leaf
+        return
+    for n, layer in enumerate(LAYERS):
+        col = LINKS + 2 * n
+        if shape.of == "layer":
+            yield col, f"{layer}.{shape.leaf}", shape.leaf.split(".")[-1]
+        else:
+            for h in range(N_HEADS):
+                yield col + h, f"{layer}.attn.h{h}.{shape.leaf}", f"head {h + 1}"
