@@ -11,7 +11,6 @@ import numpy as np
 
 from engine.cells.errors import InputError
 from engine.models.tokenizer import Characters, Library, Tokenizer
-from engine.models.training import Batches
 
 LEARNT = 0.9  # share of a text that is learnt from
 FEWEST_PIECES = 257  # the bytes, by which any text can be written, and one piece learnt
@@ -19,38 +18,31 @@ FEWEST_PIECES = 257  # the bytes, by which any text can be written, and one piec
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text as ids, in two parts that follow each other."""
+    """A text as ids, in two parts that follow each other, for a model of a certain context."""
 
     words: Tokenizer
-    learnt: np.ndarray  # [n_learnt]
+    learnt: np.ndarray  # [n_learnt], more than the context
     held_out: np.ndarray  # [n_held_out]
     n_characters: int  # of the part held out
+    context: int
 
-    def batches(self, context: int) -> Batches:
-        """Windows that begin anywhere in what is learnt from: how many -> [batch, context + 1]."""
-        n_starts = len(self.learnt) - context
-        if n_starts < 1:
-            raise InputError(
-                f"the text has {len(self.learnt)} tokens to learn from, and a context of {context} "
-                f"needs {context + 1}; give more text or a shorter context"
-            )
+    def batches(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Windows that begin anywhere in what is learnt from: [n, context + 1]."""
+        starts = rng.integers(0, len(self.learnt) - self.context, n)
+        return np.asarray(self.learnt[starts[:, None] + np.arange(self.context + 1)])
 
-        def draw(rng: np.random.Generator, n: int) -> np.ndarray:
-            starts = rng.integers(0, n_starts, n)
-            return np.asarray(self.learnt[starts[:, None] + np.arange(context + 1)])
-
-        return draw
-
-    def windows(self, context: int, most: int | None = None) -> np.ndarray:
+    def windows(self, most: int | None = None) -> np.ndarray:
         """What is held out in windows end to end, or `most` of them spread evenly.
 
         [n_windows, context + 1]: the last id of a window is the first of the next, so that every
-        token but the first is predicted once.
+        token but the first is predicted once. A part shorter than that is one window.
         """
-        context = min(context, len(self.held_out) - 1)
-        n = (len(self.held_out) - 1) // context
-        chosen = np.arange(n) if most is None else np.unique(np.linspace(0, n - 1, most).astype(int))
-        return np.asarray(self.held_out[chosen[:, None] * context + np.arange(context + 1)])
+        length = min(self.context, len(self.held_out) - 1)
+        n = (len(self.held_out) - 1) // length
+        chosen = (
+            np.arange(n) if most is None else np.unique(np.linspace(0, n - 1, most).astype(int))
+        )
+        return np.asarray(self.held_out[chosen[:, None] * length + np.arange(length + 1)])
 
 
 def read(path: Path) -> str:
@@ -66,7 +58,7 @@ def read(path: Path) -> str:
     return text
 
 
-def corpus(text: str, n_pieces: int | None) -> Corpus:
+def corpus(text: str, n_pieces: int | None, context: int) -> Corpus:
     """A text in characters, or in pieces of a byte-level BPE learnt from what is learnt from.
 
     Raises InputError for a text that is too short or too plain to learn anything from.
@@ -77,7 +69,12 @@ def corpus(text: str, n_pieces: int | None) -> Corpus:
     ids = [np.array(words.encode(part)) for part in (learnt, held_out)]
     if min(map(len, ids)) < 2:
         raise InputError(f"the text has {len(text)} characters: too few to learn from")
-    return Corpus(words, ids[0], ids[1], len(held_out))
+    if len(ids[0]) <= context:
+        raise InputError(
+            f"the text has {len(ids[0])} tokens to learn from, and a context of {context} "
+            f"needs {context + 1}; give more text or a shorter --context"
+        )
+    return Corpus(words, ids[0], ids[1], len(held_out), context)
 
 
 def characters(text: str) -> Characters:

@@ -1,4 +1,4 @@
-"""A model of anybody's text: its sizes and recipe in one place, checks on the way, the best kept."""
+"""A model of anybody's text: its sizes and recipe, checks on the way, the best one kept."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from engine.models.spec import ModelSpec
 from engine.models.tokenizer import Library, Tokenizer
 from engine.models.training import Progress, Recipe
 
-N_CHECKS = 20  # of a run, evenly spread
+N_CHECKS = 10  # of a run, evenly spread
 MOST_WINDOWS = 400  # of the part held out, in a check on the way
 WINDOWS_AT_ONCE = 100
 SAMPLE_LENGTH, SAMPLE_HEAT = 200, 0.8  # tokens of a sample, and its temperature
@@ -81,13 +81,13 @@ class Check:
 def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | Model]:
     """Each step's progress, a check now and then and, last, the model of the best check.
 
-    Raises InputError for a text shorter than the context, and where torch is missing.
+    Raises InputError where torch is missing, and where the run comes to no number.
     """
     spec = run.spec(len(corpus.words.texts))
-    windows = corpus.windows(run.context, MOST_WINDOWS)
+    windows = corpus.windows(MOST_WINDOWS)
     every = max(1, run.steps // N_CHECKS)
     least, best = np.inf, dict[str, np.ndarray]()
-    for step in training.train(spec, run.recipe, corpus.batches(run.context), seed):
+    for step in training.train(spec, run.recipe, corpus.batches, seed):
         if isinstance(step, dict):
             break
         yield step
@@ -97,6 +97,8 @@ def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | 
             if found < least:
                 least, best = found, training.arrays(step.weights)
             yield Check(done, found, sample(spec, step.weights, corpus, seed))
+    if not best:
+        raise InputError("the loss is no longer a number; try a lower --learning-rate")
     yield training.trained(spec, best, corpus.words, run.half)
 
 
@@ -106,7 +108,7 @@ def loss(spec: ModelSpec, weights: Mapping[str, Any], windows: np.ndarray) -> fl
     Weights are torch tensors or arrays, by name.
     """
     torch = training.torch_()
-    tensors = {name: torch.as_tensor(w, dtype=torch.float32) for name, w in weights.items()}
+    tensors = training.as_tensors(weights)
     total = 0.0
     with torch.no_grad():
         for start in range(0, len(windows), WINDOWS_AT_ONCE):
@@ -120,12 +122,13 @@ def loss(spec: ModelSpec, weights: Mapping[str, Any], windows: np.ndarray) -> fl
 def sample(spec: ModelSpec, weights: Mapping[str, Any], corpus: Corpus, seed: int) -> str:
     """What a model goes on with after the first token that is held out."""
     torch = training.torch_()
+    tensors = training.as_tensors(weights)
     rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
     ids = corpus.held_out[:1].tolist()
     with torch.no_grad():
         for _ in range(SAMPLE_LENGTH):
             window = torch.tensor([ids[-spec.n_ctx :]])
-            logits = training.forward(spec, weights, window)[0, -1] / SAMPLE_HEAT
+            logits = training.forward(spec, tensors, window)[0, -1] / SAMPLE_HEAT
             shares = logits.softmax(-1).double().cumsum(-1).numpy()
             token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
             ids.append(min(token, spec.d_vocab - 1))
@@ -137,3 +140,13 @@ def text_of(words: Tokenizer, ids: list[int]) -> str:
     if isinstance(words, Library):
         return str(words.inner.decode(ids))
     return "".join(words.texts[i] for i in ids)
+
+
+def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:
+    """How well a model does on all of what is held out."""
+    found = loss(model.spec, model.weights, corpus.windows())
+    each = found * len(corpus.held_out) / corpus.n_characters
+    return [
+        ("held-out loss, nats per token", f"{found:.4f}"),
+        ("nats per character", f"{each:.4f}"),
+    ]

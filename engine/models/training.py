@@ -102,6 +102,12 @@ def train(
     yield arrays(tensors)
 
 
+def as_tensors(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays, or tensors, as float32 tensors."""
+    torch = torch_()
+    return {name: torch.as_tensor(w, dtype=torch.float32) for name, w in weights.items()}
+
+
 def arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Torch tensors as arrays of their own, which no later step changes."""
     return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
