@@ -30,3 +30,4 @@ Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy."
 TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
 TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
+Size = Annotated[int | None, typer.Option(min=1)]

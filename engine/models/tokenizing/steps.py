@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Area, Constant, Expression, Look, expression
+from engine.cells.expression import Constant, Expression, Look, expression
 from engine.cells.functions import (
     AND,
     EXACT,
@@ -77,9 +77,7 @@ class Steps:
 
     def row(self, name: str, formula: Callable[[int], Any], runs: bool = False) -> Block:
         """A row as wide as the text, by column."""
-        return self.graph.table(
-            name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs
-        )
+        return self.graph.table(name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs)
 
     # --- the text and its characters --------------------------------------------------------
 
