@@ -273,7 +273,10 @@ class Book:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
-    large = False
+    @property
+    def large(self) -> bool:
+        """Whether it leaves out what would be too much to show."""
+        return False
 
     @property
     def n_formulas(self) -> int:

@@ -4,13 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
-from engine.models.choosing import GREEDY
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
@@ -18,8 +15,6 @@ from exporters.address import a1, address, quoted
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Printed
-
-EMPTY = Passage([], 0, GREEDY, np.zeros(0))
 
 
 class Pieces(NamedTuple):
@@ -29,16 +24,16 @@ class Pieces(NamedTuple):
     names: list[str]
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, kw_only=True)
 class ModelBook(Book):
     """A model's workbook."""
 
+    model: Model
+    passage: Passage
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # axis name -> its texts
     headings: Mapping[str, str] = field(default_factory=dict)  # block -> of the step it begins
-    passage: Passage = EMPTY
     views: Views = field(default_factory=Views)
     plan: Plan = WHOLE
-    model: Model | None = None
     printed: Sequence[Printed] = ()  # tables of the source
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
@@ -56,10 +51,6 @@ class ModelBook(Book):
     def by_hand(self) -> bool:
         """Whether weights stand beside what they multiply."""
         return self.plan.by_hand
-
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        return self.address(self.named(name), sheet)
 
     @property
     def blocks(self) -> list[Block]:

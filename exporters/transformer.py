@@ -50,7 +50,7 @@ def assemble(
     as constants, and nothing else is there.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
-    graph = model.graph(passage.ids, plan.readout)
+    graph: Graph = model.graph(passage.ids, plan.readout)
     prompt.heat(graph, passage)
     if plan.live:
         graph = frozen(graph, plan.live)
@@ -59,7 +59,7 @@ def assemble(
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     if not plan.reduced:
-        prompt.follow(graph, passage, labels["vocab"])
+        prompt.follow(graph, passage, labels["vocab"], plan.continues)
         prompt.look(graph, labels[graph["logits"].axes[1]])
     book = ModelBook(
         title,
@@ -116,7 +116,8 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
     everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
     for name, before in sorted(everywhere.items(), reverse=True):
         follows.setdefault(before, []).append(name)
-    found, waiting = {}, [start.SHEET]
+    found: dict[str, int] = {}
+    waiting = [start.SHEET]
     while waiting:
         name = waiting.pop()
         found[name] = len(found)

@@ -32,7 +32,7 @@ from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters import anymodel
 from exporters.book import Book
-from exporters.layout import PICK_ROW, PROMPT_COL, PROMPT_ROW
+from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import Value, WorkbookFile, position, related
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -152,22 +152,19 @@ def edits() -> list[tuple[dict[CellAt, float | str], Evaluator]]:
     book = default_book("cat-sat")
     graph = book.graph
     rng = np.random.default_rng(7)
-    inputs = [b for b in graph if b.op is None and b.name not in ("position", "target", "rival")]
+    inputs = [b for b in graph if b.kind in ("weight", "setting") or b.name == "prompt.pick"]
     found = []
     for _ in range(N_EDITS):
         block = inputs[int(rng.integers(len(inputs)))]
         i, j = (int(rng.integers(n)) for n in block.shape)
         live = Evaluator(graph)
         value: float | str
-        if block.kind == "ids":
-            token = int(rng.integers(graph.spec.d_vocab))
-            live.set(block.name, i, j, token)
-            at, value = ("Play", PICK_ROW, PROMPT_COL + i), book.labels["vocab"][token]
+        if block.name == "prompt.pick":
+            value = book.labels["vocab"][int(rng.integers(len(book.labels["vocab"])))]
         else:
             value = float(np.round(rng.uniform(0.1, 2), 3)) * (1 if block.kind == "setting" else -1)
-            live.set(block.name, i, j, value)
-            at = book.cell(block.name, i, j)
-        found.append(({at: value}, live))
+        live.set(block.name, i, j, value)
+        found.append(({book.cell(block.name, i, j): value}, live))
     return found
 
 
@@ -179,6 +176,7 @@ def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
         for i, j in block.whole.cells():
             if block.has(i, j):
                 found = shown((place.sheet, *place.cell(i, j)))
+                found = "" if found is None else found
                 assert found == pytest.approx(values[i, j], abs=1e-9), (name, i, j)
 
 
@@ -225,8 +223,11 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
-    assert set(file.names) >= {*book.graph.blocks, *book.places}
-    for block in (place.block for place in book.places.values()):
+    named = {name for name, place in book.places.items() if place.named}
+    assert set(file.names) >= named
+    assert not set(file.names) & (set(book.places) - named)
+    assert set(book.places) >= set(book.graph.blocks)
+    for block in (place.block for name, place in book.places.items() if name in named):
         ((sheet, area),) = file.names[block.name]
         first, _, last = area.partition(":")
         (top, left), (bottom, right) = position(first), position(last or first)
@@ -307,7 +308,6 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, tmp_path: Path) -> Non
     assert report.agrees, report
 
 
-FORMULAS_SET_THEM = ("tokens", "position", "target", "rival")  # inputs that follow what is typed
 SHEETS = [
     "Start", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads", "Lens",
     "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling", "Source",
@@ -372,11 +372,13 @@ def test_nothing_stands_on_anything_else(shape: dict) -> None:
     taken: dict[tuple[str, int, int], str] = {}
     for sheet in book.sheets.values():
         taken |= {(sheet.name, *cell): "an entry" for cell in sheet.entries}
-    for name, place in book.places.items():
-        for i, j in place.block.whole.cells() if name not in FORMULAS_SET_THEM else ():
-            cell = (place.sheet, *place.cell(i, j))
-            assert cell not in taken, f"{name}[{i},{j}] on {taken[cell]}"
-            taken[cell] = name
+        for place, _ in sheet.regions:
+            for i, j in place.block.whole.cells():
+                cell = (place.sheet, *place.cell(i, j))
+                assert cell not in taken, f"{place.block.name}[{i},{j}] on {taken[cell]}"
+                taken[cell] = place.block.name
+    for place in book.places.values():
+        assert all((place.sheet, *place.cell(i, j)) in taken for i, j in place.block.whole.cells())
 
 
 def any_book(spec: ModelSpec, ids: list[int]) -> Book:

@@ -32,7 +32,7 @@ def study(book: ModelBook) -> None:
         row, hand = TOP + k, sheet[TARGET_ROW, 1 : 1 + N_AXES].fixed
         cosine = _cosine(sheet, k, sheet[row, 1 : 1 + N_AXES], hand)
         sheet.formula(row, HAND, cosine, "step")
-        learned = sheet[WORK : WORK + book.graph.spec.d_model, 1].fixed
+        learned = sheet[WORK : WORK + book.model.spec.d_model, 1].fixed
         cosine = _cosine(sheet, k, word_vector(book, word), learned)
         sheet.formula(row, LEARNED, cosine, "live")
     for col, left, title in ((HAND, 4, "in the table"), (LEARNED, 7, "learned")):
@@ -85,7 +85,7 @@ def _targets(book: ModelBook, sheet: Sheet) -> None:
         sheet.formula(TARGET_ROW, col, a - b + c, "step")
     sheet.put(WORK - 2, 0, "a − b + c of the learned vectors", "heading")
     first = semantics.ROWS[0]
-    for d in range(book.graph.spec.d_model):
+    for d in range(book.model.spec.d_model):
         x, y, z = (feature(book, d, ident + first) for ident in _ids(sheet))
         sheet.put(WORK + d, 0, d, "label number")
         sheet.formula(WORK + d, 1, x - y + z, "step green")
