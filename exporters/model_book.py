@@ -52,10 +52,6 @@ class ModelBook(Book):
         """Whether weights stand beside what they multiply."""
         return self.plan.by_hand
 
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        return self.address(self.named(name), sheet)
-
     @property
     def blocks(self) -> list[Block]:
         """The blocks of the model and of the views on it, without its pages' tables."""

@@ -19,7 +19,17 @@ import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
-from cellformer.command.options import Ids, Prompt, Seed, Size, Temperature, TopK, TopP
+from cellformer.command.options import (
+    Ids,
+    NoSpecial,
+    Prompt,
+    Seed,
+    Size,
+    Temperature,
+    Tokens,
+    TopK,
+    TopP,
+)
 from cellformer.command.printing import console, line
 from engine import InputError
 
@@ -56,9 +66,8 @@ def build(
     ] = False,
     prompt: Prompt = None,
     ids: Ids = None,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
-    ] = None,
+    no_special: NoSpecial = False,
+    tokens: Tokens = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -79,7 +88,7 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
     if name is None:
         if any(chosen):
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -91,12 +100,8 @@ def build(
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids, not no_special)
     n_tokens = loaded.n_tokens if tokens is None else tokens
-    if n_tokens < len(loaded.ids):
-        raise InputError(
-            f"--tokens {tokens} is less than the prompt's {len(loaded.ids)}; ask for more"
-        )
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
     path = output or Path(f"{Path(name).resolve().name}.xlsx")

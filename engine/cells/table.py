@@ -14,7 +14,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Operation
 from engine.cells.stored import Stored
-from engine.cells.values import CellError, FormulaError
+from engine.cells.values import CellError, FormulaError, number
 
 
 class _Pending:
@@ -88,7 +88,7 @@ class Reader:
                 begin, added = self(block[i, left - 1]), np.ravel(formula.right.value(self))
                 found = np.cumsum(np.concatenate([[begin], added]))[1:]
             else:
-                found = np.ravel(formula.value(self))
+                found = number(np.ravel(formula.value(self)))
             whole = bool(np.isfinite(found).all())
         except FormulaError:
             whole = False

@@ -109,6 +109,11 @@ def divide_rows(m, x, by):
     return x / by
 
 
+@op(x="i,j", w="0,j")
+def gain_above_one(m, x, w):
+    return x * (1 + w)
+
+
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
 
 

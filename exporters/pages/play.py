@@ -100,7 +100,7 @@ def add(book: ModelBook) -> None:
     """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
-    sheet.purpose = PURPOSE if continues(book) else BOTH_WAYS
+    sheet.purpose = PURPOSE if book.plan.continues else BOTH_WAYS
     sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
         PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
     }
@@ -111,11 +111,6 @@ def add(book: ModelBook) -> None:
     n = _results(book, sheet)
     _every_word(book, sheet, by_id_row(book))
     _chart(book, sheet, n)
-
-
-def continues(book: ModelBook) -> bool:
-    """Whether the model can go on with a sentence, word by word."""
-    return bool(book.graph.spec.causal)
 
 
 def by_id_row(book: ModelBook) -> int:
@@ -143,7 +138,7 @@ def sentence(book: ModelBook) -> str:
 
 
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
-    what = "it continues itself" if continues(book) else "each word is read with all the others"
+    what = "it continues itself" if book.plan.continues else "each word is read with all the others"
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
@@ -161,7 +156,7 @@ def _message(book: ModelBook, sheet: Sheet) -> Expression:
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
     unknown = COUNTIF(along(book, sheet, FROM_ROW).as_range, "given") < count
     longer = f"longer than the {n} columns of this sheet: the rest is left out"
-    if continues(book):
+    if book.plan.continues:
         nothing: Any = "nothing is typed: " & stand_in & " stands in"
         counted = count & " given, " & n - count & " generated"
     else:
@@ -205,7 +200,7 @@ def _tokens(book: ModelBook, sheet: Sheet) -> None:
 
 def _not_given(book: ModelBook) -> str:
     """Where a word comes from that was not typed."""
-    return "generated" if continues(book) else "as built"
+    return "generated" if book.plan.continues else "as built"
 
 
 def _token(book: ModelBook, sheet: Sheet, t: int) -> None:
