@@ -222,7 +222,9 @@ class Steps:
 def _sign(code: Area) -> Expression:
     """A character as people see it."""
     control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
-    return IF(code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?"))))
+    return IF(
+        code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
+    )
 
 
 def _collapsed(typed: Expression, settings: Settings) -> Expression:
