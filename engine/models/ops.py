@@ -34,24 +34,24 @@ def stretch(m: Math, x: X, length: X) -> X:
 
 
 @op(own="i,j", shared="i,j")
-def both(m: Math, own: X, shared: X) -> X:
+def in_effect(m: Math, own: X, shared: X) -> X:
     return own * shared
 
 
 @op(average="i,j", on="0,0", mean_ablation="0,0")
-def instead(m: Math, average: X, on: X, mean_ablation: X) -> X:
+def stand_in(m: Math, average: X, on: X, mean_ablation: X) -> X:
     return average * ((1 - on) * mean_ablation)
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
-def write(m: Math, x: X, w: X, on: X, off: X = None, b: X = None) -> X:
+def switched_linear(m: Math, x: X, w: X, on: X, off: X = None, b: X = None) -> X:
     """A share of the residual stream: none of its own while `on` is 0."""
     own = (m.dot(x, w) if b is None else m.dot(x, w) + b) * on
     return own if off is None else own + off
 
 
 @op(zs="i,:", ws=":,j", b="0,j", many="zs ws")
-def write_heads(m: Math, zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
+def sum_of_heads(m: Math, zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
     """What all heads together write."""
     shares = [m.dot(z, w) for z, w in zip(zs, ws, strict=True)]
     total = shares[0]
@@ -176,7 +176,7 @@ def row_sum(m: Math, x: X) -> X:
 
 
 @op(x="i,j", total="i,0", out="i,≤i")
-def share(m: Math, x: X, total: X) -> X:
+def fraction(m: Math, x: X, total: X) -> X:
     return x / total
 
 
