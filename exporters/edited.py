@@ -32,7 +32,7 @@ TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cell
 BLANK = Story("", "", [], [], [])
 
 
-class Change(NamedTuple):
+class EditedCell(NamedTuple):
     """One cell that differs: its name, its place, what it was and is."""
 
     name: str
@@ -47,8 +47,8 @@ class Edited:
 
     book: ModelBook
     model: Model
-    inputs: list[Change] = field(default_factory=list)
-    overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
+    inputs: list[EditedCell] = field(default_factory=list)
+    overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
 
     def live(self) -> Evaluator:
@@ -224,7 +224,7 @@ def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
             value = file.value(*at).value
             now = "" if value is None else value
-            found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
+            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
 
 
 def _block(found: Edited, block: Block, file: File) -> None:
@@ -251,7 +251,7 @@ def _block(found: Edited, block: Block, file: File) -> None:
 
 def _change(
     book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
-) -> Change | None:
+) -> EditedCell | None:
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
     at = (place.sheet, *place.cell(i, j))
@@ -267,7 +267,7 @@ def _change(
     else:
         now = _number(there, f"{where} ({name})", by_formula)
         same = abs(now - was) <= SAME * abs(was)
-    return None if same and not by_formula else Change(name, where, was, now)
+    return None if same and not by_formula else EditedCell(name, where, was, now)
 
 
 def _number(there: Any, where: str, formula: bool) -> float:
