@@ -37,6 +37,7 @@ class Entry(NamedTuple):
     style: str
     formula: Expression | None = None
     array: bool = False  # an array formula: it looks at a range entry by entry
+    cell: Area | None = None  # of the table whose formula this is: its value is known there
 
 
 class Place(NamedTuple):
@@ -142,9 +143,17 @@ class Sheet:
         """Put a text or a number."""
         self.entries[row, col] = Entry(value, style)
 
-    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
-        """Put a formula, an expression; gives the cell, for other formulas to read."""
-        self.entries[row, col] = Entry(None, style, expression(formula), array)
+    def formula(
+        self,
+        row: int,
+        col: int,
+        formula: Any,
+        style: str,
+        array: bool = False,
+        cell: Area | None = None,
+    ) -> Area:
+        """Put a formula, an expression; gives its cell, for other formulas to read."""
+        self.entries[row, col] = Entry(None, style, expression(formula), array, cell)
         return self[row, col]
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
@@ -231,7 +240,7 @@ class Reading(Reader):
         if entry.formula is None:
             return None if entry.value == "" else entry.value
         try:
-            value = entry.formula.value(self)
+            value = self(entry.cell) if entry.cell is not None else entry.formula.value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):
@@ -299,7 +308,7 @@ class Book:
             if isinstance(formula, Constant):
                 sheet.put(*at, formula.number, style)
             else:
-                sheet.formula(*at, formula, style, array)
+                sheet.formula(*at, formula, style, array, block[i, j])
 
     # --- where things stand ---------------------------------------------------------------
 

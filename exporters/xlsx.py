@@ -113,7 +113,13 @@ class _Sheet(Worksheet):
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(self, row: int, col: int, formula: str, value: Any, style: Any) -> None:
+    def put_formula(
+        self, row: int, col: int, formula: str, value: Any, style: Any, array: bool
+    ) -> None:
+        """A formula and its value; an array formula looks at ranges entry by entry."""
+        if array:
+            self.write_array_formula(row, col, row, col, "=" + formula, style, value)
+            return
         self._check_dimensions(row, col)
         self.table[row][col] = CellFormulaTuple(formula, style, value)
 
@@ -250,8 +256,14 @@ def _write_sheet(
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
+    clean = book.clean
     for (row, col), entry in sheet.entries.items():
-        _write_entry(book, ws, row, col, entry, sheet, formats)
+        style = formats[entry.style]
+        if entry.formula is not None:
+            text = book.text(entry.formula, sheet.name)
+            ws.put_formula(row, col, text, clean.cell(sheet.name, row, col), style, entry.array)
+        else:
+            _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
         ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
@@ -269,17 +281,8 @@ def _write_sheet(
         _write_chart(book, workbook, ws, chart)
 
 
-def _write_entry(
-    book: Book, ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: Formats
-) -> None:
-    style = formats[entry.style]
-    if entry.formula is not None:
-        text, value = book.text(entry.formula, sheet.name), book.clean.cell(sheet.name, row, col)
-        if entry.array:
-            ws.write_array_formula(row, col, row, col, "=" + text, style, value)
-        else:
-            ws.put_formula(row, col, text, value, style)
-        return
+def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
+    """A text, a number or a link."""
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
         target = link if link.startswith("external:") else f"internal:{link}"

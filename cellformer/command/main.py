@@ -3,6 +3,7 @@
 What a user gives and cannot be used ends in one line on standard error and exit code 2.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Annotated, Any
 
 # Blocks are small: threads for matrix products cost more at start-up than they ever give back.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A book is many small objects that stay to the end: looking for garbage among them is in vain.
+gc.set_threshold(100_000)
 
 import typer
 from rich.table import Table
