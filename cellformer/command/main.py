@@ -11,8 +11,6 @@ from typing import Annotated, Any
 
 # Blocks are small: threads for matrix products cost more at start-up than they ever give back.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# A book is many small objects that stay to the end: looking for garbage among them is in vain.
-gc.set_threshold(100_000)
 
 import typer
 from rich.table import Table
@@ -232,6 +230,7 @@ def train(
 
 def main() -> None:
     """Run the command; what cannot be used becomes one line and exit code 2."""
+    gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     try:
         app()
     except InputError as error:
