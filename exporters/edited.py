@@ -18,9 +18,8 @@ from engine.cells.expression import Constant
 from engine.cells.values import CellError
 from engine.studies import ablation
 from exporters import reading, source
-from exporters.address import quoted
 from exporters.book import Sheet
-from exporters.model_book import ModelBook, cell
+from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
 from exporters.reading import WorkbookFile
@@ -187,12 +186,9 @@ def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
     }
     for (row, col), entry in sheet.entries.items():
         at = (sheet.name, row, col)
-        if (
-            entry.formula is not None
-            and at not in named
-            and file[sheet.name].cell((row, col)).formula is None
-        ):
-            where = f"{quoted(sheet.name)}!{cell(row, col)}"
+        there = file[sheet.name].cell((row, col))
+        if entry.formula is not None and at not in named and there.formula is None:
+            where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
             now = "" if there.value is None else there.value
             found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
@@ -225,8 +221,7 @@ def _change(
 ) -> Change | None:
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
-    at = place.cell(i, j)
-    where, there = f"{quoted(place.sheet)}!{cell(*at)}", file[place.sheet].cell(at)
+    where, there = book.address(block[i, j]), file[place.sheet].cell(place.cell(i, j))
     if there.formula is not None and there.value is None:
         raise InputError(
             f"{where} holds a formula without a value; open and save it in a spreadsheet"

@@ -62,6 +62,8 @@ class Reader:
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
+        if not any(isinstance(x, _Pending) for x in array[rect.slices].flat):
+            return
         if block.runs:
             for i in range(rect.top, rect.bottom):
                 self._run(block, i, max(rect.left, 1), rect.right, array)
