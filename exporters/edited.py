@@ -6,25 +6,23 @@ sentence, the dials) by value, everything else for standing where it stood. Numb
 when they agree to 14 digits, for LibreOffice writes 15.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from openpyxl import load_workbook
-
 from engine import Evaluator, InputError, Model
 from engine.cells.block import Block
 from engine.cells.expression import Constant
+from engine.cells.values import CellError
 from engine.studies import ablation
-from exporters import source
-from exporters.address import quoted
+from exporters import reading, source
 from exporters.book import Sheet
-from exporters.model_book import ModelBook, cell
+from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
+from exporters.reading import WorkbookFile
 from exporters.story import Story
 from exporters.transformer import assemble
 
@@ -33,7 +31,7 @@ TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cell
 BLANK = Story("", "", [], [], [])
 
 
-class Change(NamedTuple):
+class EditedCell(NamedTuple):
     """One cell that differs: its name, its place, what it was and is."""
 
     name: str
@@ -48,8 +46,8 @@ class Edited:
 
     book: ModelBook
     model: Model
-    inputs: list[Change] = field(default_factory=list)
-    overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
+    inputs: list[EditedCell] = field(default_factory=list)
+    overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
 
     def live(self) -> Evaluator:
@@ -93,35 +91,23 @@ def read(path: str | Path, find: Callable[[str], Model] | None = None) -> Edited
     Raises InputError for a file that is no workbook of ours, one whose sheets were taken apart,
     and a weight that holds no number.
     """
-    path = Path(path)
-    written, computed = _open(path)
+    file = WorkbookFile(path)
     try:
-        return _compare(_rebuild(written, find), written, computed)
+        return _compare(_rebuild(file, find), file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _open(path: Path) -> tuple[Any, Any]:
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return load_workbook(path), load_workbook(path, data_only=True)
-    except Exception as error:  # openpyxl lets through whatever zip and XML raise
-        raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
-
-
-def _facts(written: Any) -> source.Source:
-    if source.SHEET not in written.sheetnames:
+def _facts(file: WorkbookFile) -> source.Source:
+    if source.SHEET not in file:
         raise InputError("it has no sheet Source: it holds no transformer, is not a workbook of "
                          "cellformer's, or the sheet was deleted; build it anew")  # fmt: skip
-    return source.read(source.column(written))
+    return source.read(file[source.SHEET].column(0))
 
 
-def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBook, Model]:
+def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> tuple[ModelBook, Model]:
     """The book as it was built."""
-    facts = _facts(written)
+    facts = _facts(file)
     model = facts.model
     if model is None:
         if find is None:
@@ -137,19 +123,18 @@ def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBo
     return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings), model
 
 
-def _compare(built: tuple[ModelBook, Model], written: Any, computed: Any) -> Edited:
+def _compare(built: tuple[ModelBook, Model], file: WorkbookFile) -> Edited:
     book, model = built
     found = Edited(book, model)
-    file = File(written, computed)
     for sheet in book.sheets.values():
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
-            if sheet.name not in written.sheetnames:
+            if sheet.name not in file:
                 raise InputError(f"sheet {sheet.name!r} is missing; put it back, or build anew")
-            _in_place(sheet, written[sheet.name])
+            _in_place(sheet, file[sheet.name])
     for block in book.graph:
         _block(found, block, file)
     for sheet in book.sheets.values():
-        if sheet.name in written.sheetnames:
+        if sheet.name in file:
             _formulas(found, sheet, file)
     return found
 
@@ -157,7 +142,7 @@ def _compare(built: tuple[ModelBook, Model], written: Any, computed: Any) -> Edi
 # --- where things stand -----------------------------------------------------------------------
 
 
-def _in_place(sheet: Sheet, written: Any) -> None:
+def _in_place(sheet: Sheet, written: reading.Sheet) -> None:
     """Raise InputError where texts and numbers that nobody types over stand elsewhere."""
     fixed = {
         at: entry.value
@@ -166,24 +151,20 @@ def _in_place(sheet: Sheet, written: Any) -> None:
     }
     for run in sheet.runs:
         fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
-    moved = sorted(at for at, value in fixed.items() if not _alike(value, _at(written, *at)))
+    moved = sorted(at for at, value in fixed.items() if not _alike(value, written[at]))
     for what, verb, down, right in (
         ("row", "inserted", 1, 0),
         ("row", "deleted", -1, 0),
         ("column", "inserted", 0, 1),
         ("column", "deleted", 0, -1),
     ):
-        same = sum(_alike(fixed[r, c], _at(written, r + down, c + right)) for r, c in moved)
+        same = sum(_alike(fixed[r, c], written[r + down, c + right]) for r, c in moved)
         if 2 * same > len(moved) > 1:
             at = moved[0][0] + 1 if what == "row" else min(c for _, c in moved) + 1
             raise InputError(
                 f"a {what} was {verb} in sheet {sheet.name!r} about {what} {at}; "
                 "undo that, or type the edits into a workbook built anew"
             )
-
-
-def _at(written: Any, row: int, col: int) -> Any:
-    return written.cell(row + 1, col + 1).value if min(row, col) >= 0 else None
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -195,22 +176,7 @@ def _alike(a: Any, b: Any) -> bool:
 # --- what stands there ------------------------------------------------------------------------
 
 
-class File(NamedTuple):
-    """A workbook's file, as openpyxl reads it: formulas, and the values that they have."""
-
-    written: Any
-    computed: Any
-
-    def is_formula(self, sheet: str, row: int, col: int) -> bool:
-        """Whether a cell holds a formula."""
-        return bool(self.written[sheet].cell(row + 1, col + 1).data_type == "f")
-
-    def value(self, sheet: str, row: int, col: int) -> Any:
-        """The cell, with the value that it shows."""
-        return self.computed[sheet].cell(row + 1, col + 1)
-
-
-def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
+def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
     """Formulas of a page, of no block, that were typed over."""
     named = {
         (place.sheet, *place.cell(i, j))
@@ -220,15 +186,21 @@ def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
     }
     for (row, col), entry in sheet.entries.items():
         at = (sheet.name, row, col)
-        if entry.formula is not None and at not in named and not file.is_formula(*at):
-            where = f"{quoted(sheet.name)}!{cell(row, col)}"
+        there = file[sheet.name].cell((row, col))
+        if entry.formula is not None and at not in named and there.formula is None:
+            where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
+<<<<<<< HEAD
             value = file.value(*at).value
             now = "" if value is None else value
+            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
+=======
+            now = "" if there.value is None else there.value
             found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
+>>>>>>> t1
 
 
-def _block(found: Edited, block: Block, file: File) -> None:
+def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
     """Formulas for being formulas still, what is typed by value."""
     place = found.book.places[block.name]
     entries = found.book.sheets[place.sheet].entries
@@ -238,7 +210,7 @@ def _block(found: Edited, block: Block, file: File) -> None:
         at = place.cell(i, j)
         held = block.expression is not None and isinstance(block.expression(i, j), Constant)
         by_formula = block.computed and not held
-        if by_formula and file.is_formula(place.sheet, *at):
+        if by_formula and file[place.sheet].cell(at).formula is not None:
             continue
         change = _change(found.book, block, i, j, file, by_formula)
         if change is None:
@@ -251,13 +223,17 @@ def _block(found: Edited, block: Block, file: File) -> None:
 
 
 def _change(
+<<<<<<< HEAD
     book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
+) -> EditedCell | None:
+=======
+    book: ModelBook, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
 ) -> Change | None:
+>>>>>>> t1
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
-    at = (place.sheet, *place.cell(i, j))
-    where, there = f"{quoted(place.sheet)}!{cell(*at[1:])}", file.value(*at)
-    if file.is_formula(*at) and there.value is None:
+    where, there = book.address(block[i, j]), file[place.sheet].cell(place.cell(i, j))
+    if there.formula is not None and there.value is None:
         raise InputError(
             f"{where} holds a formula without a value; open and save it in a spreadsheet"
         )
@@ -266,15 +242,14 @@ def _change(
         now: float | str = _text(there.value)
         same = now == was
     else:
-        now = _number(there, f"{where} ({name})", by_formula)
+        now = _number(there.value, f"{where} ({name})", by_formula)
         same = abs(now - was) <= SAME * abs(was)
-    return None if same and not by_formula else Change(name, where, was, now)
+    return None if same and not by_formula else EditedCell(name, where, was, now)
 
 
-def _number(there: Any, where: str, formula: bool) -> float:
+def _number(value: reading.Value, where: str, formula: bool) -> float:
     """The number in a cell. Raises InputError for anything else."""
-    value = there.value
-    if there.data_type == "e":
+    if isinstance(value, CellError):
         raise InputError(f"{where} holds the error {value}; type a number")
     if isinstance(value, bool):
         return float(value)

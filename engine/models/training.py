@@ -137,7 +137,8 @@ def trained(
     """
     dtype = np.dtype(np.float16 if half else np.float32)
     rounded = {name: w.astype(dtype).astype(np.float64) for name, w in weights.items()}
-    config = {**gpt2.config(spec), "dtype": dtype.name}
+    no_marks = {"bos_token_id": None, "eos_token_id": None}  # GPT-2's own are beyond the words
+    config = {**gpt2.config(spec), **no_marks, "dtype": dtype.name}
     return Model(spec, rounded, words, architecture=gpt2.forward, config=config)
 
 

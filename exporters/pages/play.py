@@ -124,6 +124,21 @@ def n_results(book: ModelBook) -> int:
     return n if n <= MOST_RANKS else FEW_RANKS
 
 
+def logits(book: ModelBook) -> Area:
+    """Every word's logit at the position, live."""
+    return _of_every_word(book, ALL_LOGIT + LIVE)
+
+
+def logit_changes(book: ModelBook) -> Area:
+    """What each word's logit has changed by since the workbook was built."""
+    return _of_every_word(book, ALL_LOGIT + MOVED)
+
+
+def _of_every_word(book: ModelBook, col: int) -> Area:
+    top, n_words = by_id_row(book), book.graph["logits"].shape[1]
+    return book.sheet(PLAY)[top : top + n_words, col]
+
+
 # --- the prompt ---------------------------------------------------------------------------
 
 
@@ -289,8 +304,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
 def _results(book: ModelBook, sheet: Sheet) -> int:
     """The ranked words at the position, live, with their baseline; returns how many."""
     n, top = n_results(book), RESULTS_ROW + 3
-    position, first = book.graph["position"][0, 0], by_id_row(book)
-    n_words = book.graph["logits"].shape[1]
+    position = book.graph["position"][0, 0]
     here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
     sheet.formula(RESULTS_ROW, 0, "What comes after ‘" & here & "’", "heading")
     text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
@@ -302,7 +316,7 @@ def _results(book: ModelBook, sheet: Sheet) -> int:
         return entry(book.graph[f"choice.{step}"][:, rank], 1, position + 1)
 
     def of_word(col: int) -> Expression:
-        return entry(sheet[first : first + n_words, col], ident + 1, 1)
+        return entry(_of_every_word(book, col), ident + 1, 1)
 
     for rank in range(n):
         row = top + rank

@@ -229,7 +229,7 @@ def _refuse_missing(steps: Steps, symbols: Block) -> None:
 
 def _told(steps: Steps, symbols: Block, places: Block, merges: Block) -> None:
     """Each merge as people read it: `h + e → he`."""
-    pieces = steps.pieces().area.fixed
+    pieces = steps.pieces.area.fixed
 
     def told(s: int, _: int) -> Expression:
         row, place = symbols[s, :], places[s, 0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, MIN
+from engine.cells.functions import IF, INDEX, MIN
 from engine.models.tokenizing.settings import Settings
 from engine.models.tokenizing.steps import Steps
 
@@ -54,6 +54,12 @@ def add(
         return IF(wrong > 0, NO_ID, found)
 
     ids = steps.graph.table("ids", (steps.n_tokens, 1), id_of)
+    pieces = steps.pieces
+
+    def token(t: int, _: int) -> Expression:
+        return IF(ids[t, 0] < 0, "", INDEX(pieces.area.fixed, ids[t, 0] + 1))
+
+    steps.graph.table("token", (steps.n_tokens, 1), token)
     whole = fixed + (len(before) + len(after))
     n_ids = steps.one("n_ids", IF(wrong > 0, 0, MIN(steps.n_tokens, whole)))
     fine = steps.one("fine", IF(wrong > 0, 0, IF(whole > steps.n_tokens, 0, 1)))

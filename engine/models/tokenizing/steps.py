@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class Steps:
         """A table of the tokenizer's own: numbers or texts [rows, columns]."""
         return self.graph.input(name, values, kind="table")
 
+    @cached_property
     def pieces(self) -> Block:
         """The vocabulary as people read it, by symbol: a symbol is an id plus 1."""
         texts = shown(self.tokenizer.texts)
@@ -130,7 +132,7 @@ class Steps:
 
         self.position = self.row("position", position)
         self.code = self.row("code", code)
-        self.row("character", lambda k: IF(self.code[0, k] > 0, UNICHAR(self.code[0, k]), ""))
+        self.character = self.row("character", lambda k: _sign(self.code[0, k]))
         last = self.n - 1
         self.refuse(
             AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
@@ -157,9 +159,8 @@ class Steps:
     def refuse_first(self, row: Block, value: float) -> None:
         """Name the first character whose cell in a row has a value."""
         which = MATCH(value, row.area, 0)
-        code = INDEX(self.code.area, 1, which)
-        named = expression("the character ") & IFERROR(UNICHAR(code), "?")
-        text = named & " (code " & code & ") has no ids on this sheet"
+        sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
+        text = expression("the character ") & sign & " (code " & code & ") has no ids here"
         self.refuse(IFERROR(which, 0) > 0, text)
 
     # --- symbols ----------------------------------------------------------------------------
@@ -216,6 +217,14 @@ class Steps:
             return IF(self.source[0, k] > 0, IF(place > 0, 128 + MOD(bits, 64), bits + lead), -1)
 
         return self.row("byte", byte, runs=True)
+
+
+def _sign(code: Area) -> Expression:
+    """A character as people see it."""
+    control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
+    return IF(
+        code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
+    )
 
 
 def _collapsed(typed: Expression, settings: Settings) -> Expression:

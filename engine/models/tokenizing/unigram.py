@@ -62,7 +62,7 @@ class Path:
         self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
         self.score = steps.graph.table("score", (self.longest, self.n), self._score)
         self.best = steps.row("best", lambda k: MAX(self.score[:, k]))
-        self.length = steps.row("length", self._length)
+        self.length = steps.row("last", self._length)
         self.ends = steps.row("ends", self._ends)
         self.left = steps.row("left", self._left)
         self.piece = steps.row("piece", self._piece)

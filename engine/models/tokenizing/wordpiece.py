@@ -73,7 +73,7 @@ class Words:
         self.longest = min(found.longest, self.n)
         self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
         self.length_so_far = steps.graph.table(
-            "length", (self.longest, self.n), self._length, runs=True
+            "longest", (self.longest, self.n), self._length, runs=True
         )
         self.starts = steps.row("starts", self._starts)
         self.next = steps.row("next", self._next)
