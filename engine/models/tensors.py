@@ -42,8 +42,8 @@ def in_safetensors(path: Path) -> Iterator[tuple[str, TensorEntry]]:
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is no safetensors file: {error}") from None
     slices = SafetensorsFile(path)
-    for name in opened.keys():  # noqa: SIM118  it is no dict
-        part = opened.get_slice(name)
+    for name in opened.keys():  # type: ignore[no-untyped-call] # noqa: SIM118  it is no dict
+        part = opened.get_slice(name)  # type: ignore[no-untyped-call]
         fetch = partial(opened.get_tensor, name)
         yield name, TensorEntry(tuple(part.get_shape()), part.get_dtype(), fetch, slices)
 
