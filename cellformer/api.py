@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cellformer import names
 from engine.cells.graph import Graph
-from engine.models.generate import GREEDY, Sampling, passage
+from engine.models.choosing import GREEDY, Sampling
+from engine.models.generate import passage
 from engine.models.model import Model
 from exporters import anymodel, edited, xlsx
 from exporters.book import Book

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from engine import Evaluator, Graph, Model
-from engine.cells.part import frozen
+from engine.cells.part import only_live
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
@@ -82,7 +82,7 @@ def tries(graph: Forward, texts: tuple[str, ...], last: int) -> list[Suggestion]
 
 def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     """Three cells of the live part: weights and settings that its blocks read."""
-    inputs = frozen(graph, live).inputs
+    inputs = only_live(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."

@@ -31,7 +31,7 @@ TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cell
 BLANK = Story("", "", [], [], [])
 
 
-class Change(NamedTuple):
+class EditedCell(NamedTuple):
     """One cell that differs: its name, its place, what it was and is."""
 
     name: str
@@ -46,8 +46,8 @@ class Edited:
 
     book: ModelBook
     model: Model
-    inputs: list[Change] = field(default_factory=list)
-    overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
+    inputs: list[EditedCell] = field(default_factory=list)
+    overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
 
     def live(self) -> Evaluator:
@@ -190,8 +190,14 @@ def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
         if entry.formula is not None and at not in named and there.formula is None:
             where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
+<<<<<<< HEAD
+            value = file.value(*at).value
+            now = "" if value is None else value
+            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
+=======
             now = "" if there.value is None else there.value
             found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
+>>>>>>> t1
 
 
 def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
@@ -217,8 +223,13 @@ def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
 
 
 def _change(
+<<<<<<< HEAD
+    book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
+) -> EditedCell | None:
+=======
     book: ModelBook, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
 ) -> Change | None:
+>>>>>>> t1
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
     where, there = book.address(block[i, j]), file[place.sheet].cell(place.cell(i, j))
@@ -233,7 +244,7 @@ def _change(
     else:
         now = _number(there.value, f"{where} ({name})", by_formula)
         same = abs(now - was) <= SAME * abs(was)
-    return None if same and not by_formula else Change(name, where, was, now)
+    return None if same and not by_formula else EditedCell(name, where, was, now)
 
 
 def _number(value: reading.Value, where: str, formula: bool) -> float:

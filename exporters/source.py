@@ -87,7 +87,8 @@ def digits(column: list[str]) -> float | None:
 
 
 def _facts(column: list[str]) -> dict[str, Any]:
-    return json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+    facts: dict[str, Any] = json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+    return facts
 
 
 def read(column: list[str]) -> Source:

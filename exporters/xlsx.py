@@ -31,7 +31,7 @@ from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
 from exporters.dressing import Beyond, Dressing, Unlike, When
 
-Report = Callable[[int], object]  # told how many cells have been written since the last time
+Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 MOST_NAMED = 5_000_000  # cells of a file in which all have an address
@@ -63,7 +63,7 @@ class _Sheet(Worksheet):
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
         self.n_shared = 0  # formulas that a column shares
-        self.report: Report = _nothing
+        self.report: Progress = _nothing
 
     def add_strips(self, area: Rect, strip: Strip) -> None:
         """Have a block written: `strip(row)` gives the XML of its cells in that row."""
@@ -179,7 +179,7 @@ def _part(name: str) -> ZipInfo:
     return part
 
 
-def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
+def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
 
     `report` is called as rows are written, with the number of cells since the last call.

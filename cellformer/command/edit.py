@@ -57,7 +57,7 @@ def import_(
         raise InputError(f"{output} is a file; name a folder with -o")
     found = edited.read(file, _finder(model))
     blocks = found.model.graph([0]).blocks
-    change = {cell: value for cell, value in found.values.items() if cell[0] in blocks}
+    change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 

@@ -6,7 +6,7 @@ What a user gives and cannot be used ends in one line on standard error and exit
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 # Blocks are small: threads for matrix products cost more at start-up than they ever give back.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -203,7 +203,7 @@ def train(
     """
     from cellformer.command import train as training
 
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab": vocab,
         "n_layers": layers,
         "n_heads": heads,

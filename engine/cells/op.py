@@ -17,6 +17,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from engine.cells.access import Subscript
 
+X = Any  # an operand, or what becomes of some: whatever the interpreter makes of it
+
 
 @runtime_checkable
 class Math(Protocol):

@@ -46,7 +46,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.rms_norm_above_one(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn, spec.score_cap)
+        of_all = parts.of_all_heads(attn, spec.score_cap)
         keys, values = [], []
         for n in range(spec.kv_heads):
             kv = attn.at(f"kv{n}")
@@ -58,7 +58,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             h = attn.at(f"h{n}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
             q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
-            heads.append(parts.attend(h, q, keys[n // group], values[n // group], shared, mask))
+            heads.append(parts.attend(h, q, keys[n // group], values[n // group], of_all, mask))
         wrote = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
         wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
