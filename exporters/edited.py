@@ -190,14 +190,8 @@ def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
         if entry.formula is not None and at not in named and there.formula is None:
             where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
-<<<<<<< HEAD
-            value = file.value(*at).value
-            now = "" if value is None else value
-            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
-=======
             now = "" if there.value is None else there.value
-            found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
->>>>>>> t1
+            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
 
 
 def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
@@ -223,13 +217,8 @@ def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
 
 
 def _change(
-<<<<<<< HEAD
-    book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
-) -> EditedCell | None:
-=======
     book: ModelBook, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
-) -> Change | None:
->>>>>>> t1
+) -> EditedCell | None:
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
     where, there = book.address(block[i, j]), file[place.sheet].cell(place.cell(i, j))
