@@ -35,6 +35,7 @@ def load(folder: str | Path) -> Model:
     config = Config(folder / "config.json")
     architecture = architectures.find(config.get("model_type", str))
     spec = architecture.read_config(config)
+    config.check_unread()
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
