@@ -45,7 +45,7 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
     assert "added[0,0]" in head and "loss[0,0]" in head
     losses = [float(row.split(",")[1]) for row in rows]
     assert losses == sorted(losses) and len(losses) == 3  # what is added blurs the table
-    assert cli("sweep", "loss", "belief[0,0]", "--steps", 3).code == 0
+    assert cli("sweep", "loss", "weights[0,0]", "--steps", 3).code == 0
 
 
 @pytest.mark.parametrize(
