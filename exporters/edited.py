@@ -1,16 +1,17 @@
 """A workbook that somebody has edited and saved: what differs from the one that was built.
 
-The book is built again from the workbook's own Source sheet, and every cell of the file is held
-against it by one rule: a formula for being a formula still, what is typed (weights, settings, the
-sentence, the dials) by value, everything else for standing where it stood. Numbers are the same
-when they agree to 14 digits, for LibreOffice writes 15.
+The book is built again, a model's from the workbook's own Source sheet, one without a model by its
+name, and every cell of the file is held against it by one rule: a formula for being a formula
+still, what is typed (weights, settings, the sentence, the dials) by value, everything else for
+standing where it stood. Numbers are the same when they agree to 14 digits, for LibreOffice writes
+15.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from engine import Evaluator, InputError, Model
 from engine.cells.block import Block
@@ -18,7 +19,7 @@ from engine.cells.expression import Constant
 from engine.cells.values import CellError
 from engine.studies import ablation
 from exporters import reading, source
-from exporters.book import Sheet
+from exporters.book import Book, Sheet
 from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
@@ -29,6 +30,7 @@ from exporters.transformer import assemble
 SAME = 1e-14  # relative
 TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in
 BLANK = Story("", "", [], [], [])
+E = TypeVar("E", bound="Edited")
 
 
 class EditedCell(NamedTuple):
@@ -44,8 +46,7 @@ class EditedCell(NamedTuple):
 class Edited:
     """A workbook as built, and what was changed in it."""
 
-    book: ModelBook
-    model: Model
+    book: Book
     inputs: list[EditedCell] = field(default_factory=list)
     overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
@@ -60,6 +61,18 @@ class Edited:
         for at, value in self.values.items():
             live.set(*at, value)
         return live
+
+
+@dataclass
+class EditedModel(Edited):
+    """A model's workbook as built, and what was changed in it."""
+
+    book: ModelBook
+
+    @property
+    def model(self) -> Model:
+        """The model as built."""
+        return self.book.model
 
     @property
     def words(self) -> list[str]:
@@ -85,29 +98,48 @@ class Edited:
         return int(self._live["position"][0, 0])
 
 
-def read(path: str | Path, find: Callable[[str], Model] | None = None) -> Edited:
-    """What was edited in a workbook. One that does not carry its model has it found by its title.
+def read(
+    path: str | Path,
+    find: Callable[[str], Model] | None = None,
+    worksheets: Callable[[str], Book] | None = None,
+) -> Edited:
+    """What was edited in a workbook.
 
-    Raises InputError for a file that is no workbook of ours, one whose sheets were taken apart,
-    and a weight that holds no number.
+    One that does not carry its model has it found by its title; one without a model is built by
+    `worksheets`, which takes its name. Raises InputError for a file that is no workbook of ours,
+    one whose sheets were taken apart, and a weight that holds no number.
     """
     file = WorkbookFile(path)
     try:
-        return _compare(_rebuild(file, find), file)
+        if source.SHEET in file:
+            return _compared(EditedModel(_rebuild(file, find)), file)
+        return _compared(Edited(_built(file, worksheets)), file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _facts(file: WorkbookFile) -> source.Source:
-    if source.SHEET not in file:
-        raise InputError("it has no sheet Source: it holds no transformer, is not a workbook of "
-                         "cellformer's, or the sheet was deleted; build it anew")  # fmt: skip
-    return source.read(file[source.SHEET].column(0))
+def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> EditedModel:
+    """What was edited in a model's workbook. Raises InputError as `read` does, and for a workbook
+    that holds no transformer."""
+    found = read(path, find, None)
+    assert isinstance(found, EditedModel)
+    return found
 
 
-def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> tuple[ModelBook, Model]:
-    """The book as it was built."""
-    facts = _facts(file)
+def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
+    """The book of a workbook without a model, as it was built: Start names it."""
+    title = file[start.SHEET][0, 0] if start.SHEET in file else None
+    if worksheets is None or not isinstance(title, str):
+        raise InputError(
+            "it has no sheet Source: it holds no transformer, is not a workbook of cellformer's, "
+            "or the sheet was deleted; build it anew"
+        )
+    return worksheets(title.partition(":")[0])
+
+
+def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
+    """A model's book as it was built."""
+    facts = source.read(file[source.SHEET].column(0))
     model = facts.model
     if model is None:
         if find is None:
@@ -120,17 +152,17 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> tuple[M
         )
     if facts.model is None:
         model = ablation.averaged(model, [facts.passage.ids])
-    return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings), model
+    return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings)
 
 
-def _compare(built: tuple[ModelBook, Model], file: WorkbookFile) -> Edited:
-    book, model = built
-    found = Edited(book, model)
+def _compared(found: E, file: WorkbookFile) -> E:
+    """The edits of a file, filled in."""
+    book = found.book
     for sheet in book.sheets.values():
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
             if sheet.name not in file:
                 raise InputError(f"sheet {sheet.name!r} is missing; put it back, or build anew")
-            _in_place(sheet, file[sheet.name])
+            _in_place(book, sheet, file[sheet.name])
     for block in book.graph:
         _block(found, block, file)
     for sheet in book.sheets.values():
@@ -139,15 +171,25 @@ def _compare(built: tuple[ModelBook, Model], file: WorkbookFile) -> Edited:
     return found
 
 
+def _held(book: Book, sheet: Sheet) -> set[tuple[int, int]]:
+    """The cells of a sheet that are a block's."""
+    places = [place for place in book.places.values() if place.sheet == sheet.name]
+    return {place.cell(i, j) for place in places for i, j in place.block.whole.cells()}
+
+
 # --- where things stand -----------------------------------------------------------------------
 
 
-def _in_place(sheet: Sheet, written: reading.Sheet) -> None:
+def _in_place(book: Book, sheet: Sheet, written: reading.Sheet) -> None:
     """Raise InputError where texts and numbers that nobody types over stand elsewhere."""
+    held = _held(book, sheet)
     fixed = {
         at: entry.value
         for at, entry in sheet.entries.items()
-        if entry.formula is None and entry.style not in TYPED and entry.value != ""
+        if entry.formula is None
+        and entry.style not in TYPED
+        and entry.value != ""
+        and at not in held
     }
     for run in sheet.runs:
         fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
@@ -178,16 +220,11 @@ def _alike(a: Any, b: Any) -> bool:
 
 def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
     """Formulas of a page, of no block, that were typed over."""
-    named = {
-        (place.sheet, *place.cell(i, j))
-        for place in found.book.places.values()
-        if place.sheet == sheet.name
-        for i, j in place.block.whole.cells()
-    }
+    held = _held(found.book, sheet)
     for (row, col), entry in sheet.entries.items():
         at = (sheet.name, row, col)
         there = file[sheet.name].cell((row, col))
-        if entry.formula is not None and at not in named and there.formula is None:
+        if entry.formula is not None and (row, col) not in held and there.formula is None:
             where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
             now = "" if there.value is None else there.value
@@ -217,7 +254,7 @@ def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
 
 
 def _change(
-    book: ModelBook, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
+    book: Book, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
 ) -> EditedCell | None:
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"

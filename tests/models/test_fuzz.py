@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import GOLDEN
-from test_references import GOLDEN, TOLERANCE, largest_gap
+from test_references import TOLERANCE, largest_gap
 
 from engine import InputError
 from engine.models import checkpoint
