@@ -230,9 +230,7 @@ class Page:
         column = self.sheet[number.top, LEFT].fixed_rows
         place_of = self.sheet[top, BESIDE["place"]].fixed_cols
         merged = OR(column == place_of, column == place_of + 1)
-        self.sheet.dress(
-            self.sheet[top : top + n, LEFT : LEFT + self.n], When("differs", merged)
-        )
+        self.sheet.dress(self.sheet[top : top + n, LEFT : LEFT + self.n], When("differs", merged))
 
     # --- the tables ---------------------------------------------------------------------------
 
@@ -257,4 +255,3 @@ class Page:
         self.tables.put(TOP - 1, self.right, *TABLE_HEADS["holds"], "label")
         self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), "id")
         self.right += 2
-

@@ -103,7 +103,6 @@ class Splitting:
     def gpt2(self) -> Any:
         """The lengths of `'s|... | ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`."""
 
-
         def length(k: int) -> Expression:
             joined = IF(self.code[0, k] == 32, 1 + self.at(self.run, k + 1), 1)
             run: Any = self.run[0, k]

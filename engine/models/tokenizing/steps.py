@@ -79,9 +79,7 @@ class Steps:
 
     def row(self, name: str, formula: Callable[[int], Any], runs: bool = False) -> Block:
         """A row as wide as the text, by column."""
-        return self.graph.table(
-            name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs
-        )
+        return self.graph.table(name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs)
 
     # --- the text and its characters --------------------------------------------------------
 
@@ -224,7 +222,9 @@ class Steps:
 def _sign(code: Area) -> Expression:
     """A character as people see it."""
     control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
-    return IF(code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?"))))
+    return IF(
+        code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
+    )
 
 
 def _collapsed(typed: Expression, settings: Settings) -> Expression:

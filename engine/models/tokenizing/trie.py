@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Expression, expression
+from engine.cells.expression import Expression
 from engine.cells.functions import IF, INDEX, MATCH
 from engine.models.tokenizing.steps import Steps, shifted
 
@@ -61,8 +61,14 @@ class Walk:
         return INDEX(self.tree[:, 2].fixed, node)
 
 
-def walk(steps: Steps, found: Tree, symbols: Block, room: Block, root: Callable[[int], Expression],
-         longest: int) -> Walk:
+def walk(
+    steps: Steps,
+    found: Tree,
+    symbols: Block,
+    room: Block,
+    root: Callable[[int], Expression],
+    longest: int,
+) -> Walk:
     """Follow the tree from every symbol, no further than its `room`, up to `longest` symbols."""
     table = steps.input("tree", found.rows)
     numbers, n = table[:, 0].fixed, steps.n

@@ -42,7 +42,9 @@ def _characters(settings: Settings, alphabet: set[str]) -> Any:
     def kind(character: str) -> int:
         if character == SPACE_SIGN:
             return typed_sign
-        return OUTSIDE if character != " " and character.isspace() and typed_sign == OUTSIDE else OTHER
+        return (
+            OUTSIDE if character != " " and character.isspace() and typed_sign == OUTSIDE else OTHER
+        )
 
     return normalized(settings.normalizers, kind, alphabet | {" "})
 

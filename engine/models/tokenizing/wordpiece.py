@@ -6,7 +6,6 @@ that begin words alone, and an unknown word is told to the reader.
 
 from typing import Any
 
-from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
 from engine.models.tokenizer import WordList
