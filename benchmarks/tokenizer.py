@@ -4,16 +4,13 @@ Learns 50,257 byte pairs from the source of Python's own library, types 50 texts
 characters, each into a copy of the sheet, has LibreOffice recompute them all from wrong values, and
 compares every id with the `tokenizers` library.
 
-    python benchmarks/tokenizer.py
+    PYTHONPATH=.:tests:tests/models python benchmarks/tokenizer.py
 """
 
-import sys
 import sysconfig
 import tempfile
 import time
 from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / part) for part in ("", "models")]
 
 from learnt import texts
 from test_tokenizing import SENTENCE, assert_right, book_of, in_engine, of_many, rows_in
@@ -41,6 +38,7 @@ def learn() -> Library:
 
 
 def main() -> None:
+    """Learn the tokenizer, and measure it."""
     tokenizer = learn()
     print(f"{tokenizer.n:,} pieces")
     with tempfile.TemporaryDirectory() as name:

@@ -235,7 +235,7 @@ class Page:
     # --- the tables ---------------------------------------------------------------------------
 
     def _table(self, leaf: str, block: Block) -> None:
-        rows, cols = block.shape
+        _, cols = block.shape
         heads = TABLE_HEADS[leaf]
         for k in range(cols):
             self.tables.put(TOP - 1, self.right + k, heads[k], "label")
@@ -252,6 +252,7 @@ class Page:
 
     def _beside_added(self, block: Block) -> None:
         """Whether the text holds each of the tokens that stand for themselves."""
-        self.tables.put(TOP - 1, self.right, *TABLE_HEADS["holds"], "label")
+        (head,) = TABLE_HEADS["holds"]
+        self.tables.put(TOP - 1, self.right, head, "label")
         self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), "id")
         self.right += 2

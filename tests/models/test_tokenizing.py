@@ -111,7 +111,9 @@ def with_text(sheet: bytes, at: str, text: str) -> bytes:
     held = f'<is><t xml:space="preserve">{escape(text)}</t></is>' if text else ""
     kind = ' t="inlineStr"' if text else ""
     cell = rf'<c r="{at}"( s="\d+")?[^>]*?(?:/>|>.*?</c>)'.encode()
-    return re.sub(cell, lambda m: f'<c r="{at}"{m[1].decode()}{kind}>{held}</c>'.encode(), sheet, 1)
+    return re.sub(
+        cell, lambda m: f'<c r="{at}"{m[1].decode()}{kind}>{held}</c>'.encode(), sheet, count=1
+    )
 
 
 def of_many(path: Path, target: Path, sentences: Sequence[str], cell: str) -> None:

@@ -58,7 +58,7 @@ def check(settings: Settings) -> None:
         return
     from tokenizers import models
 
-    vocabulary, merges = settings.vocabulary, [tuple(pair) for pair in _pairs(settings)]
+    vocabulary, merges = settings.vocabulary, [(a, b) for a, b in _pairs(settings)]
     model = models.BPE(vocabulary, merges)
     added = set(settings.added)
     for piece, i in vocabulary.items():
@@ -103,7 +103,7 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
     byte, symbols = steps.bytes(), _byte_symbols(steps, settings, byte_signs())
 
     def first(k: int) -> Expression:
-        symbol = INDEX(symbols.area.fixed, byte[0, k] + 1)
+        symbol: Expression = INDEX(symbols.area.fixed, byte[0, k] + 1)
         if begins is not None:
             first_byte = IF(steps.within[0, k] == 0, steps.of_source(begins, k), 0)
             symbol = symbol * IF(first_byte > 0, -1, 1)
