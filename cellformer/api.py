@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cellformer import names
 from engine.cells.graph import Graph
-from engine.models.generate import GREEDY, Sampling, passage
+from engine.models.choosing import GREEDY, Sampling
+from engine.models.generate import passage
 from engine.models.model import Model
 from exporters import anymodel, edited, xlsx
 from exporters.book import Book
@@ -30,21 +31,23 @@ def build(
     seed: int = 0,
     live: Sequence[str] = (),
     title: str = "model",
+    special: bool = True,
 ) -> Book:
     """The workbook of a gallery name, a checkpoint folder, or a model of your own.
 
     `n_tokens` is how many columns it has, prompt and continuation; `live` names the parts that
-    recompute, () all of them; `title` is what a model of your own is called. Raises InputError for
-    a prompt that the model cannot take, or none where it has none of its own.
+    recompute, () all of them; `title` is what a model of your own is called; a prompt gets
+    the tokens that its tokenizer itself adds unless not `special`. Raises InputError for a prompt
+    that the model cannot take, or none where it has none of its own.
     """
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
         return names.book(str(what))
     if isinstance(what, Model):
-        given = list(ids) if ids is not None else what.vocabulary.encode(prompt or "")
+        given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
         words = passage(what, given, n_tokens, sampling, seed)
         return anymodel.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text)
+    loaded = names.load(str(what), prompt, text, special)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
     words = passage(loaded.model, loaded.ids, columns, sampling, seed)
     return loaded.book(loaded.model, words, live)
@@ -57,4 +60,4 @@ def write(book: Book, path: str | Path) -> Path:
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
     """What somebody changed in a workbook that was built here. Raises InputError."""
-    return edited.read(path, find)
+    return edited.read(path, find, names.book)

@@ -45,16 +45,19 @@ class Loaded:
         return found
 
 
-def load(name: str, prompt: str | None = None, ids: str | None = None) -> Loaded:
+def load(
+    name: str, prompt: str | None = None, ids: str | None = None, special: bool = True
+) -> Loaded:
     """A workbook of the list or a checkpoint folder, with a prompt or the one it comes with.
 
-    Raises InputError for a name that is neither, and a prompt that the model cannot take.
+    A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
+    `special`; with none it begins as any text does. Raises InputError for a name that is neither,
+    and a prompt that the model cannot take.
     """
     found = model(name)
-    given = _ids(found, prompt, ids)
+    given = _ids(found, prompt, ids, special)
     if Path(name).is_dir():
-        if given is None:
-            raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+        given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
         return Loaded(name, found, given, _columns(found, len(given)))
     module = workbooks.find(name)
@@ -75,10 +78,12 @@ def model(name: str) -> Model:
     return found
 
 
-def graph(name: str, prompt: str | None = None, ids: str | None = None) -> Graph:
+def graph(
+    name: str, prompt: str | None = None, ids: str | None = None, special: bool = True
+) -> Graph:
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
     if not is_worksheet(name):
-        return load(name, prompt, ids).graph
+        return load(name, prompt, ids, special).graph
     if prompt is not None or ids is not None:
         raise InputError(f"{name} holds no transformer: it takes no prompt")
     return book(name).graph
@@ -106,17 +111,29 @@ def title(name: str) -> str:
 def _columns(model: Model, n_prompt: int) -> int:
     """Room to continue, where the model can and its workbook stays small."""
     plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if not (plan.generates and model.spec.causal):
+    if not plan.generates:
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
 
 
-def _ids(model: Model, prompt: str | None, ids: str | None) -> list[int] | None:
+def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[int]:
+    """The ids of a prompt; of none, the token that every text begins with.
+
+    Without the tokens that the tokenizer itself adds unless `special`. Raises InputError.
+    """
+    if prompt is not None:
+        return model.vocabulary.encode(prompt, special)
+    if model.vocabulary.begin is None or not special:
+        raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
+    return [model.vocabulary.begin]
+
+
+def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:
     if prompt is not None and ids is not None:
         raise InputError("--prompt and --ids exclude each other; give one")
     if ids is not None:
         if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
             raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
         return [int(i) for i in ids.split(",")]
-    return None if prompt is None else model.vocabulary.encode(prompt)
+    return None if prompt is None else prompt_ids(model, prompt, special)

@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
     value: Any  # of a formula: None, and it is computed when it is asked for
     style: str
-    formula: Any = None  # an expression
+    formula: Expression | None = None
     array: bool = False  # an array formula: it looks at a range entry by entry
 
 
@@ -75,11 +75,11 @@ class Place(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One series of a chart; its ranges stand on the chart's own sheet."""
+    """One series of a chart."""
 
     name: str
-    categories: Rect | Area  # texts, or the x of a scatter chart
-    values: Rect | Area
+    categories: Area  # texts, or the x of a scatter chart
+    values: Area
     labels: Sequence[str] = ()  # a text for every point
 
 
@@ -120,8 +120,8 @@ class Sheet:
     widths: Mapping[int, float] = field(default_factory=dict)
     # cell -> 'Sheet'!A1, or external:file.xlsx
     links: dict[tuple[int, int], str] = field(default_factory=dict)
-    lists: dict[tuple[int, int], Any] = field(default_factory=dict)  # cell -> area of choices
-    scales: list[tuple[Rect, Dressing]] = field(default_factory=list)
+    lists: dict[tuple[int, int], Area] = field(default_factory=dict)  # cell -> its choices
+    dressings: list[tuple[Rect, Dressing]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
@@ -147,15 +147,9 @@ class Sheet:
         self.entries[row, col] = Entry(None, style, expression(formula), array)
         return self[row, col]
 
-    def calc(
-        self, row: int, col: int, formula: str, value: str | float, style: str, array: bool = False
-    ) -> None:
-        """Put a formula's text and the value that it has now."""
-        self.entries[row, col] = Entry(value, style, formula, array)
-
     def dress(self, area: Area, *dressings: Dressing) -> None:
         """Have cells of this sheet look like what they hold."""
-        self.scales += [(area.rect, dressing) for dressing in dressings]
+        self.dressings += [(area.rect, dressing) for dressing in dressings]
 
     def link(self, row: int, col: int, text: str, target: str) -> None:
         """Put a text that leads elsewhere."""
@@ -236,8 +230,6 @@ class Reading(Reader):
         """What an entry shows."""
         if entry.formula is None:
             return None if entry.value == "" else entry.value
-        if isinstance(entry.formula, str):
-            return entry.value
         try:
             value = entry.formula.value(self)
         except FormulaError as error:
@@ -338,9 +330,9 @@ class Book:
 
     # --- formulas and their values --------------------------------------------------------
 
-    def text(self, formula: Expression | str, here: str) -> str:
+    def text(self, formula: Expression, here: str) -> str:
         """A formula as it stands on a sheet, without the leading "="."""
-        return formula if isinstance(formula, str) else formula.text(A1(self.locate, here))
+        return formula.text(A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The formulas of a computed block that has a place, by row and column."""

@@ -275,7 +275,7 @@ class Worksheet:
 
     def shade(self, area: Area, dressing: Dressing) -> None:
         """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
-        self.sheet.scales.append((self.rect(area), dressing))
+        self.sheet.dressings.append((self.rect(area), dressing))
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
         """Dress the cells for which a formula holds; it is that of the first of them."""

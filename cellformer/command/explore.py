@@ -2,14 +2,14 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from cellformer import names
 from cellformer.command import printing
@@ -17,11 +17,13 @@ from cellformer.command.options import (
     Ids,
     Mean,
     Name,
+    NoSpecial,
     Prompt,
     Seed,
     Sets,
     Target,
     Temperature,
+    Tokens,
     TopK,
     TopP,
 )
@@ -30,21 +32,26 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
+from engine.models import prompt as prompts
 from engine.models.choosing import Sampling
+from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
-from engine.models.tokenizer import shown
+from engine.models.tokenizer import readable, shown, stream
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
 from exporters.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
+FEW = 40  # tokens to generate
 
 
 def run(
     name: Name,
     prompt: Prompt = None,
     ids: Ids = None,
+    no_special: NoSpecial = False,
+    tokens: Tokens = None,
     sets: Sets = None,
     ablate: Annotated[
         list[str] | None,
@@ -61,14 +68,15 @@ def run(
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
 
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
-    likeliest words after every sublayer.
+    likeliest words after every sublayer. With --tokens the prompt is continued, in cells: choose,
+    temperature, top_k, top_p and sentence can be set.
     """
     if names.is_worksheet(name):
         return _run_tables(name, sets, show, as_json)
-    loaded = names.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids, not no_special)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
-    graph = model.graph(loaded.ids)
-    wanted = None if target is None else _target(model, target)
+    graph = _continued(model, loaded.ids, tokens)
+    wanted = None if target is None else _target(model, target, graph)
     views = _views(graph, wanted) if lens or wanted is not None else None
     live = Evaluator(graph)
     _change(live, sets, ablate, mean)
@@ -76,6 +84,7 @@ def run(
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
+    printing.prompt(readable(model.vocabulary.decode(loaded.ids)))
     for block in blocks:
         printing.block(graph, live, block)
     words = printing.output_words(model)
@@ -92,10 +101,19 @@ def trace(
     depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of precedents.")] = 2,
     prompt: Prompt = None,
     ids: Ids = None,
+    no_special: NoSpecial = False,
+    tokens: Tokens = None,
     sets: Sets = None,
 ) -> None:
-    """Show a cell's formula, the cells that it reads and their values, as a tree."""
-    graph = names.graph(name, prompt, ids)
+    """Show a cell's formula, the cells that it reads and their values, as a tree.
+
+    With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
+    """
+    if tokens is None:
+        graph = names.graph(name, prompt, ids, not no_special)
+    else:
+        loaded = names.load(name, prompt, ids, not no_special)
+        graph = _continued(loaded.model, loaded.ids, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
@@ -106,16 +124,17 @@ def ablate(
     name: Name,
     prompt: Prompt = None,
     ids: Ids = None,
+    no_special: NoSpecial = False,
     target: Target = None,
     mean: Mean = False,
 ) -> None:
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
-    loaded = names.load(name, prompt, ids)
+    loaded = names.load(name, prompt, ids, not no_special)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
     graph = model.graph(loaded.ids)
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
-    wanted = _first(graph) if target is None else _target(model, target)
+    wanted = _first(graph) if target is None else _target(model, target, graph)
     found = ablation.effects(graph, wanted, mean=mean)
     before = float(graph.values["probs"][-1, wanted])
     printing.effects(printing.output_words(model), found, wanted, before)
@@ -129,6 +148,7 @@ def sweep(
     n_steps: Annotated[int, typer.Option("--steps", min=2, max=MOST_STEPS)] = 21,
     prompt: Prompt = None,
     ids: Ids = None,
+    no_special: NoSpecial = False,
     target: Target = None,
     output: Annotated[
         Path | None, typer.Option("-o", help="A .csv or .png file; printed unless given.")
@@ -144,7 +164,7 @@ def sweep(
     if names.is_worksheet(name):
         curve = _curve_of_tables(name, cell, values, target)
     else:
-        curve = _curve_of_word(names.load(name, prompt, ids), cell, values, target)
+        curve = _curve_of_word(names.load(name, prompt, ids, not no_special), cell, values, target)
     if output is None:
         return printing.curve(curve)
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
@@ -156,21 +176,38 @@ def generate(
     name: Name,
     prompt: Prompt = None,
     ids: Ids = None,
-    n: Annotated[int, typer.Option("-n", help="Tokens to generate.")] = 4,
+    no_special: NoSpecial = False,
+    n: Annotated[
+        int | None,
+        typer.Option("-n", help=f"Tokens to generate; unless given {FEW}, or all that fit."),
+    ] = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
+    ignore_eos: Annotated[
+        bool, typer.Option("--ignore-eos", help="Go on after an end-of-text token.")
+    ] = False,
+    as_table: Annotated[
+        bool, typer.Option("--table", help="Print each token too, and the cells computed for it.")
+    ] = False,
 ) -> None:
-    """Continue a prompt, computing one new row of every block per token."""
-    loaded = names.load(name, prompt, ids)
-    texts = shown(loaded.model.vocabulary.texts)
-    table = Table("", "token", "id", "cells computed", "of a full pass", box=None)
+    """Print a prompt's text and its continuation as it comes, up to an end-of-text token.
+
+    For each token one new row of every block is computed.
+    """
+    loaded = names.load(name, prompt, ids, not no_special)
+    vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
+    n_tokens = max(1, min(FEW, room)) if n is None else n
     sampling = Sampling(temperature, top_k, top_p)
-    for k, step in enumerate(steps(loaded.model, loaded.ids, n, sampling, seed), 1):
-        cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
-        table.add_row(str(k), Text(texts[step.token], style="bold"), str(step.token), *cells)
-    console.print(table)
+    found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
+    done: list[Step] = []
+    tokens = _until(found, () if ignore_eos else vocabulary.ends, done)
+    for text in stream(vocabulary, chain(loaded.ids, tokens)):
+        printing.text(text)
+    printing.text("\n")
+    if as_table:
+        printing.steps(shown(vocabulary.texts), done)
 
 
 def info(
@@ -204,6 +241,13 @@ def info(
 # --- what they share ------------------------------------------------------------------------
 
 
+def _continued(model: Model, ids: Sequence[int], n_tokens: int | None) -> Graph:
+    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked."""
+    if n_tokens is None:
+        return model.graph(ids)
+    return prompts.graph(model, passage(model, ids, n_tokens))
+
+
 def _averaged(model: Model, ids: Sequence[int]) -> Model:
     """The model with averages; over this prompt, where it came with none."""
     return model if model.averages else ablation.averaged(model, [ids])
@@ -214,12 +258,27 @@ def _first(graph: Graph) -> int:
     return int(np.argmax(graph.values["logits"][-1]))
 
 
-def _target(model: Model, text: str) -> int:
-    """The one word of the readout that a text names."""
+def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iterator[int]:
+    """The tokens of steps, up to one that ends the text; the steps are noted as they are done."""
+    for step in found:
+        done.append(step)
+        yield step.token
+        if step.token in ends:
+            return
+
+
+def _target(model: Model, text: str, graph: Graph) -> int:
+    """The one word of the readout that a text names.
+
+    It may have the word's leading space or not: the likelier of the two is meant, at the prompt's
+    end. It may be the word as a sheet shows it, too: `␣a`.
+    """
     vocabulary = model.outputs or model.vocabulary
-    if text in vocabulary.texts:
-        return vocabulary.texts.index(text)
-    ids = vocabulary.encode(text)
+    known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
+    meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
+    if meant:
+        return max(meant, key=graph.values["probs"][-1].__getitem__)
+    ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
         raise InputError(f"--target {text!r} is {len(ids)} tokens; name one, {some}")
@@ -289,7 +348,7 @@ def _curve_of_word(
 ) -> Curve:
     """The target word's logit and probability at the prompt's end."""
     graph, words = loaded.graph, printing.output_words(loaded.model)
-    wanted = _first(graph) if target is None else _target(loaded.model, target)
+    wanted = _first(graph) if target is None else _target(loaded.model, target, graph)
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = (rows(found, leaf, len(values), -1) for leaf in ("logits", "probs"))

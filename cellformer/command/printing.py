@@ -12,7 +12,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from engine import Cell, Evaluator, Graph, Model
-from engine.models.tokenizer import shown
+from engine.models.generate import Step
+from engine.models.tokenizer import readable, shown
 from engine.studies.ablation import Effect
 from engine.studies.lens import Views
 from exporters.book import Book
@@ -28,6 +29,30 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 def line(text: str) -> None:
     """A line, whatever it holds."""
     console.print(text, soft_wrap=True, markup=False)
+
+
+def prompt(text: str) -> None:
+    """The text that a model got, above what it says to it."""
+    console.print(Text(text, "italic"), soft_wrap=True)
+    console.print()
+
+
+def text(text: str) -> None:
+    """A part of a text, at once; to a terminal no control characters but line ends and tabs."""
+    if sys.stdout.isatty():
+        text = "".join(c if c in "\n\t" else readable(c) for c in text)
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+def steps(words: Sequence[str], done: Sequence[Step]) -> None:
+    """Generated tokens, and the cells computed for each."""
+    table = table_of("", "token", "id", "cells computed", "of a full pass")
+    for k, step in enumerate(done, 1):
+        cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
+        table.add_row(str(k), Text(words[step.token], "bold"), str(step.token), *cells)
+    console.print(table)
 
 
 def table_of(*heads: str) -> Table:

@@ -242,7 +242,7 @@ def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
     at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
     if (cells[order[at]] != wanted).any():
         raise FormulaError("#N/A")
-    return order[at] + 1.0
+    return np.asarray(order[at] + 1.0)
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))

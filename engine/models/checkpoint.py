@@ -35,6 +35,7 @@ def load(folder: str | Path) -> Model:
     config = Config(folder / "config.json")
     architecture = architectures.find(config.get("model_type", str))
     spec = architecture.read_config(config)
+    config.check_unread()
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
@@ -61,14 +62,13 @@ def load(folder: str | Path) -> Model:
 def save(model: Model, folder: str | Path) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it came from.
 
-    Numbers are float32 where that holds all of them exactly, and float64 otherwise. Raises
-    InputError for a model of no architecture that `load` knows, and where nothing can be written.
+    Raises InputError for a model of no architecture that `load` knows, and where nothing can be
+    written.
     """
     if not saveable(model):
         raise InputError("a model of its own architecture has no checkpoint layout to be saved in")
     config = dict(model.config) or {"model_type": OWN, **changed_fields(model.spec)}
-    exact = all((w == np.asarray(w, dtype=np.float32)).all() for w in model.weights.values())
-    dtype = np.dtype(np.float32 if exact else np.float64)
+    dtype = number_type(model)
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
@@ -82,6 +82,15 @@ def save(model: Model, folder: str | Path) -> None:
         save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def number_type(model: Model) -> np.dtype[Any]:
+    """float32, or float16 where the config says so, if that holds every number; else float64."""
+    small = np.dtype(np.float16 if model.config.get("dtype") == "float16" else np.float32)
+    for dtype in (small, np.dtype(np.float32)):
+        if all((w == np.asarray(w, dtype=dtype)).all() for w in model.weights.values()):
+            return dtype
+    return np.dtype(np.float64)
 
 
 def saveable(model: Model) -> bool:

@@ -1,20 +1,26 @@
-"""Text to token ids, and how a token is shown.
+"""Text to token ids and back, and how a token is shown.
 
-A tokenizer has `encode`, and `texts`: what each id stands for. Word lists and characters are ours;
-tokenizer.json and GPT-2's vocab.json with merges.txt go through the `tokenizers` library.
+A tokenizer has `texts`, what each id stands for, `encode` and `decode`. Word lists and characters
+are ours; subword pieces are the `tokenizers` library's, see `engine.models.subwords`.
 """
 
 import json
 import re
+import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
+from engine.models import subwords
+from engine.models.subwords import Library as Library
+from engine.models.subwords import json_object
 
-LONGEST = 40  # characters of a token that a sheet shows
+LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
+BYTE = re.compile(r"(<0x[0-9A-F]{2}>)+")  # how a piece of bytes that are no text is written
 
 
 class Tokenizer(Protocol):
@@ -22,10 +28,22 @@ class Tokenizer(Protocol):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text of every id."""
+        """The text of every id, the space that it begins with included."""
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text. Raises InputError for text that has none."""
+    @property
+    def begin(self) -> int | None:
+        """The token that a text begins with, if there is one."""
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens after which a text is at its end."""
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """The ids of a text, with the special tokens that the tokenizer itself adds unless not
+        `special`. Raises InputError for text that has none."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, as it is read: special tokens left out, bytes joined to characters."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +51,8 @@ class WordList:
     """A vocabulary of whole words, split at white space; a word's id is its place in the list."""
 
     words: tuple[str, ...]
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         refuse_duplicates(self.words)
@@ -41,8 +61,11 @@ class WordList:
     def texts(self) -> tuple[str, ...]:
         return self.words
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, special: bool = True) -> list[int]:
         return [self._id(word) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(self.words[i] for i in ids)
 
     def _id(self, word: str) -> int:
         if word not in self._ids:
@@ -58,8 +81,11 @@ class WordList:
 class Characters(WordList):
     """A vocabulary of characters, white space included."""
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, special: bool = True) -> list[int]:
         return [self._id(character) for character in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(self.words[i] for i in ids)
 
 
 @dataclass(frozen=True)
@@ -67,66 +93,87 @@ class IdsOnly:
     """No vocabulary: ids stand for themselves."""
 
     n: int
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+    reason: str = "this model has no tokenizer"
 
     @property
     def texts(self) -> tuple[str, ...]:
         return tuple(map(str, range(self.n)))
 
-    def encode(self, text: str) -> list[int]:
-        raise InputError("this model has no tokenizer; give token ids, as --ids 0,1,3")
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        raise InputError(f"{self.reason}; give token ids, as --ids 0,1,3")
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(map(str, ids))
 
 
-@dataclass(frozen=True)
-class Library:
-    """A tokenizer of the `tokenizers` library; ids beyond its vocabulary are shown as numbers."""
+def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
+    """The text of ids, each part of it as soon as no later id can change it.
 
-    inner: Any
-    n: int
+    All parts together are what `decode` gives. A byte waits for those that may follow it.
+    """
+    seen: list[int] = []
+    text, given = "", 0
+    for i in ids:
+        seen.append(i)
+        before, text = text, tokenizer.decode(seen)
+        waits = text.endswith("\ufffd") or BYTE.fullmatch(tokenizer.texts[i])
+        if text != before and not waits:
+            yield text[given:]
+            given = len(text)
+    if given < len(text):
+        yield text[given:]
 
-    @cached_property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(self._text(i) for i in range(self.n))
 
-    def _text(self, i: int) -> str:
-        """An id's own text; a byte that is no UTF-8 by itself stays in the byte-level alphabet."""
-        token = self.inner.id_to_token(i)
-        if token is None:
-            return f"<{i}>"
-        text = self.inner.decode([i], skip_special_tokens=False)
-        return token if not text or "\ufffd" in text else text
-
-    def encode(self, text: str) -> list[int]:
-        try:
-            return list(self.inner.encode(text, add_special_tokens=False).ids)
-        except (TypeError, UnicodeEncodeError):
-            raise InputError(f"the prompt {text!r} is not valid Unicode text") from None
+# --- files --------------------------------------------------------------------------------------
 
 
 def load_tokenizer(folder: Path, n: int) -> Tokenizer:
     """The tokenizer of a checkpoint folder with `n` token ids; ids only where there is none."""
+    found = _load(folder, n)
+    config, generation = (json_object(folder / f) for f in ("config.json", GENERATION))
+    begin, ends = (
+        [i for i in _ids(generation.get(key)) or _ids(config.get(key)) if i < n]
+        for key in ("bos_token_id", "eos_token_id")
+    )
+    return replace(found, begin=begin[0] if begin else found.begin, ends=tuple(ends))
+
+
+GENERATION = "generation_config.json"
+UNREAD = "is not read here; AutoTokenizer.from_pretrained and save_pretrained make tokenizer.json"
+
+
+def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
     for name, kind in (("words.json", WordList), ("characters.json", Characters)):
         if (folder / name).is_file():
             words = _word_list(folder / name)
             if len(words) != n:
                 raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
             return kind(tuple(words))
-    single, bpe = folder / "tokenizer.json", (folder / "vocab.json", folder / "merges.txt")
-    if single.is_file() or all(path.is_file() for path in bpe):
-        inner = _library(single) if single.is_file() else _byte_level(*bpe)
-        size = inner.get_vocab_size()
-        if size > n:
-            raise InputError(f"the tokenizer in {folder} has {size} tokens, the embedding {n} rows")
-        return Library(inner, n)
-    return IdsOnly(n)
+    found = subwords.read(folder, n)
+    if found is None and (folder / "tokenizer.model").is_file():
+        return IdsOnly(n, reason=f"{folder / 'tokenizer.model'} {UNREAD}")
+    return found or IdsOnly(n)
+
+
+def _ids(value: Any) -> list[int]:
+    """Token ids, which a file gives as one number, as a list, or as null."""
+    values = value if isinstance(value, list) else [value]
+    return [i for i in values if isinstance(i, int) and i >= 0]
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write a tokenizer's file where `load_tokenizer` finds it."""
+    """Write a tokenizer's files where `load_tokenizer` finds them."""
     if isinstance(tokenizer, Library):
         tokenizer.inner.save(str(folder / "tokenizer.json"))
     elif isinstance(tokenizer, WordList):
         name = "characters.json" if isinstance(tokenizer, Characters) else "words.json"
         (folder / name).write_text(json.dumps(tokenizer.words), encoding="utf-8")
+    ends = list(tokenizer.ends) or None
+    if tokenizer.begin is not None or ends:
+        values = {"bos_token_id": tokenizer.begin, "eos_token_id": ends}
+        (folder / GENERATION).write_text(json.dumps(values), encoding="utf-8")
 
 
 def _word_list(path: Path) -> list[str]:
@@ -139,24 +186,6 @@ def _word_list(path: Path) -> list[str]:
     return words
 
 
-def _library(path: Path) -> Any:
-    from tokenizers import Tokenizer as FromLibrary
-
-    try:
-        return FromLibrary.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{path} is no tokenizer: {str(error).splitlines()[0]}") from None
-
-
-def _byte_level(vocab: Path, merges: Path) -> Any:
-    from tokenizers import ByteLevelBPETokenizer
-
-    try:
-        return ByteLevelBPETokenizer.from_file(str(vocab), str(merges))
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{vocab} and {merges.name}: {str(error).splitlines()[0]}") from None
-
-
 def refuse_duplicates(words: tuple[str, ...]) -> None:
     """Raise InputError where one text has two ids: a sheet could not tell them apart."""
     seen: dict[str, int] = {}
@@ -166,11 +195,17 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
         seen[word] = i
 
 
+# --- how a token is shown -----------------------------------------------------------------------
+
+
 def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Every token as a sheet shows it: readable, no two alike."""
+    """Every token as a sheet shows it: readable, without a space, no two alike.
+
+    Those that would look alike get their id after a `\\#`, which no text that is shown has.
+    """
     found = [show(text) for text in texts]
     count = Counter(found)
-    return tuple(f"{text} #{i}" if count[text] > 1 else text for i, text in enumerate(found))
+    return tuple(_cut(text, f"\\#{i}") if count[text] > 1 else text for i, text in enumerate(found))
 
 
 def show(text: str) -> str:
@@ -179,15 +214,36 @@ def show(text: str) -> str:
     A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
     and so is `_x0041_`, which is how a spreadsheet file spells A.
     """
-    out = []
-    for character in text:
-        if character == " ":
-            out.append("␣")
-        elif character in "\\␣":
-            out.append("\\" + character)
-        elif character.isprintable():
-            out.append(character)
-        else:
-            out.append(character.encode("unicode_escape").decode("ascii"))
-    whole = re.sub(r"_(?=x[0-9a-fA-F]{4}_)", r"_\\", "".join(out)) or "\\empty"
-    return whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
+    out = "".join(_sign(character) for character in text)
+    return _cut(re.sub(r"_(?=x[0-9a-fA-F]{4}_)", r"_\\", out) or "\\empty")
+
+
+def _sign(character: str) -> str:
+    if character == " ":
+        return "␣"
+    if character in "\\␣":
+        return "\\" + character
+    return character if character.isprintable() else escaped(character)
+
+
+def escaped(character: str) -> str:
+    """A character that cannot be seen, as Python writes it: `\\n`."""
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _cut(text: str, mark: str = "") -> str:
+    """A text of which as much stays as has room with its mark."""
+    if _width(text) + len(mark) <= LONGEST:
+        return text + mark
+    while _width(text) + 1 + len(mark) > LONGEST:
+        text = text[:-1]
+    return text + "…" + mark
+
+
+def _width(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def readable(text: str) -> str:
+    """A text as one line: spaces stay, a line's end and what else controls is escaped."""
+    return "".join(escaped(c) if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text)

@@ -1,0 +1,296 @@
+"""Tokenizers of the `tokenizers` library: ids of a text, the text of ids, every piece's own text.
+
+They are read as transformers reads them: tokenizer.json as it stands, its post-processor included;
+GPT-2's vocab.json with merges.txt; what added_tokens.json, special_tokens_map.json and
+tokenizer_config.json add to either.
+"""
+
+import codecs
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+FILES = ("tokenizer.json", "vocab.json", "merges.txt")
+NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens that have a part
+
+
+@dataclass(frozen=True)
+class Library:
+    """A tokenizer of the library, for an embedding of `n` rows.
+
+    A row that has no piece is shown as its number; a piece that has no row is refused when used.
+    """
+
+    inner: Any
+    n: int
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        own = _convention(self.inner.decoder)
+        pieces = map(self.inner.id_to_token, range(self.n))
+        return tuple(f"<{i}>" if piece is None else own(piece) for i, piece in enumerate(pieces))
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        try:
+            ids = list(self.inner.encode(text, add_special_tokens=special).ids)
+        except (TypeError, UnicodeEncodeError):
+            raise InputError(f"the prompt {text!r} is not valid Unicode text") from None
+        for i in ids:
+            if i >= self.n:
+                raise InputError(
+                    f"the prompt has the token {self.inner.id_to_token(i)!r}, whose id is {i}, "
+                    f"and the model's embedding has {self.n} rows; write it without, or give --ids"
+                )
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return str(self.inner.decode(list(ids), skip_special_tokens=True))
+
+
+# --- a piece's own text -----------------------------------------------------------------------
+
+
+def byte_alphabet() -> dict[str, int]:
+    """GPT-2's alphabet: the character that stands for each byte in a byte-level piece."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    unseen = [b for b in range(256) if b not in seen]
+    return {chr(b): b for b in seen} | {chr(256 + k): b for k, b in enumerate(unseen)}
+
+
+def _spelled_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8 by themselves, as SentencePiece writes a byte."""
+    assert isinstance(error, UnicodeDecodeError)
+    found = error.object[error.start : error.end]
+    return "".join(f"<0x{byte:02X}>" for byte in found), error.end
+
+
+codecs.register_error("spelled bytes", _spelled_bytes)
+
+
+def _convention(decoder: Any) -> Callable[[str], str]:
+    """How a piece alone becomes the text that it stands for, its leading space included.
+
+    The decoder's own answer for one id will not do: it strips the space that a text begins with.
+    """
+    steps = [] if decoder is None else _steps(json.loads(decoder.__getstate__()))
+    kinds = [step["type"] for step in steps]
+    if "ByteLevel" in kinds:
+        return _of_bytes
+    replaced = [
+        (step["replacement"], " ")
+        if step["type"] == "Metaspace"
+        else (step["pattern"].get("String", ""), step["content"])
+        for step in steps
+        if step["type"] in ("Metaspace", "Replace")
+    ]
+
+    def text(piece: str) -> str:
+        for old, new in replaced:
+            piece = piece.replace(old, new) if old else piece
+        return piece
+
+    return text
+
+
+def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
+    if decoder["type"] == "Sequence":
+        return [step for inner in decoder["decoders"] for step in _steps(inner)]
+    return [decoder]
+
+
+_BYTES = byte_alphabet()
+
+
+def _of_bytes(piece: str) -> str:
+    """The text of a byte-level piece; one that was added whole is no spelling of bytes."""
+    if not all(character in _BYTES for character in piece):
+        return piece
+    return bytes(_BYTES[character] for character in piece).decode("utf-8", "spelled bytes")
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def read(folder: Path, n: int) -> Library | None:
+    """The tokenizer of a checkpoint folder in the library's files; None where there is none."""
+    config = _Config(folder)
+    inner = _inner(folder, config)
+    if inner is None:
+        return None
+    inner.no_padding()  # a file may carry both, for batches of equal length
+    inner.no_truncation()
+    bos = config.token("bos")
+    return Library(inner, n, None if bos is None else inner.token_to_id(bos))
+
+
+def _inner(folder: Path, config: "_Config") -> Any:
+    """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
+    single, vocab, merges = (folder / name for name in FILES)
+    if single.is_file():
+        inner = _from_file(single)
+        config.add_to(inner)
+        return inner
+    if not (vocab.is_file() and merges.is_file()):
+        return _word_pieces(folder / "vocab.txt", config)
+    inner = _byte_level(vocab, merges, config)
+    config.add_to(inner)
+    config.post_process(inner)
+    return inner
+
+
+def _from_file(path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{path} is no tokenizer: {str(error).splitlines()[0]}") from None
+
+
+def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
+    """GPT-2's tokenizer, or Qwen's, which splits words otherwise."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    try:
+        inner = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{vocab} and {merges.name}: {str(error).splitlines()[0]}") from None
+    prefix = bool(config.values.get("add_prefix_space", False))
+    qwen = str(config.values.get("tokenizer_class", "")).startswith("Qwen2")
+    config.default(("eos", "unk") if qwen else ("bos", "eos", "unk"), "<|endoftext|>")
+    inner.decoder = decoders.ByteLevel()
+    if qwen:
+        inner.normalizer = normalizers.NFC()
+        words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+        level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
+        inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
+    else:
+        inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    return inner
+
+
+def _word_pieces(path: Path, config: "_Config") -> Any:
+    """BERT's tokenizer, a piece a line; None where there is no such file."""
+    from tokenizers import BertWordPieceTokenizer, models
+
+    if not path.is_file():
+        return None
+    options = {
+        ours: config.values[theirs]
+        for ours, theirs in (
+            ("lowercase", "do_lower_case"),
+            ("strip_accents", "strip_accents"),
+            ("handle_chinese_chars", "tokenize_chinese_chars"),
+        )
+        if theirs in config.values
+    }
+    config.default(("unk",), "[UNK]")
+    try:
+        pieces = models.WordPiece.read_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    inner = BertWordPieceTokenizer(pieces, **options)._tokenizer
+    config.add_to(inner)
+    return inner
+
+
+class _Config:
+    """What the files beside a vocabulary say of its special and added tokens."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.values = json_object(folder / "special_tokens_map.json")
+        self.values |= json_object(folder / "tokenizer_config.json")
+
+    def default(self, parts: Sequence[str], token: str) -> None:
+        """Say what the token of these parts is where the files do not."""
+        self.values = {f"{part}_token": token for part in parts} | self.values
+
+    def token(self, part: str) -> str | None:
+        """The token of a part, `bos`; None where there is none."""
+        return _content(self.values.get(f"{part}_token"))
+
+    def add_to(self, inner: Any) -> None:
+        """Add the tokens that the vocabulary lacks, mark as special those that it has.
+
+        Raises InputError for an id that is not the next one: the library counts on.
+        """
+        known = {token.content for token in inner.get_added_tokens_decoder().values()}
+        special = set(self._special())
+        for i, token in self._added(special):
+            new = inner.token_to_id(token.content) is None
+            if token.content not in known:
+                (inner.add_special_tokens if token.special else inner.add_tokens)([token])
+            if new and inner.token_to_id(token.content) != i:
+                raise InputError(
+                    f"{self.folder}: the added token {token.content!r} has id {i}, and the next "
+                    f"that is free is {inner.token_to_id(token.content)}"
+                )
+        lacking = [text for text in sorted(special - known) if inner.token_to_id(text) is not None]
+        inner.add_special_tokens(lacking)
+
+    def post_process(self, inner: Any) -> None:
+        """Put the begin- and end-of-text tokens where the files ask for them."""
+        from tokenizers import processors
+
+        wanted = {p: self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")}
+        found = {p: (t, inner.token_to_id(t)) for p, t in wanted.items() if t}
+        found = {p: pair for p, pair in found.items() if pair[1] is not None}
+        template = ["$A"]
+        if "bos" in found:
+            template.insert(0, found["bos"][0])
+        if "eos" in found:
+            template.append(found["eos"][0])
+        inner.post_processor = processors.TemplateProcessing(
+            single=template, special_tokens=list(dict.fromkeys(found.values()))
+        )
+
+    def _special(self) -> Iterator[str]:
+        more = [self.values.get(f"{kind}_special_tokens") for kind in ("additional", "extra")]
+        lists = [value for value in more if isinstance(value, list)]
+        for value in (*(self.token(part) for part in NAMED), *(v for one in lists for v in one)):
+            content = _content(value)
+            if content:
+                yield content
+
+    def _added(self, special: set[str]) -> list[tuple[int, Any]]:
+        """Every added token with its id, in the order of the ids."""
+        from tokenizers import AddedToken
+
+        found = {}
+        for content, i in json_object(self.folder / "added_tokens.json").items():
+            kind = content in special
+            found[int(i)] = AddedToken(content, normalized=not kind, special=kind)
+        for i, token in self.values.get("added_tokens_decoder", {}).items():
+            found[int(i)] = AddedToken(**token)
+        return sorted(found.items(), key=lambda item: item[0])
+
+
+def _content(token: Any) -> str | None:
+    """A token that a file gives as text, or as text with how it is matched."""
+    content = token.get("content") if isinstance(token, dict) else token
+    return content if isinstance(content, str) else None
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """What a JSON file holds, nothing where there is no file. Raises InputError."""
+    if not path.is_file():
+        return {}
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path} holds no object")
+    return values
