@@ -14,10 +14,10 @@ from engine.cells.graph import Graph
 from engine.models import checkpoint
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
-from engine.models.spec import MANY_WORDS
 from engine.studies.forecast import forecast
 from exporters import anymodel
 from exporters.book import Book
+from exporters.plan import for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
 MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
@@ -105,10 +105,10 @@ def title(name: str) -> str:
 
 def _columns(model: Model, n_prompt: int) -> int:
     """Room to continue, where the model can and its workbook stays small."""
-    n_tokens = max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if model.spec.d_vocab > MANY_WORDS:
-        return n_prompt  # a large vocabulary's sheet does not generate
-    small = model.spec.causal and forecast(model, n_tokens).n_formulas <= MANY_FORMULAS
+    plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if not (plan.generates and model.spec.causal):
+        return n_prompt
+    small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
 
 

@@ -1,15 +1,15 @@
 """The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engine import Evaluator, Graph, Model
 from engine.cells.part import frozen
+from engine.models.forward import Forward
 from engine.models.generate import Passage
-from engine.models.spec import MANY_WORDS
 from engine.models.tokenizer import shown
 from engine.studies import ablation
 from exporters.model_book import ModelBook
+from exporters.plan import for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
@@ -26,15 +26,14 @@ MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> ModelBook:
     """The workbook of a prompt of a model that was loaded from a folder."""
-    last_only = model.spec.d_vocab > MANY_WORDS
-    if not last_only:
+    plan = for_model(model, live)
+    if plan.readout.by_head:
         model = ablation.averaged(model, [passage.ids])
-    graph = replace(model, spec=replace(model.spec, last_only=last_only)).graph(passage.ids)
+    graph = model.graph(passage.ids, plan.readout)
     texts = shown(model.vocabulary.texts)
     spec = model.spec
-    kind = model.config.get("model_type", "decoder")
     story = Story(
-        title=f"{title}: every cell of a {kind} model",
+        title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
         about=[
             f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
@@ -47,15 +46,15 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
             ),
         ],
         look=[
-            *(FEW if live or last_only else ALL),
+            *(FEW if plan.reduced else ALL),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),
     )
-    return assemble(title, model, passage, story, live=live)
+    return assemble(title, model, passage, story, plan=plan)
 
 
-def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Suggestion]:
+def tries(graph: Forward, texts: tuple[str, ...], last: int) -> list[Suggestion]:
     """The last token, the temperature, and one weight: what each does is computed here."""
     current = int(graph.inputs["tokens"][last, 0])
     other = (current + 1) % graph.spec.d_vocab
@@ -65,15 +64,15 @@ def tries(graph: Graph, texts: tuple[str, ...], last: int) -> list[Suggestion]:
         if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
     )
     word = f"Choose `{texts[other]}`"
-    if graph.spec.last_only:
+    if graph.readout.one_token:
         word = f"Type {other}, the id of `{texts[other]}`"
-    picked = ("tokens", last, 0) if graph.spec.last_only else last
+    picked = ("tokens", last, 0) if graph.readout.one_token else last
     edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
         (word, ("tokens", last, 0, float(other)), picked),
         ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
         ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
     )
-    if graph.spec.last_only:  # what it does is a whole pass away
+    if graph.readout.one_token:  # what it does is a whole pass away
         return [
             Suggestion(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits
         ]

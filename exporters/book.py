@@ -252,7 +252,7 @@ class Book:
     """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
 
     title: str
-    graph: Graph = field(default_factory=lambda: Graph(None, None))
+    graph: Graph = field(default_factory=Graph)
     # name -> sheet, row, column of single cells that have one
     spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)

@@ -16,7 +16,6 @@ from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, Model
 from engine.models.generate import Sampling
-from engine.models.spec import MANY_WORDS
 from engine.studies import ablation
 from exporters import source
 from exporters.address import quoted
@@ -24,6 +23,7 @@ from exporters.book import Sheet
 from exporters.layout import ID_ROW, NUMBER_ROW, PICK_ROW, PLAY, PROMPT_COL
 from exporters.model_book import ModelBook, cell
 from exporters.pages import printed, start
+from exporters.plan import MANY_WORDS
 from exporters.story import Story
 from exporters.transformer import assemble
 

@@ -16,6 +16,7 @@ from engine.models.model import Model
 from engine.studies.lens import Views
 from exporters.address import a1, address, quoted
 from exporters.book import Book, Place
+from exporters.plan import WHOLE, Plan
 from exporters.story import Printed
 
 EMPTY = Passage([], 0, GREEDY, np.zeros(0))
@@ -36,8 +37,7 @@ class ModelBook(Book):
     headings: Mapping[str, str] = field(default_factory=dict)  # block -> of the step it begins
     passage: Passage = EMPTY
     views: Views = field(default_factory=Views)
-    by_hand: bool = False  # small enough that weights stand beside what they multiply
-    live: tuple[str, ...] = ()  # the parts that recompute; (): all
+    plan: Plan = WHOLE
     model: Model | None = None
     printed: Sequence[Printed] = ()  # tables of the source
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
@@ -45,7 +45,17 @@ class ModelBook(Book):
     @property
     def large(self) -> bool:
         """Whether it is of many words, with the logits of one token alone, or of a part."""
-        return self.graph.spec.last_only or bool(self.live)
+        return self.plan.reduced
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The parts that recompute; (): all."""
+        return self.plan.live
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether weights stand beside what they multiply."""
+        return self.plan.by_hand
 
     def spot(self, name: str, sheet: str = "") -> str:
         """The address of a named single cell, with its sheet unless it stands on `sheet`."""

@@ -1,7 +1,7 @@
 """Source: what the workbook was built from, inside it, so that edits can be taken back into code.
 
-The passage as JSON, and the checkpoint as `Model.save` writes it, zipped and spelt in base64 down
-a column. Nothing in the workbook reads this sheet.
+The passage as JSON, and the checkpoint as `checkpoint.save` writes it, zipped and spelt in base64
+down a column. Nothing in the workbook reads this sheet.
 """
 
 import base64
@@ -51,7 +51,7 @@ def carried(model: Model) -> bool:
 def pack(model: Model) -> bytes:
     """A model's checkpoint, and its averages, as a zip archive: the same model, the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        model.save(folder)
+        checkpoint.save(model, folder)
         if model.averages:
             save_file(dict(model.averages), Path(folder) / AVERAGES)
         archive = io.BytesIO()

@@ -1,7 +1,6 @@
 """The whole book: blocks laid out, pages around them, sheets in the reader's order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
@@ -13,7 +12,6 @@ from engine.cells.graph import Graph
 from engine.cells.part import frozen
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.models.spec import MANY_WORDS
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
@@ -25,6 +23,7 @@ from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.pages import start
+from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
@@ -40,29 +39,25 @@ def assemble(
     tables: Sequence[Printed] = (),
     headings: Mapping[str, str] | None = None,
     study: Callable[[ModelBook], None] | None = None,
-    live: Sequence[str] = (),
+    plan: Plan | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study". `live` names the parts that are to recompute (`blocks.3`), everything unless
-    given; what they read from the rest is put as constants, and nothing else is there.
+    own, "Study". Where the `plan` names parts that are live, what these read from the rest is put
+    as constants, and nothing else is there.
     """
-    large = model.spec.d_vocab > MANY_WORDS
-    if large:
-        model = replace(model, spec=replace(model.spec, last_only=True))
-    graph = model.graph(passage.ids)
+    plan = plan or for_model(model, by_hand=headings is not None)
+    graph = model.graph(passage.ids, plan.readout)
     if passage.sampling.temperature:
         graph.fill("temperature", np.array([[passage.sampling.temperature]]))
-    if live:
-        graph = frozen(graph, live)
-    few = large or bool(live)
-    views = Views() if few else _views(graph, passage)
+    if plan.live:
+        graph = frozen(graph, plan.live)
+    views = Views() if plan.reduced else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
-    by_hand = headings is not None
     book = ModelBook(
         title,
         graph,
@@ -70,8 +65,7 @@ def assemble(
         headings=headings or {},
         passage=passage,
         views=views,
-        by_hand=by_hand,
-        live=tuple(live),
+        plan=plan,
         model=model,
         printed=tables,
     )

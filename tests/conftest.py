@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import workbooks
 from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
-from engine.models.architectures.decoder import decoder
+from engine.models.architectures.decoder import forward
+from engine.models.forward import weight_shapes
 from exporters.book import Book
 from exporters.verify import ENGINES, compare, poison, read, read_values, recalculate_in_libreoffice
 from exporters.xlsx import write
@@ -78,8 +79,8 @@ def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:
     rng = np.random.default_rng(seed)
-    blank = decoder(spec, None, [0])
-    weights = {b.name: rng.normal(0, 0.7, b.shape) for b in blank if b.kind == "weight"}
+    shapes = weight_shapes(forward, spec)
+    weights = {name: rng.normal(0, 0.7, shape) for name, shape in shapes.items()}
     return Model(spec, weights, WordList(tuple(f"w{i}" for i in range(spec.d_vocab))))
 
 

@@ -4,12 +4,13 @@ Look at the logits: dot products of one query with three words. Try the query's 
 chooses the word, magnitude the certainty.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from engine import Graph, Model, ModelSpec, WordList
+from engine import Model, ModelSpec, WordList
 from engine.models import ops
+from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.parts import softmax
 from exporters.book import Book
@@ -50,9 +51,8 @@ STORY = Story(
 )
 
 
-def search(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
-    """The graph: look a query up, stretch it, score every word of the dictionary, softmax."""
-    g = Graph(spec, weights)
+def search(g: Forward, ids: Sequence[int]) -> None:
+    """Look a query up, stretch it, score every word of the dictionary, softmax."""
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [1, 1]
     queries = g.weight("queries", "vocab", "d_model")
     query = g.block("embed", ops.embed, tokens, queries)  # [1, d_model]
@@ -62,7 +62,6 @@ def search(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Seque
     logits = g.block("logits", ops.linear, x, W_U)  # [1, d_vocab]
     temperature = g.input("temperature", 1.0)
     softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))
-    return g
 
 
 def model() -> Model:

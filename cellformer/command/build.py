@@ -9,8 +9,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells.stored import Stored
-from engine.models import checkpoint
 from engine.studies.forecast import forecast
+from exporters import plan
 
 if TYPE_CHECKING:
     from exporters.book import Book
@@ -29,13 +29,13 @@ def with_digits(model: Model, digits: str) -> Model:
         raise InputError(f"--digits {digits!r} is neither exact nor short")
     stored = any(isinstance(w, Stored) for w in model.weights.values())
     if digits == "short" or (not digits and stored):
-        return checkpoint.with_decimals(model)
+        return model.with_decimals()
     return model
 
 
 def announce(model: Model, n_tokens: int) -> None:
     """Say what a large workbook will be."""
-    expected = forecast(model, n_tokens)
+    expected = forecast(model, n_tokens, plan.for_model(model).readout)
     if expected.n_cells > LARGE:
         line(f"forecast: {expected}")
         if expected.n_cells > GOOGLE:

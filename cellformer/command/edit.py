@@ -13,6 +13,7 @@ from cellformer import names
 from cellformer.command import printing
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
 
@@ -53,7 +54,7 @@ def import_(
     found = edited.read(file, _finder(model))
     blocks = found.model.graph([0]).blocks
     change = {cell: value for cell, value in found.values.items() if cell[0] in blocks}
-    folded(found.model, change).save(output)
+    checkpoint.save(folded(found.model, change), output)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 
 

@@ -36,6 +36,7 @@ from engine.models.tokenizer import shown
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
+from exporters.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
 
@@ -180,7 +181,7 @@ def info(
     model = names.model(name)
     spec = model.spec
     table = Table(box=None, show_header=False)
-    table.add_row("architecture", str(model.config.get("model_type", model.architecture.__name__)))
+    table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
         table.add_row(label, f"{getattr(spec, label):,}")
     console.print(table)
@@ -195,7 +196,7 @@ def info(
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     n_tokens = min(tokens, spec.n_ctx)
-    book = forecast(model, n_tokens)
+    book = forecast(model, n_tokens, for_model(model).readout)
     text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
     console.print(text + f"about {book.megabytes:.1f} MB")
 

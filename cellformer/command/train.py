@@ -8,6 +8,7 @@ from rich.table import Table
 import workbooks
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.models import checkpoint
 
 EVERY = 50  # steps over which the loss shown is a mean
 
@@ -21,7 +22,7 @@ def run(name: str, folder: Path, seed: int, embed_scale: float | None) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with -o")
     model = _train(module.train(seed, embed_scale), module.floor)
-    model.save(folder)
+    checkpoint.save(model, folder)
     table = Table(box=None, show_header=False)
     for text, figure in module.figures(model):
         table.add_row(text, figure)

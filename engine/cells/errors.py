@@ -17,6 +17,11 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     return module
 
 
+def sides(shape: Iterable[int]) -> str:
+    """A shape in a message: 3 x 4."""
+    return " x ".join(map(str, shape))
+
+
 def nearest(wanted: str, known: Iterable[str]) -> str:
     """A half-sentence with the known names nearest to `wanted`, for the end of a message."""
     names = list(known)

@@ -6,9 +6,10 @@ is added. Values live in evaluators; the graph knows those that its inputs start
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -92,24 +93,34 @@ class Graph:
     """Blocks in the order of computation, with the values that the input blocks hold.
 
     `weight` takes values out of `weights` under the block's full name (without weights, zeros of
-    the shape that the spec asks for); `at` gives the same graph with a prefix for names, so that a
+    the shape that `sizes` says); `at` gives the same graph with a prefix for names, so that a
     model function names only leaves.
     """
 
-    def __init__(self, spec: Any, weights: Mapping[str, np.ndarray] | None):
-        self.spec = spec
+    def __init__(
+        self, sizes: Sizes | None = None, weights: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        self.sizes = sizes
+        self.weights = weights
+        self._begin()
+
+    def _begin(self) -> None:
         self.blocks: dict[str, Block] = {}
         self.inputs: dict[str, np.ndarray] = {}
         self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
-        self.weights = weights
         self._values: dict[str, np.ndarray] = {}
         self._readings: dict[str, Readings] = {}
         self._prefix = ""
 
-    def at(self, prefix: str) -> "Graph":
+    def empty(self) -> Self:
+        """A graph like this one, without a block."""
+        found = copy(self)
+        found._begin()
+        return found
+
+    def at(self, prefix: str) -> Self:
         """This graph, with `prefix.` before every name that is added through it."""
-        scoped = object.__new__(Graph)
-        scoped.__dict__.update(self.__dict__)
+        scoped = copy(self)
         scoped._prefix = f"{self._prefix}{prefix}."
         return scoped
 
@@ -119,7 +130,7 @@ class Graph:
         if not isinstance(values, Stored):
             held = np.asarray(values)
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
-            array = np.atleast_2d(held.astype(kind_of))
+            array = np.atleast_2d(held.astype(kind_of, copy=False))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
         self.inputs[block.name] = array
@@ -135,10 +146,12 @@ class Graph:
     def weight(self, name: str, *axes: str) -> Block:
         """Add the weight of that name; a vector (one axis) is a block of one row."""
         rows, cols = axes if len(axes) == 2 else ("", *axes)
-        if self.weights is None:
-            values = np.broadcast_to(0.0, (self.spec.size(rows), self.spec.size(cols)))
-        else:
+        if self.weights is not None:
             values = self.weights[self._prefix + name]
+        elif self.sizes is not None:
+            values = np.broadcast_to(0.0, (self.sizes.size(rows), self.sizes.size(cols)))
+        else:
+            raise TypeError(f"the graph has no weights, and no sizes to make {name} of")
         return self.input(name, values, (rows, cols), "weight")
 
     def block(

@@ -22,7 +22,7 @@ def frozen(graph: Graph, live: Sequence[str]) -> Graph:
         if not any(b.op and _under(b.name, name) for b in graph):
             raise InputError(f"no block is under {name!r}; {nearest(name, parts)}")
     values = graph.values
-    found = Graph(graph.spec, None)
+    found = graph.empty()
     found.input("tokens", graph.inputs["tokens"], ("token", ""), "ids")
     made: dict[str, Block] = {"tokens": found["tokens"]}
     for block in graph:

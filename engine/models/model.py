@@ -1,20 +1,21 @@
 """A model: its spec, its weights, its vocabulary, and the function that builds its graph."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.cells.stored import Stored
-from engine.models.architectures.decoder import decoder
+from engine.cells.errors import InputError, sides
+from engine.cells.stored import Stored, decimals
+from engine.models import architectures
+from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
 from engine.models.tokenizer import Tokenizer
 
-Architecture = Callable[[ModelSpec, Mapping[str, np.ndarray] | None, Sequence[int]], Graph]
+
+def _own() -> Architecture:
+    return architectures.find(architectures.OWN).forward
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,14 @@ class Model:
     weights: Mapping[str, Any]  # by name: an array, or a Stored one
     vocabulary: Tokenizer
     outputs: Tokenizer | None = None  # the words that get a logit; None: the vocabulary
-    architecture: Architecture = decoder
+    architecture: Architecture = field(default_factory=_own)
     config: Mapping[str, Any] = field(default_factory=dict)  # config.json, if it came with one
     averages: Mapping[str, np.ndarray] = field(default_factory=dict)  # see `ablation.averaged`
-    exact: "Model | None" = None  # this one with all digits; see `checkpoint.with_decimals`
+    exact: "Model | None" = None  # this one with all digits; see `with_decimals`
 
     def __post_init__(self) -> None:
-        blank = self.architecture(self.spec, None, [0])
-        wanted = {b.name: b.shape for b in blank if b.kind == "weight"}
+        shapes = weight_shapes(self.architecture, self.spec)
+        wanted = {name: (1, *shape)[-2:] for name, shape in shapes.items()}
         given = {
             name: values.shape if isinstance(values, Stored) else np.atleast_2d(values).shape
             for name, values in self.weights.items()
@@ -43,7 +44,7 @@ class Model:
         faults = [f"{name} is missing" for name in wanted if name not in given]
         faults += [f"{name} is not a weight of this model" for name in given if name not in wanted]
         faults += [
-            f"{name} has shape {_by(given[name])}, not {_by(shape)}"
+            f"{name} has shape {sides(given[name])}, not {sides(shape)}"
             for name, shape in wanted.items()
             if name in given and given[name] != shape
         ]
@@ -55,13 +56,30 @@ class Model:
         if faults:
             raise InputError("weights do not fit the spec: " + "; ".join(faults))
 
-    def graph(self, ids: Sequence[int]) -> Graph:
+    @property
+    def kind(self) -> str:
+        """What its architecture is called: the config's model type, or its function's module."""
+        module = self.architecture.__module__.rpartition(".")[2]
+        return str(self.config.get("model_type", module))
+
+    def graph(self, ids: Sequence[int], readout: Readout = EVERYTHING) -> Forward:
         """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
         self.check_ids(ids)
-        graph = self.architecture(self.spec, self.weights, ids)
+        graph = Forward(self.spec, self.weights, readout)
+        self.architecture(graph, ids)
         for name, values in self.averages.items():
             graph.fill(name, values)
         return graph
+
+    def with_decimals(self) -> "Model":
+        """This model with the shortest decimals that float32 knows its weights by."""
+        weights = {
+            name: replace(w, decimal=True)
+            if isinstance(w, Stored)
+            else decimals(np.asarray(w, dtype=np.float32))
+            for name, w in self.weights.items()
+        }
+        return replace(self, weights=weights, exact=self)
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """Raise InputError for no ids, too many, or one that is out of range."""
@@ -77,13 +95,3 @@ class Model:
                 raise InputError(
                     f"token id {i} is out of range; ids run from 0 to {self.spec.d_vocab - 1}"
                 )
-
-    def save(self, folder: str | Path) -> None:
-        """Write config.json and model.safetensors, in the layout that the model came from."""
-        from engine.models import checkpoint  # it makes models, so it imports this module
-
-        checkpoint.save(self, folder)
-
-
-def _by(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))

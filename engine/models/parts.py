@@ -10,7 +10,7 @@ from engine.cells.access import Mask
 from engine.cells.block import Block
 from engine.cells.graph import Graph
 from engine.models import ops
-from engine.models.spec import ModelSpec
+from engine.models.forward import Forward
 
 
 def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
@@ -46,13 +46,14 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
     return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
 
 
-def embed(g: Graph, spec: ModelSpec, ids: Sequence[int]) -> tuple[Block, list[Block]]:
+def embed(g: Forward, ids: Sequence[int], name: str = "embed") -> tuple[Block, Block]:
     """The embedding, and the token vectors that the residual stream starts with."""
-    if spec.n_layers and (spec.n_heads or spec.d_mlp) and not spec.last_only:
+    spec = g.spec
+    if spec.n_layers and (spec.n_heads or spec.d_mlp) and g.readout.by_head:
         g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
     W_E = g.weight("W_E", "vocab", "d_model")
-    return W_E, [g.block("embed", ops.embed, tokens, W_E)]  # [n_tokens, d_model]
+    return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, d_model]
 
 
 def positions(g: Graph, n_tokens: int) -> Block:
@@ -60,13 +61,13 @@ def positions(g: Graph, n_tokens: int) -> Block:
     return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
 
 
-def rotation(g: Graph, spec: ModelSpec, n_tokens: int) -> tuple[Block, Block]:
+def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
     The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary);
     the features beyond d_rotary stand still.
     """
-    g = g.at("rotary")
+    g, spec = g.at("rotary"), g.spec
     half = spec.rotary // 2
     still = np.zeros(spec.d_head - spec.rotary)
     speed = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
@@ -79,9 +80,9 @@ def rotation(g: Graph, spec: ModelSpec, n_tokens: int) -> tuple[Block, Block]:
     return cos, g.block("sin", ops.signed_sine, position, frequency, signs)  # [n_tokens, d_head]
 
 
-def rotate(h: Graph, name: str, x: Block, turn: tuple[Block, Block], spec: ModelSpec) -> Block:
+def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:
     """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
-    return h.block(name, ops.rotate, x, x, *turn, half=spec.rotary // 2)
+    return h.block(name, ops.rotate, x, x, *turn, half=h.spec.rotary // 2)
 
 
 class Shared(NamedTuple):
@@ -91,20 +92,20 @@ class Shared(NamedTuple):
     switch: Block  # 1; 0 silences every head
 
 
-def shared(attn: Graph, spec: ModelSpec) -> Shared:
+def shared(attn: Forward) -> Shared:
     """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
+    spec = attn.spec
     divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
     scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
     return Shared(scale, attn.input("switch", 1.0))
 
 
-def instead(g: Graph, on: Block) -> Block | None:
+def instead(g: Forward, on: Block) -> Block | None:
     """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
 
-    The average is a constant that `ablation.averages` measures; until then it is zero. A model
-    with the logits of one token alone has none: its heads' averages would be a third of its cells.
+    The average is a constant that `ablation.averages` measures; until then it is zero.
     """
-    if g.spec.last_only:
+    if not g.readout.by_head:
         return None
     average = g.input("average", np.zeros((1, g.spec.d_model)), ("", "d_model"))
     return g.block("off", ops.instead, average, on, g["mean_ablation"])
@@ -118,11 +119,11 @@ class Head(NamedTuple):
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
 
-def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
+def attend(h: Forward, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
     scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
-    if h.spec.last_only:
+    if not h.readout.by_head:
         on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
         z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
         return Head(z, h.weight("W_O", "d_head", "d_model"), None)
@@ -133,11 +134,11 @@ def attend(h: Graph, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) ->
     return Head(z, W_O, result)
 
 
-def write_heads(b: Graph, heads: Sequence[Head], bias: bool) -> Block:
+def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
     """What attention writes: the sum of what its heads write, [n_tokens, d_model].
 
-    A model with the logits of one token alone sums in one step, and its heads are switched off at
-    z: each head's own share, `result`, would be a third of its cells.
+    Where heads' own shares, `result`, are not shown, it is summed in one step, and heads are
+    switched off at z.
     """
     b_O = b.at("attn").weight("b_O", "d_model") if bias else None
     results = [head.result for head in heads if head.result]
@@ -147,7 +148,7 @@ def write_heads(b: Graph, heads: Sequence[Head], bias: bool) -> Block:
     return b.block("attn_out", ops.write_heads, zs, weights, b=b_O)
 
 
-def contract(b: Graph, post: Block, bias: bool) -> Block:
+def contract(b: Forward, post: Block, bias: bool) -> Block:
     """What the MLP writes: its hidden layer `post`, contracted."""
     mlp = b.at("mlp")
     W_out = mlp.weight("W_out", "d_mlp", "d_model")
@@ -156,11 +157,11 @@ def contract(b: Graph, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.write, post, W_out, on, instead(mlp, on), b_out)
 
 
-def unembed(g: Graph, spec: ModelSpec, x: Block, W_E: Block) -> None:
+def unembed(g: Forward, x: Block, W_E: Block) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
-    if spec.last_only:
+    if g.readout.one_token:
         x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
-    if spec.tied:
+    if g.spec.tied:
         logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
     else:
         logits = g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))

@@ -9,8 +9,6 @@ Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
-
-MANY_WORDS = 2048  # above it, a workbook shows the logits of one token alone
 MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
 
 
@@ -49,7 +47,6 @@ class ModelSpec:
     d_rotary: int | None = None  # how many of a head's features rotate; None: d_head
     rope_theta: float = 10000.0
     parallel: bool = False  # attention and MLP read the same residual
-    last_only: bool = False  # logits of one token, the one that the block `position` names
 
     def __post_init__(self) -> None:
         self._check_kinds()

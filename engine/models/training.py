@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from engine.cells.errors import InputError
-from engine.models.architectures.gpt2 import gpt2
+from engine.models.architectures import gpt2
+from engine.models.forward import weight_shapes
+from engine.models.model import Model
 from engine.models.spec import ModelSpec
+from engine.models.tokenizer import WordList
 
 IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
 Batches = Callable[[np.random.Generator, int], np.ndarray]  # how many -> ids [batch, length]
@@ -99,18 +102,22 @@ def train(
 def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Initial weights by name: gains 1, biases 0, matrices normal."""
     weights: dict[str, np.ndarray] = {}
-    for block in gpt2(spec, None, [0]):
-        if block.kind != "weight":
-            continue
-        shape = block.shape if block.axes[0] else block.shape[1:]
+    for name, shape in weight_shapes(gpt2.forward, spec).items():
+        leaf = name.rpartition(".")[2]
         if len(shape) == 1:
-            weights[block.name] = np.full(shape, float(block.leaf == "w"))
+            weights[name] = np.full(shape, float(leaf == "w"))
         else:
-            writes = block.leaf in ("W_O", "W_out")
+            writes = leaf in ("W_O", "W_out")
             scale = recipe.residual_scale if writes else recipe.scale
-            scale = recipe.embed_scale if block.leaf == "W_E" else scale
-            weights[block.name] = rng.normal(0, scale, shape)
+            scale = recipe.embed_scale if leaf == "W_E" else scale
+            weights[name] = rng.normal(0, scale, shape)
     return weights
+
+
+def trained(spec: ModelSpec, weights: Mapping[str, np.ndarray], words: WordList) -> Model:
+    """The model of trained weights, with the config that it is saved with as GPT-2 is."""
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
+    return Model(spec, arrays, words, architecture=gpt2.forward, config=gpt2.config(spec))
 
 
 def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from engine.cells.batch import Change
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint
+from engine.models import architectures
 from engine.models.model import Model
 from engine.studies.ablation import parts
 
@@ -102,4 +102,7 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
         raise InputError(
             "norms have different eps, and a checkpoint has one for all; give all the same"
         )
-    return checkpoint.with_eps(model, min(eps))
+    spec, config = replace(model.spec, norm_eps=min(eps)), dict(model.config)
+    if config:
+        config[architectures.find(config["model_type"]).EPS] = min(eps)
+    return replace(model, spec=spec, config=config)

@@ -1,12 +1,11 @@
 """What a model is in numbers: parameters per part, the KV cache, the size of its workbook."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from engine.cells.graph import Graph
 from engine.cells.stored import Stored
+from engine.models.forward import Forward, Readout
 from engine.models.model import Model
-from engine.models.spec import MANY_WORDS
 
 # Measured on workbooks of random models: compressed bytes of a number that has all its digits, and
 # of the shortest decimals of float32; of a formula, and of one that its column shares; what
@@ -61,23 +60,21 @@ def kv_numbers(model: Model) -> int:
     return 2 * spec.n_layers * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
 
 
-def forecast(model: Model, n_tokens: int) -> Forecast:
-    """What the workbook of a prompt of `n_tokens` will hold."""
-    spec = model.spec
-    last_only = spec.d_vocab > MANY_WORDS
-    graph = replace(model, spec=replace(spec, last_only=last_only)).graph([0] * n_tokens)
+def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
+    """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
+    graph = model.graph([0] * n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     cells = formulas + sum(block.n_cells for block in graph if not block.op)
     numbers = cells - formulas
     short = any(isinstance(w, Stored) and w.decimal for w in model.weights.values())
     each = BYTES_PER_SHORT if short else BYTES_PER_NUMBER
-    text = BYTES_PER_SHARED if last_only else BYTES_PER_FORMULA
+    text = BYTES_PER_SHARED if readout.one_token else BYTES_PER_FORMULA
     megabytes = (numbers * each + formulas * text) / 1e6
     return Forecast(cells, formulas, megabytes)
 
 
-def labels(graph: Graph, n_tokens: int) -> int:
+def labels(graph: Forward, n_tokens: int) -> int:
     """Formulas beside the blocks: token texts above and beside them, and the table of words."""
     texts = sum(block.axes.count("token") * n_tokens for block in graph if block.op)
-    table = 0 if graph.spec.last_only else 5 * graph["probs"].shape[1]
+    table = 0 if graph.readout.one_token else 5 * graph["probs"].shape[1]
     return texts + table

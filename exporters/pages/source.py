@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
     """The largest difference in a logit that shortened weights make."""
     if model.exact is None or "logits" not in book.values:
         return None
-    exact = replace(model.exact, spec=book.graph.spec).graph(book.passage.ids)
+    exact = model.exact.graph(book.passage.ids, book.plan.readout)
     return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
 
 

@@ -94,10 +94,10 @@ def test_the_essays_machine_from_a_readable_config(name, monkeypatch, tmp_path) 
     needs("ironcalc")
     spec = ModelSpec(**({"d_vocab": 4, "d_model": 3, "n_ctx": 5} | OWN[name]))
     model = random_model(spec)
-    model.save(tmp_path / "model")
+    checkpoint.save(model, tmp_path / "model")
     (tmp_path / "model" / "words.json").write_text('["the", "cat", "sat", "."]')
     again = checkpoint.load(tmp_path / "model")
-    again.save(tmp_path / "model")
+    checkpoint.save(again, tmp_path / "model")
     assert checkpoint.load(tmp_path / "model").vocabulary == again.vocabulary
     np.testing.assert_array_equal(
         again.graph([0, 1]).values["logits"], model.graph([0, 1]).values["logits"]
@@ -314,7 +314,7 @@ def test_a_checkpoint_without_the_base_model_s_prefix(gpt2) -> None:
 
 
 def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
-    random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
+    checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(n_layer=1)(tmp_path)
     with pytest.raises(InputError, match="n_layers"):
         checkpoint.load(tmp_path)
@@ -322,7 +322,7 @@ def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"activation": "mish"}, {"norm": "l2"}, {"d_model": 2.5}])
 def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
-    random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)).save(tmp_path)
+    checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(**wrong)(tmp_path)
     with pytest.raises(InputError, match=next(iter(wrong))):
         checkpoint.load(tmp_path)

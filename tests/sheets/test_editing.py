@@ -289,7 +289,7 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
     live = Evaluator(graph)
     for cell, value in change.items():
         live.set(*cell, value)
-    folded(model, change).save(tmp_path)
+    checkpoint.save(folded(model, change), tmp_path)
     again = checkpoint.load(tmp_path).graph([3, 1, 2, 6])
     np.testing.assert_allclose(again.values["logits"], live["logits"], atol=1e-9)
 

@@ -21,6 +21,7 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import forecast
 from exporters import anymodel, deflate, layout, xlsx
+from exporters.plan import for_model
 from exporters.verify import poison, recalculate_in_libreoffice, verify
 
 IDS = [3, 1, 2900]
@@ -103,7 +104,7 @@ def test_many_words_on_several_sheets(in_file, digits: str, tmp_path: Path, monk
     needs("libreoffice")
     needs("ironcalc")
     monkeypatch.setattr(layout, "MOST_COLUMNS", 800)
-    model = checkpoint.with_decimals(in_file) if digits == "short" else in_file
+    model = in_file.with_decimals() if digits == "short" else in_file
     named = build(model, tmp_path / "named.xlsx")
     assert verify(named, "ironcalc").agrees
     sheets = load_workbook(named)
@@ -127,7 +128,7 @@ def text(value: object) -> str:
 
 
 def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
-    model = checkpoint.with_decimals(in_file)
+    model = in_file.with_decimals()
     book = anymodel.build("many", model, passage(model, IDS))
     sheets = load_workbook(xlsx.write(book, tmp_path / "short.xlsx"))
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
@@ -190,8 +191,7 @@ def test_every_architecture_as_a_large_workbook(tmp_path: Path, monkeypatch) -> 
     """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
     needs("libreoffice")
     needs("ironcalc")
-    for module in ("exporters.anymodel", "exporters.transformer"):
-        monkeypatch.setattr(f"{module}.MANY_WORDS", 1)
+    monkeypatch.setattr("exporters.plan.MANY_WORDS", 1)
     paths = []
     for folder in sorted(path.parent for path in GOLDEN.glob("*/config.json")):
         model = checkpoint.load(folder)
@@ -235,7 +235,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, capsy
         command.main()
     assert not stopped.value.code
     exact = checkpoint.load(many_words)
-    short = checkpoint.with_decimals(exact)
+    short = exact.with_decimals()
     gap = np.subtract(*(m.graph(IDS).values["logits"][-1] for m in (exact, short)))
     found = float(re.search(r"moves by (\S+) at most", capsys.readouterr().out)[1])
     assert found == pytest.approx(np.abs(gap).max(), rel=0.06) and found > 0
@@ -305,7 +305,7 @@ def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> Non
 @pytest.mark.parametrize("tokens", [3, 9])
 def test_the_forecast_is_near(many_words, tokens: int) -> None:
     model = checkpoint.load(many_words)
-    expected = forecast(model, tokens)
+    expected = forecast(model, tokens, for_model(model).readout)
     book = anymodel.build("many", model, passage(model, [1] * tokens))
     n_formulas, n_cells = book.n_formulas, book.n_cells
     assert expected.n_formulas == pytest.approx(n_formulas, rel=0.15)

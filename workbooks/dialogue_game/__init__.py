@@ -77,7 +77,7 @@ def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
 
 
 def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return checkpoint.gpt2_model(SPEC, weights, WordList(game.WORDS))
+    return training.trained(SPEC, weights, WordList(game.WORDS))
 
 
 floor = game.floor

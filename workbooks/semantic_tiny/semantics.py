@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.models.architectures.gpt2 import gpt2
-from engine.models.training import IGNORED, Progress, Recipe, initial
+from engine.models import checkpoint
+from engine.models.training import IGNORED, Progress, Recipe, initial, trained
 from engine.models.training import train as train_model
 
 FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
@@ -190,20 +190,7 @@ def train(scale: float, seed: int) -> Iterator[Progress | dict[str, np.ndarray]]
 
 def model(weights: dict[str, np.ndarray]) -> Model:
     """The model with these weights, which is saved as GPT-2 is."""
-    s = spec()
-    config = {
-        "model_type": "gpt2",
-        "vocab_size": s.d_vocab,
-        "n_embd": s.d_model,
-        "n_layer": s.n_layers,
-        "n_head": s.n_heads,
-        "n_positions": s.n_ctx,
-        "n_inner": s.d_mlp,
-        "activation_function": "gelu_new",
-        "layer_norm_epsilon": s.norm_eps,
-        "tie_word_embeddings": s.tied,
-    }
-    return Model(s, weights, WordList(WORDS), architecture=gpt2, config=config)
+    return trained(spec(), weights, WordList(WORDS))
 
 
 # --- measures of word vectors -------------------------------------------------------------
@@ -345,9 +332,9 @@ def report(runs: dict[tuple[float, int], Trained]) -> dict[str, Any]:
     for seed in SEEDS:
         vectors = initial(spec(), recipe(1.0), np.random.default_rng(seed))["W_E"][ROWS]
         rows.append(row("untrained", seed, vectors, None))
-    for (scale, seed), trained in runs.items():
-        vectors = trained.weights["W_E"][ROWS].astype(np.float64)
-        rows.append(row(f"learned, scale {scale}", seed, vectors, trained.loss))
+    for (scale, seed), found in runs.items():
+        vectors = found.weights["W_E"][ROWS].astype(np.float64)
+        rows.append(row(f"learned, scale {scale}", seed, vectors, found.loss))
     return {"loss_floor": round(loss_floor(), 6), "rows": rows}
 
 
@@ -355,7 +342,7 @@ def remake(folder: Path) -> None:
     """Train every scale and seed, and write report.json and the first seed's checkpoints."""
     runs = {(scale, seed): run(scale, seed) for scale in SCALES for seed in SEEDS}
     for scale in SCALES:
-        model(runs[scale, SEEDS[0]].weights).save(folder / f"scale-{scale}")
+        checkpoint.save(model(runs[scale, SEEDS[0]].weights), folder / f"scale-{scale}")
     (folder / "report.json").write_text(json.dumps(report(runs), indent=2) + "\n")
 
 

@@ -1,1 +1,64 @@
-"""One straight function per architecture, each read top to bottom like its paper's figure."""
+"""Architectures, one file each: a model type is known here when there is a file that names it.
+
+A file declares
+
+    MODEL_TYPES   the `model_type`s of config.json that it reads
+    EPS           the config's name for what keeps its norms' divisors above zero
+    forward       the forward pass, read top to bottom like its paper's figure
+    read_config   a config as a ModelSpec
+    pieces        where each weight stands in the checkpoint's tensors, for loading and saving
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from engine.cells.errors import InputError
+from engine.models.foreign import Config, Pieces
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+OWN = "cellformer"  # the model type of our own layout
+DECLARED = ("MODEL_TYPES", "EPS", "forward", "read_config", "pieces")
+
+
+class Declared(Protocol):
+    """What a file of an architecture declares."""
+
+    MODEL_TYPES: tuple[str, ...]
+    EPS: str
+
+    def forward(self, g: Forward, ids: Sequence[int]) -> None:
+        """Add the blocks of a forward pass over the ids."""
+
+    def read_config(self, c: Config) -> ModelSpec:
+        """What a config.json says."""
+
+    def pieces(self, spec: ModelSpec) -> Pieces:
+        """Our name of each weight, and the piece of a foreign tensor that holds it."""
+
+
+def known() -> dict[str, Declared]:
+    """Every model type, and the file that reads it.
+
+    Raises InputError for a file that lacks a declaration.
+    """
+    found: dict[str, Declared] = {}
+    for info in iter_modules(__path__):
+        module = import_module(f"{__name__}.{info.name}")
+        lacking = [name for name in DECLARED if not hasattr(module, name)]
+        if lacking:
+            raise InputError(f"{module.__file__} is an architecture without {', '.join(lacking)}")
+        architecture = cast(Declared, module)
+        found |= dict.fromkeys(architecture.MODEL_TYPES, architecture)
+    return found
+
+
+def find(model_type: str) -> Declared:
+    """The architecture of a model type. Raises InputError where there is none."""
+    found = known()
+    if model_type not in found:
+        types = ", ".join(found)
+        raise InputError(f"no architecture {model_type!r} here; those that are: {types}")
+    return found[model_type]

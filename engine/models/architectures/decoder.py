@@ -5,50 +5,55 @@ A residual stream runs through the model; every sublayer reads it, and adds what
 GPT-2, or after them as in 2017.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from engine.cells.access import Mask
 from engine.cells.block import Block
-from engine.cells.graph import Graph
+from engine.cells.errors import InputError, nearest
 from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces
+from engine.models.forward import Forward, weight_shapes
 from engine.models.spec import ModelSpec
 
+MODEL_TYPES = ("cellformer",)
+EPS = "norm_eps"  # the config's name for what keeps its norms' divisors above zero
 
-def decoder(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
-    """The graph of one forward pass over the token ids."""
-    g = Graph(spec, weights)
-    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
     if spec.position in ("learned", "sinusoidal"):
-        stream.append(position(g, spec, len(ids)))
-    turn = parts.rotation(g, spec, len(ids)) if spec.position == "rotary" else None
+        stream.append(position(g, len(ids)))
+    turn = parts.rotation(g, len(ids)) if spec.position == "rotary" else None
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
         if spec.n_heads:
-            read = x if spec.norm_after else norm(b.at("ln1"), spec, x)
-            x = b.block("resid_mid", ops.add, [x, attention(b, spec, read, turn)])
-            x = norm(b.at("ln1"), spec, x) if spec.norm_after else x
+            read = x if spec.norm_after else norm(b.at("ln1"), x)
+            x = b.block("resid_mid", ops.add, [x, attention(b, read, turn)])
+            x = norm(b.at("ln1"), x) if spec.norm_after else x
         if spec.d_mlp:
-            read = x if spec.norm_after else norm(b.at("ln2"), spec, x)
-            x = b.block("resid_post", ops.add, [x, mlp(b, spec, read)])  # [n_tokens, d_model]
-            x = norm(b.at("ln2"), spec, x) if spec.norm_after else x
+            read = x if spec.norm_after else norm(b.at("ln2"), x)
+            x = b.block("resid_post", ops.add, [x, mlp(b, read)])  # [n_tokens, d_model]
+            x = norm(b.at("ln2"), x) if spec.norm_after else x
         stream = [x]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     if spec.final_norm:
         final = parts.rms_norm if spec.norm == "rms" else parts.layer_norm
         x = final(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, spec, x, W_E)
-    return g
+    parts.unembed(g, x, W_E)
 
 
-def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | None) -> Block:
+def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
     """Multi-head attention: every head writes its own share, `result`, into the stream."""
-    attn = b.at("attn")
-    shared = parts.shared(attn, spec)
+    spec, attn = b.spec, b.at("attn")
+    shared = parts.shared(attn)
     head_axes = ("d_model", "d_head")
     heads = []
     for head in range(spec.n_heads):
@@ -57,34 +62,35 @@ def attention(b: Graph, spec: ModelSpec, x: Block, turn: tuple[Block, Block] | N
         k = parts.linear(h, "k", x, "K", head_axes, spec.bias)  # [n_tokens, d_head]
         v = parts.linear(h, "v", x, "V", head_axes, spec.bias)  # [n_tokens, d_head]
         if turn:
-            q = parts.rotate(h, "rot_q", q, turn, spec)
-            k = parts.rotate(h, "rot_k", k, turn, spec)
+            q = parts.rotate(h, "rot_q", q, turn)
+            k = parts.rotate(h, "rot_k", k, turn)
         heads.append(parts.attend(h, q, k, v, shared, Mask(spec.causal)))
     return parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
 
 
-def mlp(b: Graph, spec: ModelSpec, x: Block) -> Block:
+def mlp(b: Forward, x: Block) -> Block:
     """Expand, bend, contract; each token by itself."""
-    m = b.at("mlp")
+    spec, m = b.spec, b.at("mlp")
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.bias)  # [n_tokens, d_mlp]
     post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
     return parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
 
 
-def norm(ln: Graph, spec: ModelSpec, x: Block) -> Block:
+def norm(ln: Forward, x: Block) -> Block:
     """What a sublayer reads of the stream."""
+    spec = ln.spec
     if spec.norm == "none":
         return x
     return (parts.layer_norm if spec.norm == "layer" else parts.rms_norm)(ln, x, spec.norm_eps)
 
 
-def position(g: Graph, spec: ModelSpec, n_tokens: int) -> Block:
+def position(g: Forward, n_tokens: int) -> Block:
     """A vector for each place: learned, or of sines and cosines (2017, section 3.5)."""
     places = parts.positions(g, n_tokens)  # [n_tokens, 1]
-    if spec.position == "learned":
+    if g.spec.position == "learned":
         table = g.weight("W_pos", "n_ctx", "d_model")
     else:
-        table = g.input("clock", clock(n_tokens, spec.d_model), ("n_ctx", "d_model"))
+        table = g.input("clock", clock(n_tokens, g.spec.d_model), ("n_ctx", "d_model"))
     return g.block("pos_embed", ops.embed, places, table)  # [n_tokens, d_model]
 
 
@@ -93,3 +99,22 @@ def clock(n_tokens: int, d_model: int) -> np.ndarray:
     i = np.arange(d_model)
     angle = np.arange(n_tokens)[:, None] / 10000 ** ((i - i % 2) / d_model)  # [n_tokens, d_model]
     return np.where(i % 2, np.cos(angle), np.sin(angle))
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The fields of ModelSpec by name; those that are left out are at their defaults."""
+    given = {k: v for k, v in c.values.items() if k != "model_type"}
+    known = ModelSpec.__dataclass_fields__
+    for name, value in given.items():
+        if name not in known:
+            raise InputError(f"{c.path}: {name!r} is no field of a model; {nearest(name, known)}")
+        given[name] = tuple(value) if isinstance(value, list) else value
+    try:
+        return ModelSpec(**given)
+    except TypeError as error:
+        raise InputError(f"{c.path}: {str(error).partition(') ')[2] or error}") from None
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Every weight stands by its own name."""
+    yield from ((name, Piece(name)) for name in weight_shapes(forward, spec))

@@ -1,22 +1,25 @@
 """GPT-2 (Radford et al. 2019, section 2.3): LayerNorm before each sublayer, learned positions."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
 from engine.cells.access import Mask
-from engine.cells.graph import Graph
 from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
+MODEL_TYPES = ("gpt2",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 
-def gpt2(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
-    """The graph of one forward pass over the token ids."""
-    g = Graph(spec, weights)
-    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids))  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "n_ctx", "d_model")
-    stream.append(g.block("pos_embed", ops.embed, places, W_pos))
+    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
@@ -24,7 +27,7 @@ def gpt2(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequenc
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn, spec)
+        shared = parts.shared(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
@@ -44,5 +47,66 @@ def gpt2(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequenc
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, spec, x, W_E)
-    return g
+    parts.unembed(g, x, W_E)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """GPT-2's config."""
+    c.refuse("scale_attn_by_inverse_layer_idx", False, "scores are scaled alike in every layer")
+    d_head = c.divide("n_embd", "n_head")
+    return ModelSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("n_embd", int),
+        n_ctx=c.get("n_positions", int, c.values.get("n_ctx")),
+        n_layers=c.get("n_layer", int),
+        n_heads=c.get("n_head", int),
+        d_head=d_head,
+        d_mlp=c.get("n_inner", int, 4 * c.get("n_embd", int)),
+        activation=c.activation("activation_function"),
+        position="learned",
+        norm="layer",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+        bias=True,
+        sqrt_d_head=None if c.get("scale_attn_weights", bool, True) else 1.0,
+    )
+
+
+def config(spec: ModelSpec) -> dict[str, Any]:
+    """The config.json that a decoder trained here is saved with in GPT-2's own layout."""
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": spec.d_vocab,
+        "n_positions": spec.n_ctx,
+        "n_embd": spec.d_model,
+        "n_layer": spec.n_layers,
+        "n_head": spec.n_heads,
+        "n_inner": spec.d_mlp,
+        "activation_function": "gelu_new",
+        EPS: spec.norm_eps,
+        "tie_word_embeddings": spec.tied,
+    }
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """GPT-2: Conv1D weights are [in, out]; c_attn holds queries, keys and values in turn."""
+    yield "W_E", Piece("transformer.wte.weight")
+    yield "W_pos", Piece("transformer.wpe.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_final", "transformer.ln_f")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"transformer.h.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.ln_1")
+        yield from norm(f"{b}.ln2", f"{f}.ln_2")
+        for n in range(spec.n_heads):
+            h = f"{b}.attn.h{n}"
+            for k, which in enumerate("QKV"):
+                name, offset = f"{f}.attn.c_attn", k * spec.d_model
+                yield f"{h}.W_{which}", head_of(f"{name}.weight", n, spec.d_head, 1, offset)
+                yield f"{h}.b_{which}", head_of(f"{name}.bias", n, spec.d_head, 0, offset)
+            yield f"{h}.W_O", head_of(f"{f}.attn.c_proj.weight", n, spec.d_head, 0)
+        yield f"{b}.attn.b_O", Piece(f"{f}.attn.c_proj.bias")
+        mlp = (("in", "c_fc"), ("out", "c_proj"))
+        yield from linear(f"{b}.mlp", f"{f}.mlp", mlp, turn=False)

@@ -1,23 +1,26 @@
 """GPT-Neo (Black et al. 2021; the TinyStories models): GPT-2 with layers that look back only so
 far, scores that are not divided by sqrt(d_head), and no biases in queries, keys and values."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from engine.cells.access import Mask
-from engine.cells.graph import Graph
+from engine.cells.errors import InputError
 from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
+MODEL_TYPES = ("gpt_neo",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
 
-def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
-    """The graph of one forward pass over the token ids."""
-    g = Graph(spec, weights)
-    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids))  # [n_tokens, 1]
     W_pos = g.weight("W_pos", "n_ctx", "d_model")
-    stream.append(g.block("pos_embed", ops.embed, places, W_pos))
+    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
@@ -26,7 +29,7 @@ def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn, spec)
+        shared = parts.shared(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
@@ -46,5 +49,49 @@ def gpt_neo(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequ
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, spec, x, W_E)
-    return g
+    parts.unembed(g, x, W_E)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """GPT-Neo's config."""
+    n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
+    kinds = [k for pattern, n in c.get("attention_types", list) for _ in range(n) for k in pattern]
+    if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
+        raise InputError(f"{c.path}: attention_types does not say global or local for each layer")
+    return ModelSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=c.get("max_position_embeddings", int),
+        n_layers=n_layers,
+        n_heads=c.get("num_heads", int),
+        d_head=c.divide("hidden_size", "num_heads"),
+        d_mlp=c.get("intermediate_size", int, 4 * c.get("hidden_size", int)),
+        activation=c.activation("activation_function"),
+        position="learned",
+        norm="layer",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+        sqrt_d_head=1.0,
+        windows=tuple(window if kind == "local" else None for kind in kinds),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """GPT-Neo: Linear weights are [out, in]."""
+    yield "W_E", Piece("transformer.wte.weight")
+    yield "W_pos", Piece("transformer.wpe.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_final", "transformer.ln_f")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"transformer.h.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.ln_1")
+        yield from norm(f"{b}.ln2", f"{f}.ln_2")
+        for n in range(spec.n_heads):
+            a, h = f"{f}.attn.attention", f"{b}.attn.h{n}"
+            for which in "QKV":
+                name = f"{a}.{which.lower()}_proj.weight"
+                yield f"{h}.W_{which}", head_of(name, n, spec.d_head, 0, turn=True)
+            yield f"{h}.W_O", head_of(f"{a}.out_proj.weight", n, spec.d_head, 1, turn=True)
+        yield f"{b}.attn.b_O", Piece(f"{f}.attn.attention.out_proj.bias")
+        yield from linear(f"{b}.mlp", f"{f}.mlp", (("in", "c_fc"), ("out", "c_proj")))

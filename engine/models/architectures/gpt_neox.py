@@ -1,23 +1,24 @@
 """GPT-NeoX (Black et al. 2022, section 2.1; the Pythia models): attention and MLP side by side
 on the same residual, rotary positions on a part of each head's features."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from engine.cells.access import Mask
-from engine.cells.graph import Graph
 from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
+MODEL_TYPES = ("gpt_neox",)
+EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 
-def gpt_neox(
-    spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]
-) -> Graph:
-    """The graph of one forward pass over the token ids."""
-    g = Graph(spec, weights)
-    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
-    turn = parts.rotation(g, spec, len(ids))  # cosines and sines, each [n_tokens, d_head]
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
+    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
@@ -25,15 +26,15 @@ def gpt_neox(
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn, spec)
+        shared = parts.shared(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), spec.bias)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
-            q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
-            k = parts.rotate(h, "rot_k", k, turn, spec)  # [n_tokens, d_head]
+            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
+            k = parts.rotate(h, "rot_k", k, turn)  # [n_tokens, d_head]
             heads.append(parts.attend(h, q, k, v, shared, Mask()))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
         resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
@@ -47,5 +48,50 @@ def gpt_neox(
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, spec, x, W_E)
-    return g
+    parts.unembed(g, x, W_E)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """GPT-NeoX's config."""
+    d_head = c.divide("hidden_size", "num_attention_heads")
+    theta, share = c.rope("rotary_emb_base", "rotary_pct", 0.25)
+    return ModelSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=c.get("max_position_embeddings", int),
+        n_layers=c.get("num_hidden_layers", int),
+        n_heads=c.get("num_attention_heads", int),
+        d_head=d_head,
+        d_mlp=c.get("intermediate_size", int),
+        activation=c.activation("hidden_act"),
+        position="rotary",
+        norm="layer",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, False),
+        bias=c.get("attention_bias", bool, True),
+        d_rotary=int(d_head * share),
+        rope_theta=theta,
+        parallel=c.get("use_parallel_residual", bool, True),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """GPT-NeoX: one tensor for queries, keys and values, head by head."""
+    yield "W_E", Piece("gpt_neox.embed_in.weight")
+    yield "W_U", Piece("embed_out.weight", transposed=True)
+    yield from norm("ln_final", "gpt_neox.final_layer_norm")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"gpt_neox.layers.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.input_layernorm")
+        yield from norm(f"{b}.ln2", f"{f}.post_attention_layernorm")
+        for n in range(spec.n_heads):
+            a, h = f"{f}.attention", f"{b}.attn.h{n}"
+            for k, which in enumerate("QKV"):
+                place = (3 * n + k, spec.d_head, 0)
+                yield f"{h}.W_{which}", head_of(f"{a}.query_key_value.weight", *place, turn=True)
+                yield f"{h}.b_{which}", head_of(f"{a}.query_key_value.bias", *place)
+            yield f"{h}.W_O", head_of(f"{a}.dense.weight", n, spec.d_head, 1, turn=True)
+        yield f"{b}.attn.b_O", Piece(f"{f}.attention.dense.bias")
+        mlp = (("in", "dense_h_to_4h"), ("out", "dense_4h_to_h"))
+        yield from linear(f"{b}.mlp", f"{f}.mlp", mlp)

@@ -1,21 +1,24 @@
 """Llama (Touvron et al. 2023) and its kin Mistral, Qwen2, Qwen3: RMSNorm, rotary positions, a
 gated MLP, and keys and values that several heads share (Ainslie et al. 2023)."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 from engine.cells.access import Mask
-from engine.cells.graph import Graph
 from engine.models import ops, parts
+from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
+from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
+MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
+EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 
-def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequence[int]) -> Graph:
-    """The graph of one forward pass over the token ids."""
-    g = Graph(spec, weights)
-    W_E, stream = parts.embed(g, spec, ids)  # stream: each [n_tokens, d_model]
-    turn = parts.rotation(g, spec, len(ids))  # cosines and sines, each [n_tokens, d_head]
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
+    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
     group = spec.n_heads // spec.kv_heads if spec.n_heads else 1  # heads that share keys
 
     for layer in range(spec.n_layers):
@@ -25,7 +28,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn, spec)
+        shared = parts.shared(attn)
         q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
         k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
         keys, values = [], []
@@ -35,7 +38,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
             v = parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias)
             if k_norm:
                 k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
-            keys.append(parts.rotate(kv, "rot_k", k, turn, spec))  # [n_tokens, d_head]
+            keys.append(parts.rotate(kv, "rot_k", k, turn))  # [n_tokens, d_head]
             values.append(v)  # [n_tokens, d_head]
         heads = []
         for head in range(spec.n_heads):
@@ -43,7 +46,7 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
             if q_norm:
                 q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
-            q = parts.rotate(h, "rot_q", q, turn, spec)  # [n_tokens, d_head]
+            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
             k, v = keys[head // group], values[head // group]
             heads.append(parts.attend(h, q, k, v, shared, mask))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
@@ -60,5 +63,65 @@ def llama(spec: ModelSpec, weights: Mapping[str, np.ndarray] | None, ids: Sequen
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
-    parts.unembed(g, spec, x, W_E)
-    return g
+    parts.unembed(g, x, W_E)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The config of Llama, Mistral, Qwen2 and Qwen3."""
+    kind, n_layers = c.values["model_type"], c.get("num_hidden_layers", int)
+    n_heads = c.get("num_attention_heads", int)
+    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
+    theta, _ = c.rope("rope_theta")
+    bias = c.get("attention_bias", bool, False)
+    return ModelSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=c.get("max_position_embeddings", int),
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=c.get("num_key_value_heads", int, n_heads),
+        d_head=d_head,
+        d_mlp=c.get("intermediate_size", int),
+        activation=c.activation("hidden_act"),
+        position="rotary",
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=c.get("tie_word_embeddings", bool, False),
+        qkv_bias=kind == "qwen2" or bias,
+        out_bias=kind != "qwen2" and bias,
+        mlp_bias=c.get("mlp_bias", bool, False),
+        qk_norm=kind == "qwen3",
+        windows=windows(c, kind, n_layers),
+        rope_theta=theta,
+    )
+
+
+def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
+    """How far back each layer looks: Mistral in every layer, Qwen in those that say so."""
+    window = c.values.get("sliding_window")
+    if window is None or (kind != "mistral" and not c.get("use_sliding_window", bool, False)):
+        return ()
+    window = c.get("sliding_window", int)
+    if kind == "mistral":
+        return (window,) * n_layers
+    first = c.get("max_window_layers", int, 28)
+    kinds = c.values.get("layer_types") or [
+        "sliding_attention" if layer >= first else "full_attention" for layer in range(n_layers)
+    ]
+    return tuple(window if k == "sliding_attention" else None for k in kinds)
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Llama, Mistral, Qwen2, Qwen3: Linear weights are [out, in]."""
+    yield "W_E", Piece("model.embed_tokens.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield "ln_final.w", Piece("model.norm.weight")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"model.layers.{layer}"
+        yield f"{b}.ln1.w", Piece(f"{f}.input_layernorm.weight")
+        yield f"{b}.ln2.w", Piece(f"{f}.post_attention_layernorm.weight")
+        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
+        yield f"{b}.attn.q_norm", Piece(f"{f}.self_attn.q_norm.weight")
+        yield f"{b}.attn.k_norm", Piece(f"{f}.self_attn.k_norm.weight")
+        yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)

@@ -1,0 +1,161 @@
+"""What an architecture's file speaks in: a config.json that it reads, and pieces of the tensors
+that hold its weights.
+
+A `Piece` is a slice of a foreign tensor, transposed where the layer keeps [out, in]. One table of
+pieces, our name -> piece, serves loading and saving.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+from engine.models.spec import Activation, ModelSpec
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+class Config:
+    """A config.json, whose values are asked for with the type that they must have."""
+
+    def __init__(self, path: Path):
+        try:
+            self.values = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise InputError(f"{path} is not JSON: {error}") from None
+        if not isinstance(self.values, dict):
+            raise InputError(f"{path} holds no JSON object")
+        self.path = path
+
+    def get(self, name: str, kind: type, default: Any = None) -> Any:
+        """The value of a field; `default` where it is missing or null, an error without one."""
+        value = self.values.get(name)
+        if value is None:
+            if default is None:
+                raise InputError(f"{self.path} has no {name!r}")
+            return default
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
+        return value
+
+    def activation(self, name: str) -> Activation:
+        """An activation, by the name that it has here."""
+        value = self.get(name, str)
+        if value not in ACTIVATIONS:
+            raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
+        return ACTIVATIONS[value]
+
+    def divide(self, whole: str, by: str) -> int:
+        """A head's size, where the config gives only the model's."""
+        a, b = self.get(whole, int), self.get(by, int)
+        if b < 1 or a % b:
+            raise InputError(f"{self.path}: {by} = {b} does not divide {whole} = {a}")
+        return a // b
+
+    def refuse(self, name: str, allowed: Any, why: str) -> None:
+        """Raise InputError where a field has another value than the one that can be used."""
+        if self.values.get(name, allowed) not in (allowed, None):
+            raise InputError(f"{self.path}: {name} = {self.values[name]!r} is not supported; {why}")
+
+    def rope(self, base: str, part: str = "", default_part: float = 1.0) -> tuple[float, float]:
+        """Rotary base and the share of features that rotate, in the newer or the older form.
+
+        An architecture without a `part` turns all of them, whatever the config says: so do its
+        reference's modules.
+        """
+        scaling = self.values.get("rope_scaling") or self.values.get("rope_parameters") or {}
+        if not isinstance(scaling, dict):
+            raise InputError(f"{self.path}: rope_scaling is {scaling!r}, not an object")
+        kind = scaling.get("rope_type", scaling.get("type", "default"))
+        if kind != "default":
+            raise InputError(
+                f"{self.path}: rope_scaling {kind!r} is not supported; only the default is"
+            )
+        theta = scaling.get("rope_theta", self.get(base, float, 10000.0))
+        share = self.get(part, float, default_part) if part else default_part
+        share = scaling.get("partial_rotary_factor", share)
+        for name, value in (("rope_theta", theta), ("partial_rotary_factor", share)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise InputError(f"{self.path}: {name} is {value!r}, not a positive number")
+        if share > 1:
+            raise InputError(
+                f"{self.path}: partial_rotary_factor is {share!r}; d_rotary cannot pass d_head"
+            )
+        return float(theta), float(share) if part else 1.0
+
+
+# --- where weights stand ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A slice [start, stop) of a foreign tensor along one axis; stop None is all of it."""
+
+    name: str
+    axis: int = 0
+    start: int = 0
+    stop: int | None = None
+    transposed: bool = False
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """For numpy: `tensor[piece.slices]`."""
+        return (slice(None),) * self.axis + (slice(self.start, self.stop),)
+
+
+Pieces = Iterator[tuple[str, Piece]]  # our name of a weight, and the piece that holds it
+
+
+def head_of(
+    name: str, n: int, d_head: int, axis: int, offset: int = 0, turn: bool = False
+) -> Piece:
+    """One head's slice of a tensor that holds all heads side by side, from `offset` on."""
+    start = offset + n * d_head
+    return Piece(name, axis, start, start + d_head, turn)
+
+
+def norm(ours: str, theirs: str) -> Pieces:
+    """A norm's gain and bias."""
+    yield f"{ours}.w", Piece(f"{theirs}.weight")
+    yield f"{ours}.b", Piece(f"{theirs}.bias")
+
+
+def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool = True) -> Pieces:
+    """W_x and b_x for every (x, their name); `turn` where their matrices are [out, in]."""
+    for which, name in names:
+        yield f"{ours}.W_{which}", Piece(f"{theirs}.{name}.weight", transposed=turn)
+        yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
+
+
+def grouped_heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
+    """Attention whose heads share keys and values: q_proj, k_proj, v_proj, o_proj, [out, in]."""
+    d_head = spec.d_head
+    for which, kind, count in (
+        ("Q", "h", spec.n_heads),
+        ("K", "kv", spec.kv_heads),
+        ("V", "kv", spec.kv_heads),
+    ):
+        name = f"{theirs}.{which.lower()}_proj"
+        for n in range(count):
+            yield f"{ours}.{kind}{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
+            yield f"{ours}.{kind}{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
+    for n in range(spec.n_heads):
+        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.o_proj.weight", n, d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{theirs}.o_proj.bias")
+
+
+GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP

@@ -1,0 +1,37 @@
+"""Plan: how much of a model its workbook shows. Made once; whatever builds the workbook asks it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
+from engine.models.model import Model
+
+MANY_WORDS = 2048  # above it, the logits of one token alone are shown
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a workbook shows, and how."""
+
+    readout: Readout = EVERYTHING
+    live: tuple[str, ...] = ()  # the parts that recompute; (): all
+    by_hand: bool = False  # small enough that weights stand beside what they multiply
+
+    @property
+    def reduced(self) -> bool:
+        """Whether it leaves pages out: of many words, or of a part of the model alone."""
+        return self.readout.one_token or bool(self.live)
+
+    @property
+    def generates(self) -> bool:
+        """Whether its tokens can follow from those before: every token's logits are there."""
+        return not self.readout.one_token
+
+
+WHOLE = Plan()
+
+
+def for_model(model: Model, live: Sequence[str] = (), by_hand: bool = False) -> Plan:
+    """The plan of a model's workbook; `live` names the parts that are to recompute."""
+    readout = ONE_TOKEN if model.spec.d_vocab > MANY_WORDS else EVERYTHING
+    return Plan(readout, tuple(live), by_hand)
