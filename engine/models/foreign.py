@@ -26,9 +26,17 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 class Config:
-    """A config.json, whose values are asked for with the type that they must have."""
+    """A config.json, whose values are asked for with the type that they must have.
 
-    def __init__(self, path: Path):
+    `values` are given where they stand in a file of another format, which is then `path`.
+    """
+
+    def __init__(self, path: Path, values: Any = None):
+        self.path, self.values = path, values
+        if values is None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
         try:
             self.values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -37,7 +45,6 @@ class Config:
             raise InputError(f"{path} is not JSON: {error}") from None
         if not isinstance(self.values, dict):
             raise InputError(f"{path} holds no JSON object")
-        self.path = path
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
         """The value of a field; `default` where it is missing or null, an error without one."""

@@ -1,4 +1,4 @@
-"""Tokenizers of the `tokenizers` library, from vocabularies as formats other than its own keep them.
+"""Tokenizers of the `tokenizers` library, from vocabularies as other formats keep them.
 
 Two kinds: byte-level BPE (GPT-2's), which comes with its merges and the name of a pattern that
 splits a text first, and SentencePiece's BPE, whose merges follow from the scores of its pieces.
@@ -13,6 +13,8 @@ from tokenizers.models import BPE
 from tokenizers.processors import TemplateProcessing
 
 from engine.cells.errors import InputError
+
+Ends = Sequence[str | None]  # what comes before a text, and behind it
 
 
 class Kind(IntEnum):
@@ -40,12 +42,11 @@ def byte_level(
     merges: Sequence[str],
     pattern: str,
     kinds: Sequence[int],
-    first: str | None = None,
-    last: str | None = None,
+    ends: Ends = (None, None),
 ) -> Tokenizer:
     """Byte-level BPE; `pattern` is what llama.cpp calls the way that a text is split first.
 
-    `first` and `last` are the pieces that every text is put between, if any.
+    `ends` are the pieces that every text is put between, if any.
     """
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
     pairs = [_pair(merge) for merge in merges]
@@ -55,7 +56,7 @@ def byte_level(
         inner.normalizer = normalizers.NFC()
     inner.pre_tokenizer = _splitter(pattern)
     inner.decoder = decoders.ByteLevel()
-    return _finish(inner, pieces, kinds, first, last)
+    return _finish(inner, pieces, kinds, ends)
 
 
 def _pair(merge: str) -> tuple[str, str]:
@@ -82,23 +83,22 @@ def sentence_pieces(
     pieces: Sequence[str],
     scores: Sequence[float],
     kinds: Sequence[int],
-    first: str | None = None,
-    last: str | None = None,
+    ends: Ends = (None, None),
     space_before: bool = True,
 ) -> Tokenizer:
     """SentencePiece's BPE: spaces are ▁, and what is in no piece becomes pieces of single bytes."""
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
-    unknown = [p for p, kind in zip(pieces, kinds, strict=True) if kind == Kind.UNKNOWN]
+    unknown = next((p for p, k in zip(pieces, kinds, strict=True) if k == Kind.UNKNOWN), None)
     merged = [p for p, kind in zip(pieces, kinds, strict=True) if kind == Kind.NORMAL]
     merges = _merges(merged, dict(zip(pieces, scores, strict=True)))
-    model = BPE(used, merges, unk_token=(unknown or [None])[0], fuse_unk=True, byte_fallback=True)
+    model = BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     inner = Tokenizer(model)
     spaces = normalizers.Replace(" ", "▁")
     prepend = [normalizers.Prepend("▁")] if space_before else []
     inner.normalizer = normalizers.Sequence([*prepend, spaces])
     back: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     inner.decoder = decoders.Sequence(back + [decoders.Strip(" ", 1, 0)] * space_before)
-    return _finish(inner, pieces, kinds, first, last)
+    return _finish(inner, pieces, kinds, ends)
 
 
 def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, str]]:
@@ -117,17 +117,22 @@ def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, 
 
 
 def _finish(
-    inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], first: str | None, last: str | None
+    inner: Tokenizer,
+    pieces: Sequence[str],
+    kinds: Sequence[int],
+    ends: Ends,
 ) -> Tokenizer:
     """Pieces that are never split, and those that every text is put between."""
-    for piece, kind in zip(pieces, kinds, strict=True):
-        if kind in (Kind.CONTROL, Kind.UNKNOWN):
-            inner.add_special_tokens([AddedToken(piece, normalized=False, special=True)])
-        elif kind == Kind.USER_DEFINED:
-            inner.add_tokens([AddedToken(piece, normalized=False)])
-    around = [p for p in (first, last) if p is not None]
-    if around:
-        template = [*([first] if first else []), "$A", *([last] if last else [])]
-        ids = [(p, inner.token_to_id(p)) for p in around]
+    whole = {Kind.CONTROL: True, Kind.UNKNOWN: True, Kind.USER_DEFINED: False}  # special or not
+    inner.add_tokens(
+        [
+            AddedToken(piece, normalized=False, special=whole[Kind(kind)])
+            for piece, kind in zip(pieces, kinds, strict=True)
+            if kind in whole
+        ]
+    )
+    if any(ends):
+        template = [piece for piece in (ends[0], "$A", ends[1]) if piece]
+        ids = [(piece, inner.token_to_id(piece)) for piece in ends if piece]
         inner.post_processor = TemplateProcessing(single=template, special_tokens=ids)
     return inner
