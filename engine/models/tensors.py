@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import ml_dtypes  # noqa: F401  teaches numpy bfloat16
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from engine.cells.errors import InputError, sides
-from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Stored, TensorFile
+from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile
 from engine.models.foreign import Config, Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -52,9 +53,30 @@ def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
     return TensorEntry(shape, label(file.dtype(name)), fetch, file, name, turned)
 
 
-def held(values: np.ndarray) -> TensorEntry:
-    """A tensor that is in memory."""
-    return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values))
+@dataclass(frozen=True)
+class Held:
+    """An array that stands for a file: of a tensor that somebody else has read, or mapped."""
+
+    path: Path
+    values: np.ndarray
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its sides."""
+        return self.values.shape
+
+    def dtype(self, name: str) -> Any:
+        """The type of its numbers."""
+        return self.values.dtype
+
+    def read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows [start, stop)."""
+        return self.values[slice(*rows)]
+
+
+def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:
+    """A tensor in memory; the path is for messages."""
+    file = Held(path, values)
+    return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values), file, name)
 
 
 def label(dtype: Any) -> str:
@@ -79,13 +101,19 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
 
 def in_torch(path: Path) -> dict[str, TensorEntry]:
     """The tensors of a pytorch_model.bin."""
-    return {str(name): from_torch(values) for name, values in torch_load(path).items()}
+    return {n: held(path, n, values) for n, values in arrays(path, torch_load(path)).items()}
 
 
-def from_torch(tensor: Any) -> TensorEntry:
-    """A tensor of torch's; those of 16 bits are widened, as numpy may not have them."""
-    wide = tensor.detach().float() if tensor.dtype.itemsize == 2 else tensor.detach()
-    return held(wide.numpy())
+def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
+    """Tensors of torch's as arrays; those of bfloat16, which numpy lacks, are widened."""
+    import torch
+
+    if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
+        raise InputError(f"{path} holds no weights by name")
+    return {
+        str(name): (t.float() if t.dtype == torch.bfloat16 else t).detach().numpy()
+        for name, t in tensors.items()
+    }
 
 
 def torch_load(path: Path) -> dict[Any, Any]:
@@ -97,7 +125,8 @@ def torch_load(path: Path) -> dict[Any, Any]:
             f"{path} needs torch to be read; install it, or save the model as safetensors"
         ) from None
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        mapped = is_zipfile(path)  # as torch has written files since its version 1.6
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # torch raises nothing narrower
         raise InputError(f"{path} holds no weights: {str(error).splitlines()[0]}") from None
     if not isinstance(found, dict):
