@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 Name = Annotated[
-    str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+    str,
+    typer.Argument(
+        help="A workbook of `cellformer list`, or a model: a folder, a file, a name of the Hub."
+    ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Words of the vocabulary.")]
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.cells.errors import InputError
 from engine.models import formats
-from engine.models.formats import Source
+from engine.models.formats import ENDINGS, Source
 from engine.models.tensors import weight_files
 
 NAME = re.compile(
@@ -53,7 +53,8 @@ class Wanted:
 
 def reads(name: str) -> bool:
     """A name of the Hub's, unless there is a file or a folder of that name."""
-    return not Path(name).exists() and NAME.fullmatch(name) is not None
+    match = NAME.fullmatch(name)
+    return bool(match) and not Path(name).exists() and not match["repo"].endswith(ENDINGS)
 
 
 def open_source(name: str) -> Source:
@@ -101,7 +102,9 @@ def fetched(wanted: Wanted) -> Path:
     try:
         info: Any = HfApi().model_info(wanted.repo, revision=wanted.revision)
         files = needed(wanted, [sibling.rfilename for sibling in info.siblings or []])
-        folder = Path(snapshot_download(wanted.repo, revision=info.sha, allow_patterns=files))
+        folder = Path(
+            snapshot_download(wanted.repo, revision=wanted.revision, allow_patterns=files)
+        )
     except InputError:
         raise
     except hub.GatedRepoError:

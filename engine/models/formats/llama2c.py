@@ -174,10 +174,10 @@ class GroupedFile(TensorFile):
             return found
         begin, end = (row * found.shape[1] for row in rows)  # of the numbers
         groups = begin // self.group, -(-end // self.group)
-        scales = super()._read(name + SCALES, groups).repeat(self.group)
+        scales: np.ndarray = super()._read(name + SCALES, groups).repeat(self.group)
         first = groups[0] * self.group
         scales = scales[begin - first : end - first].reshape(found.shape)
-        return np.multiply(found, scales, dtype=np.float32)
+        return np.asarray(found * scales)
 
 
 # --- tokenizer ----------------------------------------------------------------------------------
