@@ -7,7 +7,7 @@ import typer
 Name = Annotated[
     str,
     typer.Argument(
-        help="A workbook of `cellformer list`, or a model: a folder, a file, a name of the Hub."
+        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name."
     ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Words of the vocabulary.")]

@@ -54,7 +54,7 @@ class Wanted:
 def reads(name: str) -> bool:
     """A name of the Hub's, unless there is a file or a folder of that name."""
     match = NAME.fullmatch(name)
-    return bool(match) and not Path(name).exists() and not match["repo"].endswith(ENDINGS)
+    return match is not None and not Path(name).exists() and not match["repo"].endswith(ENDINGS)
 
 
 def open_source(name: str) -> Source:
@@ -121,10 +121,10 @@ def fetched(wanted: Wanted) -> Path:
         kind = type(error).__name__
         reason = (
             f"there is no file or folder {path}; as a model, {wanted} is not in the cache, and the "
-            f"Hub cannot be reached ({kind})"
+            f"Hub cannot be reached ({kind}): look at the network, and at HF_ENDPOINT"
         )
     else:
-        return folder / files[0] if files[0].endswith(".gguf") else folder
+        return Path(there) / files[0] if files[0].endswith(".gguf") else Path(there)
     raise InputError(reason)
 
 
