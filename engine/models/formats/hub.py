@@ -78,8 +78,7 @@ def cached(wanted: Wanted) -> Path | None:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        folder = Path(
-            snapshot_download(wanted.repo, revision=wanted.revision, local_files_only=True)
+        there = snapshot_download(wanted.repo, revision=wanted.revision, local_files_only=True)
         )
     except (LocalEntryNotFoundError, HFValidationError):
         return None
@@ -104,7 +103,6 @@ def fetched(wanted: Wanted) -> Path:
         files = needed(wanted, [sibling.rfilename for sibling in info.siblings or []])
         folder = Path(
             snapshot_download(wanted.repo, revision=wanted.revision, allow_patterns=files)
-        )
     except InputError:
         raise
     except hub.GatedRepoError:
