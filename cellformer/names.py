@@ -105,7 +105,7 @@ def title(name: str) -> str:
 def _columns(model: Model, n_prompt: int) -> int:
     """Room to continue, where the model can and its workbook stays small."""
     plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if not (plan.generates and model.spec.causal):
+    if not plan.generates:
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt

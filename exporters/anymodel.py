@@ -13,10 +13,9 @@ from exporters.plan import for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-ALL = (
-    "Play: type a sentence of tokens with a space between each; it continues itself.",
-    "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
-)
+TYPE = "Play: type a sentence of tokens with a space between each; "
+CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
+VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 FEW = (
     "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens.",
     "Heads: where each token looks. Switches: heads and MLPs off.",
@@ -31,7 +30,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
         model = ablation.averaged(model, [passage.ids])
     graph = model.graph(passage.ids, plan.readout)
     texts = shown(model.vocabulary.texts)
-    spec = model.spec
+    spec, how = model.spec, CONTINUED if plan.continues else BOTH_WAYS
     story = Story(
         title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
@@ -46,7 +45,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
             ),
         ],
         look=[
-            *(FEW if plan.reduced else ALL),
+            *(FEW if plan.reduced else (TYPE + how, VIEWS)),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),

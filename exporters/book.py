@@ -17,7 +17,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Constant, Expression, expression
 from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
@@ -40,13 +40,15 @@ class Entry(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block stands. `turned`: its rows run across the sheet, its columns down."""
+    """Where a block stands. `turned`: its rows run across the sheet, its columns down. `named`: its
+    name is defined in the workbook."""
 
     block: Block
     sheet: str
     top: int
     left: int
     turned: bool
+    named: bool = True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -124,7 +126,9 @@ class Sheet:
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
     heights: dict[int, float] = field(default_factory=dict)
-    rules: dict[tuple[int, int], dict] = field(default_factory=dict)  # what may be typed, and why
+    rules: dict[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
@@ -269,7 +273,10 @@ class Book:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
-    large = False
+    @property
+    def large(self) -> bool:
+        """Whether it leaves out what would be too much to show."""
+        return False
 
     @property
     def n_formulas(self) -> int:
@@ -286,6 +293,21 @@ class Book:
         entries = sum(len(sheet.entries) for sheet in sheets)
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
+
+    def lay(self, place: Place, style: str, array: bool = False) -> None:
+        """Put a table where it is to stand: what is typed in its cells, or their formulas."""
+        block, sheet = place.block, self.sheet(place.sheet)
+        self.places[block.name] = place
+        for i, j in block.whole.cells():
+            at = place.cell(i, j)
+            if block.expression is None:
+                sheet.put(*at, self.graph.inputs[block.name][i, j], style)
+                continue
+            formula = block.expression(i, j)
+            if isinstance(formula, Constant):
+                sheet.put(*at, formula.number, style)
+            else:
+                sheet.formula(*at, formula, style, array)
 
     # --- where things stand ---------------------------------------------------------------
 

@@ -1,26 +1,27 @@
 """A workbook that somebody has edited and saved: what differs from the one that was built.
 
 The book is built again from the workbook's own Source sheet, and every cell of the file is held
-against it: inputs (weights, settings, switches, the prompt, the dials) by value, formulas for
-being formulas still, everything else for standing where it stood. Numbers are the same when they
-agree to 14 digits, for LibreOffice writes 15.
+against it by one rule: a formula for being a formula still, what is typed (weights, settings, the
+sentence, the dials) by value, everything else for standing where it stood. Numbers are the same
+when they agree to 14 digits, for LibreOffice writes 15.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, Model
-from engine.models.generate import Sampling
+from engine.cells.block import Block
+from engine.cells.expression import Constant
 from engine.studies import ablation
 from exporters import source
 from exporters.address import quoted
 from exporters.book import Sheet
-from exporters.layout import ID_ROW, NUMBER_ROW, PICK_ROW, PLAY, PROMPT_COL
 from exporters.model_book import ModelBook, cell
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
@@ -33,7 +34,7 @@ BLANK = Story("", "", [], [], [])
 
 
 class Change(NamedTuple):
-    """One cell that differs: its name in the graph or on Play, its place, what it was and is."""
+    """One cell that differs: its name, its place, what it was and is."""
 
     name: str
     where: str
@@ -49,28 +50,41 @@ class Edited:
     model: Model
     inputs: list[Change] = field(default_factory=list)
     overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
-    values: dict[tuple[str, int, int], float] = field(default_factory=dict)  # of cells changed
-    ids: list[int] = field(default_factory=list)  # the prompt
-    unknown: list[str] = field(default_factory=list)  # words that stand for the first of the list
-    sampling: Sampling = field(default_factory=Sampling)
-    numbers: list[float] = field(default_factory=list)
-    position: int = 0  # the token whose next word is ranked
+    values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
 
     def live(self) -> Evaluator:
-        """The sheet's numbers by the engine: every change made, the prompt continued."""
-        n = len(self.book.passage.ids)
-        padded = (self.ids + [0] * n)[:n]
-        live = Evaluator(self.model.graph(padded))
-        if "temperature" in live.graph.blocks:
-            live.set("temperature", 0, 0, self.book.value("temperature", 0, 0))
-        for (block, i, j), value in self.values.items():
-            if block in live.graph.blocks:
-                live.set(block, i, j, value)
-        for t in range(len(self.ids), n):
-            if ("tokens", t, 0) not in self.values:
-                token = self.sampling.choose(live["logits"][t - 1], self.numbers[t])
-                live.set("tokens", t, 0, float(token))
+        """The sheet's numbers by the engine: every change made."""
+        return self._live
+
+    @cached_property
+    def _live(self) -> Evaluator:
+        live = Evaluator(self.book.graph)
+        for at, value in self.values.items():
+            live.set(*at, value)
         return live
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the prompt, as they were typed or picked."""
+        given = self._live["prompt.typed"][: int(self._live["n_prompt"][0, 0]), 0]
+        return [word for word in given if word]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The words of the prompt that the vocabulary does not have; its first stands in."""
+        vocabulary = self._live["vocabulary"][:, 0]
+        return [word for word in self.words if word not in vocabulary]
+
+    @property
+    def ids(self) -> list[int]:
+        """The prompt's token ids."""
+        n_prompt = int(self._live["n_prompt"][0, 0])
+        return [int(i) for i in self._live["tokens"][:n_prompt, 0]]
+
+    @property
+    def position(self) -> int:
+        """The token whose next word is ranked."""
+        return int(self._live["position"][0, 0])
 
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> Edited:
@@ -126,16 +140,17 @@ def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBo
 def _compare(built: tuple[ModelBook, Model], written: Any, computed: Any) -> Edited:
     book, model = built
     found = Edited(book, model)
+    file = File(written, computed)
     for sheet in book.sheets.values():
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
             if sheet.name not in written.sheetnames:
                 raise InputError(f"sheet {sheet.name!r} is missing; put it back, or build anew")
             _in_place(sheet, written[sheet.name])
-            _formulas(found, sheet, written[sheet.name], computed[sheet.name])
     for block in book.graph:
-        if book.places[block.name].sheet in written.sheetnames:
-            _block(found, block.name, written, computed)
-    _play(found, computed[PLAY])
+        _block(found, block, file)
+    for sheet in book.sheets.values():
+        if sheet.name in written.sheetnames:
+            _formulas(found, sheet, file)
     return found
 
 
@@ -177,58 +192,83 @@ def _alike(a: Any, b: Any) -> bool:
     return bool(str(a) == str("" if b is None else b))
 
 
-def _formulas(found: Edited, sheet: Sheet, written: Any, computed: Any) -> None:
-    """Formulas of a page that were typed over."""
+# --- what stands there ------------------------------------------------------------------------
+
+
+class File(NamedTuple):
+    """A workbook's file, as openpyxl reads it: formulas, and the values that they have."""
+
+    written: Any
+    computed: Any
+
+    def is_formula(self, sheet: str, row: int, col: int) -> bool:
+        """Whether a cell holds a formula."""
+        return bool(self.written[sheet].cell(row + 1, col + 1).data_type == "f")
+
+    def value(self, sheet: str, row: int, col: int) -> Any:
+        """The cell, with the value that it shows."""
+        return self.computed[sheet].cell(row + 1, col + 1)
+
+
+def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
+    """Formulas of a page, of no block, that were typed over."""
+    named = {
+        (place.sheet, *place.cell(i, j))
+        for place in found.book.places.values()
+        if place.sheet == sheet.name
+        for i, j in place.block.whole.cells()
+    }
     for (row, col), entry in sheet.entries.items():
-        if entry.formula and written.cell(row + 1, col + 1).data_type != "f":
-            name = _spot(found.book, sheet.name, row, col)
-            value = computed.cell(row + 1, col + 1).value
-            now = "" if value is None else value
+        at = (sheet.name, row, col)
+        if entry.formula is not None and at not in named and not file.is_formula(*at):
             where = f"{quoted(sheet.name)}!{cell(row, col)}"
-            if name == "position" and isinstance(now, int | float):
-                found.inputs.append(Change(name, where, entry.value, now))
-            elif (sheet.name, row) != (PLAY, ID_ROW):
-                found.overwritten.append(Change(name or where, where, entry.value, now))
+            name = next((name for name, spot in found.book.spots.items() if spot == at), where)
+            value = file.value(*at).value
+            now = "" if value is None else value
+            found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
 
 
-def _spot(book: ModelBook, sheet: str, row: int, col: int) -> str:
-    return next((name for name, spot in book.spots.items() if spot == (sheet, row, col)), "")
-
-
-# --- blocks -------------------------------------------------------------------------------------
-
-FOLLOW = ("position", "target", "rival")  # inputs of the graph that a formula on Play sets
-
-
-def _block(found: Edited, name: str, written: Any, computed: Any) -> None:
-    """Inputs by value; computed cells for being formulas still."""
-    book = found.book
-    place, block = book.places[name], book.graph[name]
-    if name in FOLLOW:
-        return
-    sheet, values = written[place.sheet], computed[place.sheet]
-    by_formula = block.op is not None or name == "tokens"
+def _block(found: Edited, block: Block, file: File) -> None:
+    """Formulas for being formulas still, what is typed by value."""
+    place = found.book.places[block.name]
+    entries = found.book.sheets[place.sheet].entries
     for i, j in block.whole.cells():
-        if by_formula and not block.has(i, j):
+        if not block.has(i, j):
             continue
-        row, col = place.cell(i, j)
-        is_formula = sheet.cell(row + 1, col + 1).data_type == "f"
-        if by_formula and is_formula:
+        at = place.cell(i, j)
+        held = block.expression is not None and isinstance(block.expression(i, j), Constant)
+        by_formula = block.computed and not held
+        if by_formula and file.is_formula(place.sheet, *at):
             continue
-        where = f"{quoted(place.sheet)}!{cell(row, col)}"
-        was = book.value(name, i, j)
-        there = values.cell(row + 1, col + 1)
-        if is_formula and there.value is None:
-            raise InputError(
-                f"{where} holds a formula without a value; open and save it in a spreadsheet"
-            )
-        now = _number(there, f"{where} ({name}[{i},{j}])", by_formula)
-        if by_formula or abs(now - was) > SAME * abs(was):
-            kind = found.overwritten if by_formula else found.inputs
-            kind.append(Change(f"{name}[{i},{j}]", where, was, now))
-            if block.kind == "ids":
-                book.graph.check_value(block, i, j, now)
-            found.values[name, i, j] = now
+        change = _change(found.book, block, i, j, file, by_formula)
+        if change is None:
+            continue
+        if block.kind == "ids":
+            found.book.graph.check_value(block, i, j, change.now)
+        invited = at in entries and entries[at].style in TYPED  # to be typed over, formula or not
+        (found.overwritten if by_formula and not invited else found.inputs).append(change)
+        found.values[block.name, i, j] = change.now
+
+
+def _change(
+    book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
+) -> Change | None:
+    """What became of a cell; None where it is the same. A formula that was typed over is not."""
+    place, name = book.places[block.name], f"{block.name}[{i},{j}]"
+    at = (place.sheet, *place.cell(i, j))
+    where, there = f"{quoted(place.sheet)}!{cell(*at[1:])}", file.value(*at)
+    if file.is_formula(*at) and there.value is None:
+        raise InputError(
+            f"{where} holds a formula without a value; open and save it in a spreadsheet"
+        )
+    was: Any = book.values[block.name][i, j]
+    if isinstance(was, str):
+        now: float | str = _text(there.value)
+        same = now == was
+    else:
+        now = _number(there, f"{where} ({name})", by_formula)
+        same = abs(now - was) <= SAME * abs(was)
+    return None if same and not by_formula else Change(name, where, was, now)
 
 
 def _number(there: Any, where: str, formula: bool) -> float:
@@ -246,81 +286,8 @@ def _number(there: Any, where: str, formula: bool) -> float:
     raise InputError(f"{where} holds the text {str(value)[:40]!r}; type a number")
 
 
-# --- Play ---------------------------------------------------------------------------------------
-
-
-def _play(found: Edited, play: Any) -> None:
-    """The prompt, the dials, the random numbers."""
-    book = found.book
-    words = _prompt(found, play)
-    table, _ = book.graph.looked_up(book.graph["tokens"])
-    texts = list(book.labels[table.axes[0]])
-    found.unknown = [word for word in words if word not in texts]
-    found.ids = [texts.index(word) if word in texts else 0 for word in words] or [0]
-    before = [texts[i] for i in book.passage.ids[: book.passage.n_prompt]]
-    if words != before:
-        where = f"{PLAY}!{cell(*book.spots['sentence'][1:])}"
-        found.inputs.append(Change("prompt", where, " ".join(before), " ".join(words)))
-    found.position = len(found.ids) - 1
-    for change in found.inputs:
-        if change.name == "position":
-            found.position = min(max(int(float(change.now)), 0), len(book.passage.ids) - 1)
-    dials = dict(_dials(found, play))
-    temperature = found.values.get(("temperature", 0, 0), book.value("temperature", 0, 0))
-    heat = temperature if dials["choose"] == "sampled" else 0.0
-    found.sampling = Sampling(heat, int(float(dials["top_k"])), float(dials["top_p"]))
-    for t, was in enumerate(book.passage.numbers.tolist()):
-        row, col = NUMBER_ROW, PROMPT_COL + t
-        at = f"{PLAY}!{cell(row, col)}"
-        now = _number(play.cell(row + 1, col + 1), f"{at} (random number {t})", False)
-        found.numbers.append(now)
-        if abs(now - was) > SAME * abs(was):
-            found.inputs.append(Change(f"random number {t}", at, was, now))
-
-
-def _prompt(found: Edited, play: Any) -> list[str]:
-    """The words given: those of the sentence, or picked in their place, up to the first gap."""
-    book = found.book
-    _, row, col = book.spots["sentence"]
-    n = len(book.passage.ids)
-    typed = _text(play.cell(row + 1, col + 1).value).split(" ")
-    typed = [word for word in typed if word]
-    words = []
-    for t in range(n):
-        picked = _text(play.cell(PICK_ROW + 1, PROMPT_COL + t + 1).value)
-        word = picked or (typed[t] if t < len(typed) else "")
-        if not word:
-            break
-        words.append(word)
-    return words
-
-
 def _text(value: Any) -> str:
     """A cell's text; a word that reads as a whole number may have become one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else str(value)
-
-
-def _dials(found: Edited, play: Any) -> Iterator[tuple[str, Any]]:
-    """Each dial with its value; changed ones are noted."""
-    book = found.book
-    how = book.passage.sampling
-    axis = book.graph["logits"].axes[1]
-    built = {
-        "choose": "sampled" if how.temperature else "greedy",
-        "top_k": how.top_k,
-        "top_p": how.top_p,
-        "target": book.labels[axis][int(book.value("target", 0, 0))],
-        "rival": book.labels[axis][int(book.value("rival", 0, 0))],
-    }
-    for name, was in built.items():
-        _, row, col = book.spots[name]
-        there = play.cell(row + 1, col + 1)
-        where = f"{PLAY}!{cell(row, col)}"
-        now: Any = _text(there.value)
-        if isinstance(was, int | float):
-            now = _number(there, f"{where} ({name})", False)
-        if not _alike(was, now):
-            found.inputs.append(Change(name, where, was, now))
-        yield name, now

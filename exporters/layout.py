@@ -159,12 +159,12 @@ def bands(book: ModelBook, name: str) -> list[Band]:
 
 def lay_out(book: ModelBook) -> None:
     """Give every block of the book's graph its place, with titles, equations and labels."""
-    for block in book.graph:
+    for block in book.blocks:
         if block.kind == "weight":
             across = 0 if turned(block, book) else 1
             if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
                 _split(book, block, block.shape[across])
-    for block in book.graph:
+    for block in book.blocks:
         name = sheet_of(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
@@ -226,7 +226,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
 def weight_bands(book: ModelBook, name: str) -> list[Band]:
     """The weights of one sheet: each head, norm and MLP a band of its own."""
     found: dict[str, Band] = {}
-    for block in book.graph:
+    for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
             part = block.name if "." not in block.name else block.name.rpartition(".")[0]
             band = found.setdefault(part, Band())
@@ -353,16 +353,12 @@ def labels_of(book: ModelBook, name: str, axis: int, n: int) -> Area:
     return sheet[place.top : place.top + n, place.left - 1].fixed.as_range
 
 
-def vocabulary(book: ModelBook) -> str:
-    """`vocabulary_texts` as text, for Play."""
-    return book.address(vocabulary_texts(book))
-
-
-def word_at(book: ModelBook, index: str) -> str:
-    """`text_at` as text, for Play."""
+def place_vocabulary(book: ModelBook) -> None:
+    """Say that the texts which words are looked up among are those labels."""
     table, _ = book.graph.looked_up(book.graph["tokens"])
-    row = book.places[table.name].turned
-    return f"INDEX({vocabulary(book)},{f'1,{index}' if row else f'{index},1'})"
+    sheet, rect = book.locate(vocabulary_texts(book))
+    block, across = book.graph["vocabulary"], book.places[table.name].turned
+    book.places[block.name] = Place(block, sheet, rect.top, rect.left, across, named=False)
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:

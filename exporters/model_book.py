@@ -4,13 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from engine.cells.access import Rect
 from engine.cells.block import Block
-from engine.cells.expression import Area
+from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
-from engine.models.choosing import GREEDY
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
@@ -18,8 +15,6 @@ from exporters.address import a1, address, quoted
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Printed
-
-EMPTY = Passage([], 0, GREEDY, np.zeros(0))
 
 
 class Pieces(NamedTuple):
@@ -29,16 +24,16 @@ class Pieces(NamedTuple):
     names: list[str]
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, kw_only=True)
 class ModelBook(Book):
     """A model's workbook."""
 
+    model: Model
+    passage: Passage
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # axis name -> its texts
     headings: Mapping[str, str] = field(default_factory=dict)  # block -> of the step it begins
-    passage: Passage = EMPTY
     views: Views = field(default_factory=Views)
     plan: Plan = WHOLE
-    model: Model | None = None
     printed: Sequence[Printed] = ()  # tables of the source
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
@@ -57,10 +52,10 @@ class ModelBook(Book):
         """Whether weights stand beside what they multiply."""
         return self.plan.by_hand
 
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        where, row, col = self.spots[name]
-        return self._text(where, one(row, col), sheet)
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the model and of the views on it, without its pages' tables."""
+        return [block for block in self.graph if block.kind != "table"]
 
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
@@ -84,8 +79,11 @@ class ModelBook(Book):
         if self.pieces and block.name in self.pieces:
             step, names = self.pieces[block.name]
             k = (rect.top if place.turned else rect.left) // step
-            place, back = self.places[names[k]], -k * step
-            rect = shifted(rect, back, 0) if place.turned else shifted(rect, 0, back)
+            place, (top, bottom, left, right) = self.places[names[k]], rect
+            if place.turned:
+                rect = Rect(top - k * step, bottom - k * step, left, right)
+            else:
+                rect = Rect(top, bottom, left - k * step, right - k * step)
         return place, place.rect(rect)
 
     def _lookup(self, block: Block, i: int, j: int) -> str:
@@ -98,7 +96,7 @@ class ModelBook(Book):
             place = self.places[name]
             whole = place.rect(place.block.whole)
             row = whole._replace(top=whole.top + j, bottom=whole.top + j + 1)
-            rows.append(f"{quoted(place.sheet)}!{a1(row)}")
+            rows.append(address(place.sheet, row))
         piece = f"CHOOSE(INT({ident}/{step})+1,{','.join(rows)})"
         return f"INDEX({piece},1,MOD({ident},{step})+1)"
 
@@ -120,20 +118,18 @@ class ModelBook(Book):
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
 
-        def address(operand: Block, rect: Rect) -> str:
+        def where(operand: Block, rect: Rect) -> str:
             place, area = self.piece(operand, rect)
-            sheet = "" if place.sheet == here else f"{quoted(place.sheet)}!"
             way = ways.get(operand.name)
             if way == "picked" and operand.name not in self.pieces:
                 whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
                 row = 1 if rect.bottom - rect.top == 1 else 0
                 above = self.places[block.name].top
-                return f"INDEX({sheet}{a1(whole, 'all')},{row},ROW()-{above})"
-            return sheet + (a1(area, "rows") if generates or way == "still" else a1(area))
+                return f"INDEX({address(place.sheet, whole, here, 'all')},{row},ROW()-{above})"
+            fixed: Fixed = "rows" if generates or way == "still" else ""
+            return address(place.sheet, area, here, fixed)
 
-        return Formulas(
-            block, A1, address, lambda b, axis: self.places[b.name].turned == (axis == 1)
-        )
+        return Formulas(block, A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1))
 
     def shared(self, block: Block) -> bool:
         """Whether the cells of a column share a formula, but for the rows that it reads.
@@ -167,9 +163,6 @@ class ModelBook(Book):
             ways[operand.name] = way if ways.get(operand.name, way) == way else ""
         return ways
 
-    def _text(self, sheet: str, rect: Rect, here: str) -> str:
-        return address(sheet, rect, here)
-
 
 def span(rect: Rect, absolute: bool = False) -> str:
     """A rectangle of a sheet as a range even where it is one cell: `B2:B2`."""
@@ -186,12 +179,6 @@ def entry(rect: Rect, row: str, col: str, sheet: str = "", absolute: bool = Fals
 def cell(row: int, col: int, absolute: bool = False) -> str:
     """The address of one cell as text."""
     return a1(one(row, col), "all" if absolute else "")
-
-
-def shifted(rect: Rect, down: int, right: int) -> Rect:
-    """A rectangle, moved."""
-    top, bottom, left, end = rect
-    return Rect(top + down, bottom + down, left + right, end + right)
 
 
 def one(row: int, col: int) -> Rect:

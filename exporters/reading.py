@@ -103,9 +103,9 @@ class WorkbookFile:
             raise InputError(f"there is no file {self.path}")
         self._sheets: dict[str, Sheet] = {}
         with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-            (self._main,) = _related(archive, "", "/officeDocument").values()
+            (self._main,) = related(archive, "", "/officeDocument").values()
             self._book = ElementTree.fromstring(archive.read(self._main))
-            self.parts = self._named(_related(archive, self._main, "/worksheet"))
+            self.parts = self._named(related(archive, self._main, "/worksheet"))
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
@@ -131,7 +131,7 @@ class WorkbookFile:
     def texts(self) -> list[str]:
         """The texts that cells share."""
         with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-            parts = _related(archive, self._main, "/sharedStrings").values()
+            parts = related(archive, self._main, "/sharedStrings").values()
             items = [item for part in parts for item in ElementTree.fromstring(archive.read(part))]
             return [_text(item).replace("x005F_", "") for item in items]
 
@@ -222,7 +222,7 @@ def _a_workbook(path: Path) -> Iterator[None]:
         raise InputError(fault) from None
 
 
-def _related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
+def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     """The parts of a kind that a part names (the archive itself, where part is ""), by id."""
     folder, _, file = part.rpartition("/")
     listed = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels".lstrip("/")))

@@ -20,7 +20,7 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet
-from exporters.dressing import Beyond, Dressing, Unlike
+from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import start
 from exporters.story import Story, Suggestion
 
@@ -279,8 +279,7 @@ class Worksheet:
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
         """Dress the cells for which a formula holds; it is that of the first of them."""
-        text = self.book.text(holds, self.sheet.name)
-        self.sheet.scales.append((self.rect(area), f"when {style} ={text}"))
+        self.shade(area, When(style, holds))
 
     def chart(self, chart: Chart) -> None:
         """A chart; it stands where its row and column say."""

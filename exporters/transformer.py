@@ -10,6 +10,7 @@ import numpy as np
 from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import frozen
+from engine.models import prompt
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
@@ -49,15 +50,17 @@ def assemble(
     as constants, and nothing else is there.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
-    graph = model.graph(passage.ids, plan.readout)
-    if passage.sampling.temperature:
-        graph.fill("temperature", np.array([[passage.sampling.temperature]]))
+    graph: Graph = model.graph(passage.ids, plan.readout)
+    prompt.heat(graph, passage)
     if plan.live:
         graph = frozen(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
+    if not plan.reduced:
+        prompt.follow(graph, passage, labels["vocab"], plan.continues)
+        prompt.look(graph, labels[graph["logits"].axes[1]])
     book = ModelBook(
         title,
         graph,
@@ -113,7 +116,8 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
     everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
     for name, before in sorted(everywhere.items(), reverse=True):
         follows.setdefault(before, []).append(name)
-    found, waiting = {}, [start.SHEET]
+    found: dict[str, int] = {}
+    waiting = [start.SHEET]
     while waiting:
         name = waiting.pop()
         found[name] = len(found)

@@ -181,7 +181,8 @@ def _ironcalc(path: Path, book: FormulaCells) -> Values:
 
 
 def _libreoffice(path: Path, book: FormulaCells) -> Values:
-    return read_values(recalculate_in_libreoffice([path], path.parent / "out")[0], book)
+    (out,) = recalculate_in_libreoffice([path], path.parent / "out")
+    return read_values(WorkbookFile(out), book)
 
 
 def recalculate_in_libreoffice(paths: list[Path], folder: Path) -> list[Path]:
@@ -210,7 +211,7 @@ def _gnumeric(path: Path, book: FormulaCells) -> Values:
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
     out = path.with_name("recalculated.xlsx")
     _run(["ssconvert", "--recalc", str(path), str(out)])
-    return read_values(out, book)
+    return read_values(WorkbookFile(out), book)
 
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
@@ -231,9 +232,8 @@ def _formulas(path: Path, book: FormulaCells) -> Values:
     return found
 
 
-def read_values(path: Path, book: FormulaCells) -> Values:
+def read_values(file: WorkbookFile, book: FormulaCells) -> Values:
     """The values that a recalculated file holds where the book has formulas."""
-    file = WorkbookFile(path)
     return {(sheet, row, col): file[sheet][row, col] for sheet, row, col in book.formulas}
 
 

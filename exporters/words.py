@@ -22,6 +22,8 @@ MEANING = {
     "q_norm": "gain of the query norm",
     "k_norm": "gain of the key norm",
     "embed": "each token's vector, looked up",
+    "word": "each token's vector, before it is stretched",
+    "sqrt_d_model": "what each token's vector is multiplied by",
     "pos_embed": "each position's vector, looked up",
     "resid_pre": "the residual stream as the block finds it",
     "resid_mid": "the residual stream after attention",
@@ -73,6 +75,10 @@ MEANING = {
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
     "by": "divisors of all norms passed",
+    "cap": "scores stay within it, softly",
+    "uncapped": "scores before they are capped",
+    "score": "the word's score before it is capped",
+    "capped_by": "how many times larger the score is than capped",
 }
 AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}
 

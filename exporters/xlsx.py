@@ -202,8 +202,9 @@ def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
             ws.bulky, ws.report = bulky, report
             _write_sheet(book, sheet, workbook, ws, formats)
         for place in book.places.values():
-            area = a1(place.rect(place.block.whole), "all")
-            workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
+            if place.named:
+                area = a1(place.rect(place.block.whole), "all")
+                workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
         for name, (where, row, col) in book.spots.items():
             if name not in book.places and name.isidentifier() and len(name) > 2:
                 spot = book.address(book.sheets[where][row, col].fixed)
@@ -327,7 +328,7 @@ def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
             decimal = isinstance(values, Stored) and values.decimal
             part = values.part(*cut).read() if decimal else values[cut]
             held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found = held[begin][k - begin]
+        found: np.ndarray = held[begin][k - begin]
         if k + 1 == height:
             held.clear()
         return found
@@ -466,7 +467,7 @@ def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
     return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
 
 
-def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict:
+def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,

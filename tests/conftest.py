@@ -1,9 +1,17 @@
-"""What tests share: random small models, the workbooks built once, programs that may be missing."""
+"""What tests share: small models, workbooks built once, programs started once, the command."""
 
+import contextlib
 import gc
+import io
 import os
-from collections.abc import Sequence
+import re
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,12 +19,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import workbooks
+from cellformer.command import main as command
 from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
+from engine.cells.access import Rect
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
+from exporters.address import a1
 from exporters.book import Book
-from exporters.verify import ENGINES, compare, poison, read, read_values, recalculate_in_libreoffice
+from exporters.reading import Value, WorkbookFile
+from exporters.verify import (
+    ENGINES,
+    FormulaCells,
+    compare,
+    poison,
+    read,
+    read_values,
+    recalculate_in_libreoffice,
+)
 from exporters.xlsx import write
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
@@ -29,6 +49,18 @@ settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together, on one worker, what shares a start of LibreOffice or a built workbook."""
+    known = workbooks.names()
+    for item in items:
+        name = getattr(item, "callspec", None) and item.callspec.params.get("name")
+        if item.get_closest_marker("office"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        elif name in known:
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
 def needs(engine: str) -> None:
     """Skip where a program is missing, with the reason; in CI nothing may be missing."""
     if not ENGINES[engine].installed():
@@ -37,12 +69,45 @@ def needs(engine: str) -> None:
         pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
 
 
+# --- the command ------------------------------------------------------------------------------
+
+
+class Done(NamedTuple):
+    """What the command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def cli(*args: object, cwd: Path | None = None) -> Done:
+    """Run the command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["cellformer", *map(str, args)])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        if cwd:
+            patch.chdir(cwd)
+        code: object = 0
+        try:
+            command.main()
+        except SystemExit as stopped:
+            code = stopped.code or 0
+    assert isinstance(code, int)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+# --- workbooks --------------------------------------------------------------------------------
+
+
 def default_graph(name: str) -> Graph:
     module = workbooks.find(name)
     model = module.model()
     return model.graph(model.vocabulary.encode(module.PROMPT))
 
 
+@cache
 def default_book(name: str) -> Book:
     """A workbook with its own prompt and number of columns."""
     return book(name)
@@ -53,10 +118,24 @@ class Built(dict[str, Path]):
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self.files: dict[str, WorkbookFile] = {}
+        self.formulas: dict[str, FormulaCells] = {}
 
     def __missing__(self, name: str) -> Path:
         self[name] = write(default_book(name), self.folder / f"{name}.xlsx")
         return self[name]
+
+    def file(self, name: str) -> WorkbookFile:
+        """The file, read once."""
+        if name not in self.files:
+            self.files[name] = WorkbookFile(self[name])
+        return self.files[name]
+
+    def formula_cells(self, name: str) -> FormulaCells:
+        """Its formula cells, read once."""
+        if name not in self.formulas:
+            self.formulas[name] = read(self[name])
+        return self.formulas[name]
 
 
 @pytest.fixture(scope="session")
@@ -65,16 +144,116 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(tmp_path_factory.mktemp("built"))
 
 
+CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
+
+
+def typed(path: Path, target: Path, cells: Mapping[CellAt, float | str]) -> Path:
+    """A copy of a workbook with values typed into cells, and every computed value as it was.
+
+    A text that begins with = is a formula; an empty one leaves the cell blank.
+    """
+    parts = WorkbookFile(path).parts
+    edits: dict[str, list[tuple[str, float | str]]] = {}
+    for (sheet, row, col), value in cells.items():
+        edits.setdefault(parts[sheet], []).append((a1(Rect(row, row + 1, col, col + 1)), value))
+    packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with zipfile.ZipFile(path) as old, packing as new:
+        for part in old.namelist():
+            data = old.read(part)
+            for at, value in edits.get(part, ()):
+                data = _with_cell(data, at, value)
+            new.writestr(part, data)
+    return target
+
+
+def _with_cell(xml: bytes, at: str, value: float | str) -> bytes:
+    cell = rf'<c r="{at}"(?: s="(\d+)")?[^>]*?(?:/>|>.*?</c>)'
+    (found,) = re.finditer(cell.encode(), xml, re.DOTALL)
+    kind, content = "", ""
+    if not isinstance(value, str):
+        content = f"<v>{float(value)!r}</v>"
+    elif value.startswith("="):
+        content = f"<f>{escape(value[1:])}</f>"
+    elif value:
+        kind, content = ' t="inlineStr"', f'<is><t xml:space="preserve">{escape(value)}</t></is>'
+    text = f'<c r="{at}" s="{(found[1] or b"0").decode()}"{kind}>{content}</c>'
+    return xml[: found.start()] + text.encode() + xml[found.end() :]
+
+
+# --- IronCalc, in this process ----------------------------------------------------------------
+
+
+class InIronCalc:
+    """A workbook opened in IronCalc."""
+
+    def __init__(self, path: Path):
+        needs("ironcalc")
+        import ironcalc
+
+        self.model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+        names = [sheet["name"] for sheet in self.model.get_worksheets_properties()]
+        self.number = {name: k for k, name in enumerate(names)}
+
+    def __getitem__(self, cell: CellAt) -> Value:
+        return self.model.get_cell_value(*self._at(cell))
+
+    @contextlib.contextmanager
+    def typed(self, cells: Mapping[CellAt, float | str]) -> Iterator[None]:
+        """What it shows while values are typed into cells."""
+        before = {cell: self[cell] for cell in cells}
+        self._type(cells)
+        self.model.evaluate()
+        yield
+        self._type(before)
+
+    def _type(self, cells: Mapping[CellAt, Value]) -> None:
+        for cell, value in cells.items():
+            if value is None or value == "":
+                self.model.clear_cell_contents(*self._at(cell))
+            elif isinstance(value, str):
+                self.model.update_cell_with_text(*self._at(cell), value)
+            else:
+                self.model.update_cell_with_number(*self._at(cell), float(value))
+
+    def _at(self, cell: CellAt) -> tuple[int, int, int]:
+        sheet, row, col = cell
+        return self.number[sheet], row + 1, col + 1
+
+
+# --- LibreOffice, started as seldom as can be ----------------------------------------------------
+
+
+def recalculated(paths: Mapping[str, Path], folder: Path) -> dict[str, WorkbookFile]:
+    """What one LibreOffice makes of workbooks, by the same keys: every cell recomputed."""
+    needs("libreoffice")
+    assert len({path.name for path in paths.values()}) == len(paths)
+    found = recalculate_in_libreoffice(list(paths.values()), folder)
+    return {key: WorkbookFile(path) for key, path in zip(paths, found, strict=True)}
+
+
+def recomputed_from_wrong(paths: Sequence[Path], folder: Path) -> dict[str, WorkbookFile]:
+    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their names."""
+    folder.mkdir()
+    wrong = {path.name: folder / path.name for path in paths}
+    for path in paths:
+        poison(path, wrong[path.name])
+    return recalculated(wrong, folder / "out")
+
+
+def assert_agrees(book: FormulaCells, recomputed: WorkbookFile) -> None:
+    """LibreOffice has every formula cell's value."""
+    report = compare("libreoffice", book, read_values(recomputed, book))
+    assert report.agrees, (book.path.name, report)
+
+
 def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
     """LibreOffice, from wrong cached values, agrees at every formula cell of every file."""
-    folder.mkdir()
-    wrong = [folder / path.name for path in paths]
-    for path, copy in zip(paths, wrong, strict=True):
-        poison(path, copy)
-    for path, out in zip(paths, recalculate_in_libreoffice(wrong, folder / "out"), strict=True):
-        book = read(path)
-        report = compare("libreoffice", book, read_values(out, book))
-        assert report.agrees, (path.name, report)
+    found = recomputed_from_wrong(paths, folder)
+    for path in paths:
+        assert_agrees(read(path), found[path.name])
+
+
+# --- models -----------------------------------------------------------------------------------
 
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:

@@ -57,7 +57,7 @@ def book() -> Book:
     ws.widths({0: 14} | dict.fromkeys(range(1, 40), 6.5))
     ws.heading("The image, 5 x 5: type 1 for ink, 0 for blank")
     image = ws.typed("image", STROKE, range(N), range(N), style="dial")
-    ws.shade(image, f"when ink {w.book.address(image[0, 0], ws.sheet.name)}=1")
+    ws.mark(image, "ink", image[0, 0] == 1)
     vertical, horizontal = (convolve(ws, name, image) for name in FILTERS)
     sums = row_sums(ws, image, vertical.weights)
     reading = classify(ws, [vertical.pool, horizontal.pool])

@@ -16,6 +16,7 @@ from engine import InputError, Model
 from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
+from exporters.pages.play import sentence
 
 File = Annotated[Path, typer.Argument(help="A workbook of cellformer's, edited and saved.")]
 Built = Annotated[
@@ -38,6 +39,9 @@ def diff(file: File, model: Built = None) -> None:
                 table.add_row(*(Text(_short(text)) for text in change))
             console.print(table)
             console.print()
+    was, now = sentence(found.book), " ".join(found.words)
+    if now != was:
+        line(f"the prompt: {was} → {now}")
     for word in found.unknown:
         line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
     _ranking(found)

@@ -22,6 +22,7 @@ from cellformer.command.options import (
     Sets,
     Target,
     Temperature,
+    Tokens,
     TopK,
     TopP,
 )
@@ -30,8 +31,10 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
+from engine.models import prompt as prompts
 from engine.models.choosing import Sampling
 from engine.models.generate import generate as steps
+from engine.models.generate import passage
 from engine.models.tokenizer import shown
 from engine.studies import ablation
 from engine.studies import lens as lenses
@@ -45,6 +48,7 @@ def run(
     name: Name,
     prompt: Prompt = None,
     ids: Ids = None,
+    tokens: Tokens = None,
     sets: Sets = None,
     ablate: Annotated[
         list[str] | None,
@@ -61,13 +65,14 @@ def run(
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
 
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
-    likeliest words after every sublayer.
+    likeliest words after every sublayer. With --tokens the prompt is continued, in cells: choose,
+    temperature, top_k, top_p and sentence can be set.
     """
     if names.is_worksheet(name):
         return _run_tables(name, sets, show, as_json)
     loaded = names.load(name, prompt, ids)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
-    graph = model.graph(loaded.ids)
+    graph = _continued(model, loaded.ids, tokens)
     wanted = None if target is None else _target(model, target)
     views = _views(graph, wanted) if lens or wanted is not None else None
     live = Evaluator(graph)
@@ -92,10 +97,18 @@ def trace(
     depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of precedents.")] = 2,
     prompt: Prompt = None,
     ids: Ids = None,
+    tokens: Tokens = None,
     sets: Sets = None,
 ) -> None:
-    """Show a cell's formula, the cells that it reads and their values, as a tree."""
-    graph = names.graph(name, prompt, ids)
+    """Show a cell's formula, the cells that it reads and their values, as a tree.
+
+    With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
+    """
+    if tokens is None:
+        graph = names.graph(name, prompt, ids)
+    else:
+        loaded = names.load(name, prompt, ids)
+        graph = _continued(loaded.model, loaded.ids, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
@@ -202,6 +215,13 @@ def info(
 
 
 # --- what they share ------------------------------------------------------------------------
+
+
+def _continued(model: Model, ids: Sequence[int], n_tokens: int | None) -> Graph:
+    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked."""
+    if n_tokens is None:
+        return model.graph(ids)
+    return prompts.graph(model, passage(model, ids, n_tokens))
 
 
 def _averaged(model: Model, ids: Sequence[int]) -> Model:

@@ -19,7 +19,7 @@ import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
-from cellformer.command.options import Ids, Prompt, Seed, Temperature, TopK, TopP
+from cellformer.command.options import Ids, Prompt, Seed, Temperature, Tokens, TopK, TopP
 from cellformer.command.printing import console, line
 from engine import InputError
 
@@ -56,9 +56,7 @@ def build(
     ] = False,
     prompt: Prompt = None,
     ids: Ids = None,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
-    ] = None,
+    tokens: Tokens = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -93,10 +91,6 @@ def build(
         return building.write(lambda: names.book(name), path)
     loaded = names.load(name, prompt, ids)
     n_tokens = loaded.n_tokens if tokens is None else tokens
-    if n_tokens < len(loaded.ids):
-        raise InputError(
-            f"--tokens {tokens} is less than the prompt's {len(loaded.ids)}; ask for more"
-        )
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
     path = output or Path(f"{names.title(name)}.xlsx")

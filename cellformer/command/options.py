@@ -12,6 +12,9 @@ Name = Annotated[
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Words of the vocabulary.")]
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
+Tokens = Annotated[
+    int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),

@@ -124,6 +124,8 @@ class Evaluator:
 
     def _refresh_cells(self, block: Block, cells: list[tuple[int, int]]) -> list[Rect]:
         """Compute cells of a table, and those of the table that read them; what changed."""
+        if block.runs:
+            return self._refresh_rows(block, sorted({i for i, _ in cells}))
         readings, reader = self.graph.readings(block), Reader(self._live)
         waiting, found = sorted(set(cells)), []  # a sorted list is a heap
         while waiting:
@@ -142,6 +144,21 @@ class Evaluator:
             for cell in readings.of(block.name, found[-1]):
                 if cell not in waiting:
                     heappush(waiting, cell)
+        return found
+
+    def _refresh_rows(self, block: Block, rows: list[int]) -> list[Rect]:
+        """Compute rows of a table whose expression takes runs of columns; what changed."""
+        before = self._live[block.name]
+        array = before.astype(object)
+        array[rows] = pending(block)[rows]
+        self._live[block.name] = array
+        self._lay_over(block)
+        self._live[block.name] = Reader(self._live).rows(block, rows)
+        found = []
+        for i in rows:
+            (cols,) = np.nonzero(self._live[block.name][i] != before[i])
+            if cols.size:
+                found.append(Rect(i, i + 1, int(cols[0]), int(cols[-1]) + 1))
         return found
 
     def _dirty(self, block: Block, changed: dict[str, list[Rect]]) -> list[Rect]:

@@ -70,8 +70,8 @@ class Cell:
     def precedents(self) -> list["Cell"]:
         """The cells that this cell's formula reads."""
         found = self.block.reads(Rect(self.i, self.i + 1, self.j, self.j + 1))
-        cells = dict.fromkeys((block, *at) for block, rect in found for at in rect.cells())
-        return [Cell(self.graph, block, i, j, self.values) for block, i, j in cells]
+        cells = dict.fromkeys((block.name, *at) for block, rect in found for at in rect.cells())
+        return [Cell(self.graph, self.graph[name], i, j, self.values) for name, i, j in cells]
 
     @property
     def dependents(self) -> list["Cell"]:
@@ -196,7 +196,6 @@ class Graph:
         they may read what is computed from them, a later cell from an earlier one.
         """
         self.blocks[name] = replace(self[name], expression=expression)
-        self._values.clear()
         return self[name]
 
     @property

@@ -5,7 +5,7 @@ and a table may read one that comes later; a cell that waits for itself is an er
 table whose expression takes runs of columns are computed at once.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -109,10 +109,15 @@ class Reader:
             return bool(value)
         return float(value) if isinstance(value, int | np.number) else value
 
+    def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
+        """A table's values, of which some rows are pending: they are computed."""
+        for i in rows:
+            self._settle(block, Rect(i, i + 1, 0, block.shape[1]), self.values[block.name])
+        return settled(self.values[block.name])
+
     def fill(self, block: Block) -> None:
         """Compute all of a table; numbers alone become float64."""
-        self._settle(block, block.whole, self.values[block.name])
-        self.values[block.name] = settled(self.values[block.name])
+        self.values[block.name] = self.rows(block, range(block.shape[0]))
 
 
 def _is(term: Expression, area: Area) -> bool:

@@ -59,6 +59,11 @@ class Config:
             raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
         return value
 
+    def optional(self, name: str, kind: type, default: Any) -> Any:
+        """The value of a field that may be null, which means that there is none."""
+        null = name in self.values and self.values[name] is None
+        return None if null else self.get(name, kind, default)
+
     def activation(self, name: str) -> Activation:
         """An activation, by the name that it has here."""
         value = self.get(name, str)

@@ -109,6 +109,11 @@ def divide_rows(m, x, by):
     return x / by
 
 
+@op(x="i,j", w="0,j")
+def gain_above_one(m, x, w):
+    return x * (1 + w)
+
+
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
 
 
@@ -143,6 +148,12 @@ def scores(m, q, k, scale):
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
 def mix(m, pattern, v, on=None):
     return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
+
+
+@op(x="i,j", cap="0,0", out="i,≤i", blank=-inf)
+def soft_cap(m, x, cap):
+    """Scores that stay between -cap and cap (Gemma Team 2024, section 2)."""
+    return m.tanh(x / cap) * cap
 
 
 # --- softmax: of scores over the keys seen, of logits over the vocabulary -------------------
@@ -189,6 +200,18 @@ def credit(m, x, direction, by=None):
 @op(x="0,:", direction="j,:", by="i,0")
 def credit_of_bias(m, x, direction, by):
     return m.dot(x, direction) / by
+
+
+@op(score="i,0", cap="0,0")
+def capped_by(m, score, cap):
+    """How many times larger a score is than capped: a / tanh(a), which is 1 for a score of 0."""
+    size = m.maximum(m.sqrt(score * score) / cap, 1e-9)
+    return size / m.tanh(size)
+
+
+@op(x="0,0", by="i,0")
+def over(m, x, by=None):
+    return x if by is None else x / by
 
 
 # --- activations --------------------------------------------------------------------------

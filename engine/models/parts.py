@@ -39,6 +39,13 @@ def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     return ln.block("out", ops.affine, normalized, w)  # as x
 
 
+def rms_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
+    """RMSNorm whose gain is 1 + w."""
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
+    return ln.block("out", ops.gain_above_one, normalized, ln.weight("w", "d_model"))  # as x
+
+
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
     """x times the weight `W_which` of axes `out`, plus `b_which` where there are biases."""
     W = g.weight(f"W_{which}", *out)
@@ -90,14 +97,16 @@ class Shared(NamedTuple):
 
     scale: Block  # what scores are multiplied by
     switch: Block  # 1; 0 silences every head
+    cap: Block | None  # what scores stay within; None: any score
 
 
-def shared(attn: Forward) -> Shared:
+def shared(attn: Forward, cap: float | None = None) -> Shared:
     """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
     spec = attn.spec
     divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
     scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
-    return Shared(scale, attn.input("switch", 1.0))
+    switch = attn.input("switch", 1.0)
+    return Shared(scale, switch, None if cap is None else attn.input("cap", cap))
 
 
 def instead(g: Forward, on: Block) -> Block | None:
@@ -121,7 +130,10 @@ class Head(NamedTuple):
 
 def attend(h: Forward, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
-    scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    name = "scores" if layer.cap is None else "uncapped"
+    scores = h.block(name, ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    if layer.cap:
+        scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
     if not h.readout.by_head:
         on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
@@ -157,13 +169,16 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.write, post, W_out, on, instead(mlp, on), b_out)
 
 
-def unembed(g: Forward, x: Block, W_E: Block) -> None:
+def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
     if g.readout.one_token:
         x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+    name = "logits" if cap is None else "uncapped"
     if g.spec.tied:
-        logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
+        logits = g.block(name, ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
     else:
-        logits = g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+        logits = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    if cap is not None:
+        logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
     temperature = g.input("temperature", 1.0)
     softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))

@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from engine.cells.batch import Change
+from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models import architectures
 from engine.models.model import Model
 from engine.studies.ablation import parts
 
-NO_PART = ("tokens", "temperature", "position", "target", "rival")  # of a prompt, not of a model
 FOLDED = ("switch", "average", "mean_ablation", "sqrt_d_head", "eps")
 
 
@@ -29,9 +29,9 @@ def folded(model: Model, change: Change) -> Model:
     graph = model.graph([0])
     values = {name: array.copy() for name, array in graph.inputs.items()}
     for (name, i, j), value in change.items():
-        if name in NO_PART:
-            continue
         block = graph[name]
+        if _of_a_prompt(graph, block):
+            continue
         if block.kind != "weight" and block.leaf not in FOLDED:
             raise InputError(
                 f"{name}[{i},{j}] was changed, and a checkpoint cannot hold that; change it back"
@@ -44,6 +44,14 @@ def folded(model: Model, change: Change) -> Model:
         if name.endswith(".sqrt_d_head"):
             _divisor(graph, weights, values, name)
     return _with_eps(replace(model, weights=weights, averages={}), graph, values)
+
+
+def _of_a_prompt(graph: Graph, block: Block) -> bool:
+    """Whether an input is of a prompt, not of a model: tokens, and what comes after the logits."""
+    order = list(graph.blocks)
+    readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]
+    after = block.op is None and all(k > order.index("logits") for k in readers)
+    return block.kind == "ids" or after
 
 
 def _switch(

@@ -1,17 +1,19 @@
 """The logit lens and direct logit attribution: blocks that read a graph's residual stream.
 
 Both look at one token, the `position`, and one word, the `target` (beside a `rival`): cells that
-the reader sets.
+the reader sets. Both follow the graph back from its logits, whatever architecture it is of.
 
 - Lens (nostalgebraist 2020): the readout, final norm included, applied to the stream after every
   sublayer. What would the model say if it stopped here? Blocks `lens.N.x` to `lens.N.probs`.
 - Attribution (Elhage et al. 2021, "Logit attribution"): a logit is linear in what was written into
-  the stream, once each norm's divisor is taken as it is. So each head, MLP and embedding has its
-  share, `target.<writer>.credit`, and the shares add up to the logit exactly.
+  the stream, once each norm's divisor is taken as it is, and a soft cap's ratio too. So each head,
+  MLP and embedding has its share, `target.<writer>.credit`, and the shares add up to the logit
+  exactly.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.cells.block import Block
 from engine.cells.graph import Graph
@@ -39,70 +41,113 @@ def add(g: Graph, position: int, target: int, rival: int) -> Views:
     return views
 
 
+NORMS = (
+    ops.affine,
+    ops.gain_above_one,
+    ops.normalize,
+    ops.divide_rows,
+)  # they carry a vector on, of another size
+GAINS = (ops.affine, ops.gain_above_one, ops.stretch)  # they multiply its features
+
+
 def stages(g: Graph) -> list[Block]:
-    """The residual stream after the embedding, then after every sublayer."""
-    found = ["resid_final"] if not g.spec.n_layers else ["blocks.0.resid_pre"]
-    for layer in range(g.spec.n_layers):
-        b = f"blocks.{layer}"
-        after = ("ln1.out", "ln2.out") if g.spec.norm_after else ("resid_mid", "resid_post")
-        sums = ("resid_mid", "resid_post")
-        found += [
-            f"{b}.{normed if f'{b}.{normed}' in g.blocks else summed}"
-            for summed, normed in zip(sums, after, strict=True)
-            if f"{b}.{summed}" in g.blocks
-        ]
-    return [g[name] for name in found]
+    """The residual stream after the embedding, then after every sublayer.
+
+    Followed back from the end: the stream is what a sum's first term carries on. Where norms stand
+    after the sums, a stage is what they give.
+    """
+    found, stage, x = [], g["resid_final"], g["resid_final"]
+    while (before := x.operands[0][2]).op in (ops.add, *NORMS):
+        if x.op is ops.add:
+            if len(terms(x)) > 1:
+                found.append(stage)
+            stage = before
+        x = before
+    return [stage, *reversed(found)]
+
+
+def terms(x: Block) -> list[Block]:
+    """What a sum is made of, its bias left out."""
+    return [block for name, _, block in x.operands if name == "xs"]
+
+
+class Scoring(NamedTuple):
+    """How the end of the stream is scored: each word's logit is x along the word's vector."""
+
+    x: Block  # [n_tokens, d_model]
+    words: Block  # their vectors
+    by_rows: bool  # whether a word is a row of them, or a column
+    bias: Block | None  # [1, n_words]
+    cap: Block | None  # [1, 1]: logits stay within it
+
+
+def scoring(g: Graph) -> Scoring:
+    """What the logits are made of. Raises ValueError where they are no product with words."""
+    scores = g["logits"]
+    read = operands(scores)
+    cap = read["cap"] if scores.op is ops.soft_cap else None
+    if cap is not None:
+        scores = read["x"]
+        read = operands(scores)
+    if scores.op not in (ops.linear, ops.linear_tied):
+        raise ValueError(f"{scores.name} is no product of a vector with each word's")
+    return Scoring(read["x"], read["w"], scores.op is ops.linear_tied, read.get("b"), cap)
+
+
+def operands(block: Block) -> dict[str, Block]:
+    """What a block reads, by the name of the parameter; of many, the last."""
+    return {name: operand for name, _, operand in block.operands}
 
 
 def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
     """The share of each writer in a word's logit at every token: [n_tokens, 1], or [1, 1] where
-    it is the same for all. From the unembedding back to the embedding."""
-    d, by = direction(g, word), None  # d: [1, d_model]; by: [n_tokens, 1], the norms passed
-    if "ln_final.out" in g.blocks:
-        yield from shares(g, word, ["ln_final.b"], d, by)
-        d, by = through(g, word, "ln_final", d, by)
-    for layer in reversed(range(g.spec.n_layers)):
-        b = f"blocks.{layer}"
-        heads = [f"{b}.attn.h{h}.result" for h in reversed(range(g.spec.n_heads))]
-        for norm, writers in (
-            (f"{b}.ln2", [f"{b}.mlp_out"]),
-            (f"{b}.ln1", [f"{b}.attn.b_O", *heads]),
-        ):
-            if g.spec.norm_after and f"{norm}.out" in g.blocks:
-                yield from shares(g, word, [f"{norm}.b"], d, by)
-                d, by = through(g, word, norm, d, by)
-            yield from shares(g, word, writers, d, by)
-    yield from shares(g, word, ["pos_embed", "embed"], d, by)
+    it is the same for all. From the unembedding back to the embedding.
+
+    `d` [1, d_model] is the direction that a vector's share is read along, and `by` [n_tokens, 1]
+    what the share is divided by, None for 1. Ops that carry the vector on change them; a block of
+    any other op has written its share.
+    """
+    end, at = scoring(g), g.at(word)
+    d = at.block("direction", ops.embed if end.by_rows else ops.column, g[word], end.words)
+    bias = at.block("bias", ops.column, g[word], end.bias) if end.bias else None  # [1, 1]
+    by = None
+    if end.cap:
+        score = at.block("score", ops.linear_tied, end.x, d, bias)  # [n_tokens, 1]
+        by = at.block("capped_by", ops.capped_by, score, end.cap)  # [n_tokens, 1]
+    if end.bias and bias:
+        yield end.bias.name, at.block(f"{end.bias.name}.credit", ops.over, bias, by)
+    waiting = [(end.x, d, by)]
+    while waiting:
+        x, d, by = waiting.pop()
+        read = operands(x)
+        if x.op in (ops.add, ops.affine) and "b" in read:
+            yield read["b"].name, credit(at, read["b"], d, by)
+        if x.op is ops.add:
+            waiting += [(term, d, by) for term in terms(x)]
+        elif x.op in NORMS or x.op in GAINS:
+            waiting.append((read["x"], *through(g, word, x, d, by)))
+        else:
+            yield x.name, credit(at, x, d, by)
 
 
-def shares(
-    g: Graph, word: str, writers: list[str], d: Block, by: Block | None
-) -> Iterator[tuple[str, Block]]:
-    """The shares of those writers that there are, all read along one direction."""
-    for name in writers:
-        if name in g.blocks:
-            at, wrote = g.at(word), g[name]
-            if wrote.axes[0] == "token" or by is None:
-                yield name, at.block(f"{name}.credit", ops.credit, wrote, d, by)
-            else:  # a bias, the same at every token but for the norm's divisor
-                yield name, at.block(f"{name}.credit", ops.credit_of_bias, wrote, d, by)
-
-
-def direction(g: Graph, word: str) -> Block:
-    """The direction that the readout scores a word by: its column of the unembedding."""
-    logits = g["logits"]
-    _, (rows, _), table = logits.operands[1]
-    read = ops.embed if rows == "j" else ops.column
-    return g.at(word).block("direction", read, g[word], table)  # [1, d_model]
+def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
+    """What was written, along a direction."""
+    if wrote.axes[0] == "token" or by is None:
+        return at.block(f"{wrote.name}.credit", ops.credit, wrote, d, by)
+    # a bias, the same at every token but for the divisor
+    return at.block(f"{wrote.name}.credit", ops.credit_of_bias, wrote, d, by)
 
 
 def through(
-    g: Graph, word: str, norm: str, d: Block, by: Block | None
+    g: Graph, word: str, x: Block, d: Block, by: Block | None
 ) -> tuple[Block, Block | None]:
-    """A direction before a norm that does there what `d` does after it, and the divisor so far."""
-    at = g.at(f"{word}.{norm}")
-    d = at.block("gained", ops.affine, d, g[f"{norm}.w"])  # [1, d_model]
-    if f"{norm}.mean" in g.blocks:
+    """The direction before an op that does there what `d` does after it, and the divisor so far."""
+    path, _, _ = x.name.rpartition(".")
+    at, read = g.at(f"{word}.{path}" if path else word), operands(x)
+    if x.op in GAINS:
+        _, gain = x.operands[:2]
+        return at.block("gained", x.op, d, gain[2]), by  # [1, d_model]
+    scale = read["scale"] if x.op is ops.normalize else read["by"]  # [n_tokens, 1]
+    if x.op is ops.normalize:
         d = at.block("direction", ops.centre, d, at.block("mean", ops.mean, d))  # [1, d_model]
-    scale = g[f"{norm}.scale"]  # [n_tokens, 1]
     return d, scale if by is None else at.block("by", ops.gated, scale, by)  # [n_tokens, 1]

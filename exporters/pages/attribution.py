@@ -37,7 +37,7 @@ def add(book: ModelBook) -> None:
     for col, head in enumerate(("written by", "target", "rival", "target − rival")):
         sheet.put(TOP - 2, col, head, "head" if col else "block")
     for word, col in COLUMNS.items():
-        sheet.formula(TOP - 1, col, book.named(word), "word")
+        sheet.formula(TOP - 1, col, book.graph[f"look.{word}"][0, 0], "word")
         _at_every_token(book, sheet, word, [credits[word][writer] for writer in writers])
     for row, writer in enumerate(writers, TOP):
         sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))
@@ -105,7 +105,7 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
-    for block in book.graph:
+    for block in book.blocks:
         if layout.sheet_of(block, book) == ATTRIBUTION and block.name not in placed:
             sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]

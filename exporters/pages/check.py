@@ -38,11 +38,11 @@ def add(book: ModelBook) -> None:
 
 def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """What should hold, and how far it is from holding."""
-    for block in book.graph:
+    for block in book.blocks:
         if block.leaf == "pattern" or block.name == "probs":
             gaps = [ABS(SUM(block[i, :]) - 1) for i in range(block.shape[0])]
             yield f"every column of {block.name} sums to 1", MAX(*gaps)
-    expected = sum(block.n_cells for block in book.graph)
+    expected = sum(block.n_cells for block in book.blocks)
     yield (
         "every cell of every block holds a number: no error, no text",
         ABS(SUM(index.counts(book)) - expected),

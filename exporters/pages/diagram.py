@@ -47,13 +47,13 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = () if book.graph.spec.tied else ("W_U",)
+    unembedding = () if book.model.spec.tied else ("W_U",)
     found: list[tuple[str, tuple[str, ...]]] = [
         ("tokens", ()),
         ("embed", ("W_E", "queries")),
         ("pos_embed", ("W_pos",)),
     ]
-    for layer in range(book.graph.spec.n_layers):
+    for layer in range(book.model.spec.n_layers):
         b = f"blocks.{layer}."
         found.append((f"{b}resid_pre", ()))
         found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
@@ -72,7 +72,7 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
         size = float(sum(b.whole.size for b in weights))
         first = book.places[weights[0].name]
         sheet.put(row, PARAMETERS, size, "thousands")
-        sheet.link(row, LINKS, f"its {first.sheet}", book.address(weights[0].area))
+        sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
     sheet.put(row, MEANING, "  " + words.meaning(block))
     if block.leaf == "attn_out":
         attn = name.removesuffix("_out")

@@ -25,7 +25,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.passage.ids)
-    across = book.graph.spec.n_heads
+    across = book.model.spec.n_heads
     sheet.widths = {0: 9} | {LEFT + k: NARROW for k in range(across * (n + 2))}
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
     for block in patterns:

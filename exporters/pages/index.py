@@ -51,7 +51,7 @@ def counts(book: ModelBook) -> Area:
 def blocks(book: ModelBook) -> list[Block]:
     """Every block of the graph; the pieces of one that stands on several sheets."""
     found = []
-    for block in book.graph:
+    for block in book.blocks:
         pieces = book.pieces.get(block.name)
         found += [book.places[name].block for name in pieces.names] if pieces else [block]
     return found

@@ -43,7 +43,7 @@ def add(book: ModelBook) -> None:
         sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
     sheet.put(TOP, LEFT - 1, "after", "row label")
     sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
-    sheet.formula(TOP + 2, LEFT - 1, book.named("target"), "word")
+    sheet.formula(TOP + 2, LEFT - 1, book.graph["look.target"][0, 0], "word")
     chances = sheet[TOP + 2, LEFT:last]
     sheet.dress(chances, "scale")
     series = [Series("target", sheet[TOP, LEFT:last], chances)]

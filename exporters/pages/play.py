@@ -2,12 +2,29 @@
 
 The sentence continues itself: a word that was not typed is the one that the column before it
 chose (see `sampling`). Baseline stands beside live: what the untouched workbook said, as constants.
+A model whose tokens see those after them cannot be continued word by word: its sheet has the
+columns of its prompt, and where a word is missing, the one that it was built with.
 """
 
-from engine.cells.access import Rect
+from collections.abc import Mapping
+from typing import Any
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import (
+    AND,
+    COUNTIF,
+    EXACT,
+    IF,
+    LEFT,
+    LEN,
+    SUBSTITUTE,
+    SUMPRODUCT,
+    TRIM,
+)
+from engine.models.choosing import BY_NUMBER, GREEDILY
 from exporters import layout, words
-from exporters.address import a1
 from exporters.book import Chart, Place, Series, Sheet
+from exporters.dressing import CHANGED, When
 from exporters.layout import (
     BUILT_ROW,
     FROM_ROW,
@@ -18,11 +35,12 @@ from exporters.layout import (
     PROMPT_COL,
     PROMPT_ROW,
 )
-from exporters.model_book import ModelBook, cell, entry, one, span
-from exporters.pages import sampling
+from exporters.lookups import entry
+from exporters.model_book import ModelBook
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next word is ranked"
+BOTH_WAYS = "type a sentence in the yellow cell: the words that a position leads to are ranked"
 AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
 DIALS_ROW = 14
@@ -31,7 +49,29 @@ MOST_RANKS = 64  # ranked words shown, of a vocabulary that has more 20
 FEW_RANKS = 20
 CHARTED = 10
 LOOK_COL = 7  # of the dials on the right
-TABLE = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
+LABEL_COL = PROMPT_COL - 1
+
+# the columns of the ranked words; their ids stand hidden under the chart
+RANK, WORD, LOGIT, PROBABILITY, BASELINE, CHANGE, DRAWN, IDENT = 0, 1, 2, 3, 4, 5, 6, 8
+RANKED = ("rank", "word", "logit", "probability", "baseline", "change", "drawn from")
+# the columns of every word by id: the same three of its logit, and of its probability
+ALL_ID, ALL_WORD, ALL_LOGIT, ALL_PROB = 0, 1, 2, 5
+BUILT, LIVE, MOVED = 0, 1, 2
+ALL = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
+
+DIALS = {  # each with its note
+    "choose": "the largest logit, or by the random number",
+    "temperature": words.MEANING["temperature"],
+    "top_k": "only the k likeliest words; 0: all",
+    "top_p": "only those that hold this share; 1: all",
+}
+LOOKED_AT = {
+    "n_prompt": "words given",
+    "prompt": "the prompt is",
+    "position": "position",
+    "target": "target word",
+    "rival": "rival word",
+}
 
 
 def wanted(book: ModelBook) -> bool:
@@ -41,25 +81,26 @@ def wanted(book: ModelBook) -> bool:
 
 def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
-    spots = {"sentence": (SENTENCE_ROW, PROMPT_COL)}
-    dials = ("choose", "temperature", "top_k", "top_p")
-    spots |= {name: (DIALS_ROW + 1 + k, PROMPT_COL) for k, name in enumerate(dials)}
-    looked = ("n_prompt", "prompt", "position", "target", "rival")
-    spots |= {name: (DIALS_ROW + 1 + k, LOOK_COL + 1) for k, name in enumerate(looked)}
-    for name, (row, col) in spots.items():
-        book.spots[name] = (PLAY, row, col)
-        if name in ("position", "target", "rival"):
-            col += name != "position"  # the id stands right of the word
-        if name in book.graph.blocks:
-            book.places[name] = Place(book.graph[name], PLAY, row, col, False)
+    where = {"sentence": (SENTENCE_ROW, PROMPT_COL)}
+    where |= {name: (DIALS_ROW + 1 + k, PROMPT_COL) for k, name in enumerate(DIALS)}
+    look = {name: (DIALS_ROW + 1 + k, LOOK_COL + 1) for k, name in enumerate(LOOKED_AT)}
+    book.spots["prompt"] = (PLAY, *look.pop("prompt"))
+    for word in ("target", "rival"):
+        row, col = look[word]
+        text = book.graph[f"look.{word}"]
+        book.places[text.name] = Place(text, PLAY, row, col, turned=False, named=False)
+        look[word] = (row, col + 1)  # the id stands right of the word
+    for name, (row, col) in (where | look).items():
+        book.places[name] = Place(book.graph[name], PLAY, row, col, turned=False)
     tokens = book.graph["tokens"]
-    book.places["tokens"] = Place(tokens, PLAY, ID_ROW, PROMPT_COL, True)
+    book.places["tokens"] = Place(tokens, PLAY, ID_ROW, PROMPT_COL, turned=True)
 
 
 def add(book: ModelBook) -> None:
     """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
+    sheet.purpose = PURPOSE if book.plan.continues else BOTH_WAYS
     sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
         PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
     }
@@ -86,27 +127,9 @@ def n_results(book: ModelBook) -> int:
 # --- the prompt ---------------------------------------------------------------------------
 
 
-def _sentence(book: ModelBook, sheet: Sheet) -> None:
-    n = len(book.passage.ids)
-    sheet.put(SENTENCE_ROW - 1, 0, "Type a sentence; it continues itself", "heading")
-    sheet.put(SENTENCE_ROW, 1, "sentence", "row label")
-    sheet.put(SENTENCE_ROW, PROMPT_COL, sentence(book), "sentence")
-    wide = max(8, min(n, 12))
-    last = PROMPT_COL + wide
-    sheet.merged.append(Rect(SENTENCE_ROW, SENTENCE_ROW + 1, PROMPT_COL, last))
-    typed, count = f"TRIM({cell(SENTENCE_ROW, PROMPT_COL)})", book.spot("n_prompt", PLAY)
-    n_words = f'LEN({typed})-LEN(SUBSTITUTE({typed}," ",""))+1'
-    origins = span(Rect(FROM_ROW, FROM_ROW + 1, PROMPT_COL, PROMPT_COL + n))
-    first, stand_in = cell(sampling.rows(book).typed, PROMPT_COL), cell(PROMPT_ROW, PROMPT_COL)
-    message = (
-        f'IF({sampling.SHEET}!{first}="","nothing is typed: "&{stand_in}&" stands in",'
-        f'IF(COUNTIF({origins},"given")<{count},"a word is unknown: pick one from a list",'
-        f'IF({n_words}>{n},"longer than the {n} columns of this sheet: the rest is left out",'
-        f'{count}&" given, "&({n}-{count})&" generated")))'
-    )
-    n_prompt = book.passage.n_prompt
-    text = f"{n_prompt} given, {n - n_prompt} generated"
-    sheet.calc(MESSAGE_ROW, PROMPT_COL, message, text, "note")
+def along(book: ModelBook, sheet: Sheet, row: int) -> Area:
+    """A row of cells, one for each position."""
+    return sheet[row, PROMPT_COL : PROMPT_COL + len(book.passage.ids)]
 
 
 def sentence(book: ModelBook) -> str:
@@ -114,10 +137,34 @@ def sentence(book: ModelBook) -> str:
     return " ".join(layout.prompt_text(book, t) for t in range(book.passage.n_prompt))
 
 
-def sampling_row(book: ModelBook, name: str, n: int) -> str:
-    """A row of the Sampling sheet, over n positions."""
-    row = getattr(sampling.rows(book), name)
-    return f"{sampling.SHEET}!{span(Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n))}"
+def _sentence(book: ModelBook, sheet: Sheet) -> None:
+    what = "it continues itself" if book.plan.continues else "each word is read with all the others"
+    sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
+    sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
+    book.lay(book.places["sentence"], "sentence")
+    wide = max(8, min(len(book.passage.ids), 12))
+    cells = sheet[SENTENCE_ROW, PROMPT_COL : PROMPT_COL + wide]
+    sheet.merged.append(cells.rect)
+    sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book, sheet), "note")
+
+
+def _message(book: ModelBook, sheet: Sheet) -> Expression:
+    """What became of the sentence, in a line."""
+    n, count = len(book.passage.ids), book.graph["n_prompt"][0, 0]
+    first, stand_in = book.graph["prompt.typed"][0, 0], sheet[PROMPT_ROW, PROMPT_COL]
+    spaced = TRIM(book.graph["sentence"][0, 0])
+    n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
+    unknown = COUNTIF(along(book, sheet, FROM_ROW).as_range, "given") < count
+    longer = f"longer than the {n} columns of this sheet: the rest is left out"
+    if book.plan.continues:
+        nothing: Any = "nothing is typed: " & stand_in & " stands in"
+        counted = count & " given, " & n - count & " generated"
+    else:
+        nothing = "nothing is typed: " & stand_in & " stands in, then the words as built"
+        missing = " given; for those that are missing, the words as built stand in"
+        counted = IF(count < n, count & missing, count & " given")
+    a_word = "a word is unknown: pick one from a list"
+    return IF(first == "", nothing, IF(unknown, a_word, IF(n_words > n, longer, counted)))
 
 
 def _tokens(book: ModelBook, sheet: Sheet) -> None:
@@ -131,126 +178,109 @@ def _tokens(book: ModelBook, sheet: Sheet) -> None:
         (NUMBER_ROW, "random number"),
         (BUILT_ROW, "built with"),
     ):
-        sheet.put(row, PROMPT_COL - 1, text, "row label")
+        sheet.put(row, LABEL_COL, text, "row label")
+    book.lay(book.places["tokens"], "id")
+    for name, row, style in (
+        ("prompt.pick", PICK_ROW, "token"),
+        ("random", NUMBER_ROW, "number typed"),
+        ("prompt.built", BUILT_ROW, "built"),
+    ):
+        block = book.graph[name]
+        book.lay(Place(block, PLAY, row, PROMPT_COL, turned=True, named=False), style)
+    layout.place_vocabulary(book)
     for t in range(len(book.passage.ids)):
         _token(book, sheet, t)
-    end = PROMPT_COL + len(book.passage.ids)
-    sheet.put(PICK_ROW - 1, end, "next", "label")
-    sheet.put(NUMBER_ROW, end, float(book.passage.numbers[-1]), "number typed")
-    first = cell(FROM_ROW, PROMPT_COL)
-    origins = Rect(FROM_ROW, FROM_ROW + 1, PROMPT_COL, end)
-    sheet.scales.append((origins, f'when differs =LEFT({first},7)="unknown"'))
-    shown = Rect(PROMPT_ROW, PROMPT_ROW + 1, PROMPT_COL, end)
-    sheet.scales.append((shown, f'when generated ={first}="generated"'))
+    sheet.put(PICK_ROW - 1, PROMPT_COL + len(book.passage.ids), "next", "label")
+    origins = along(book, sheet, FROM_ROW)
+    first = sheet[FROM_ROW, PROMPT_COL]
+    sheet.dress(origins, When("differs", LEFT(first, 7) == "unknown"))
+    shown = along(book, sheet, PROMPT_ROW)
+    sheet.dress(shown, When("generated", first == _not_given(book)))
+
+
+def _not_given(book: ModelBook) -> str:
+    """Where a word comes from that was not typed."""
+    return "generated" if book.plan.continues else "as built"
 
 
 def _token(book: ModelBook, sheet: Sheet, t: int) -> None:
-    col, at = PROMPT_COL + t, sampling.rows(book)
-    given = t < book.passage.n_prompt
-    count, words_ = book.spot("n_prompt", PLAY), layout.vocabulary(book)
-    ident = float(book.passage.ids[t])
+    """The word at a position, and where it comes from."""
+    col, typed = PROMPT_COL + t, book.graph["prompt.typed"][t, 0]
     sheet.put(PICK_ROW - 1, col, t, "label number")
-    sheet.put(PICK_ROW, col, "", "token")
-    sheet.lists[PICK_ROW, col] = words_
-    text = layout.prompt_text(book, t)
-    shown = layout.word_at(book, f"{cell(ID_ROW, col)}+1")
-    sheet.calc(PROMPT_ROW, col, shown, text, "word shown")
-    looked_up = f"{sampling.SHEET}!{cell(at.looked_up, col)}"
-    typed = f"{sampling.SHEET}!{cell(at.typed, col)}"
+    sheet.lists[PICK_ROW, col] = layout.vocabulary_texts(book)
+    shown = layout.text_at(book, book.graph["tokens"][t, 0] + 1)
+    word = sheet.formula(PROMPT_ROW, col, shown, "word shown")
+    origin = IF(EXACT(typed, word), "given", "unknown: " & typed)
     if t:
-        chosen = f"{sampling.SHEET}!{cell(at.chosen, col - 1)}"
-        looked_up = f"IF({t}<{count},{looked_up},{chosen})"
-    sheet.calc(ID_ROW, col, looked_up, ident, "id")
-    known = f'IF(EXACT({typed},{cell(PROMPT_ROW, col)}),"given","unknown: "&{typed})'
-    state = known if t == 0 else f'IF({t}<{count},{known},"generated")'
-    sheet.calc(FROM_ROW, col, state, "given" if given else "generated", "label")
-    sheet.put(NUMBER_ROW, col, float(book.passage.numbers[t]), "number typed")
-    sheet.put(BUILT_ROW, col, ident, "built")
+        given = expression(t) < book.graph["n_prompt"][0, 0]
+        origin = IF(given, origin, _not_given(book))
+    sheet.formula(FROM_ROW, col, origin, "label")
 
 
 # --- the dials ----------------------------------------------------------------------------
 
 
 def _choosing(book: ModelBook, sheet: Sheet) -> None:
+    """How a word is chosen; below, the settings that a model of its own kind has."""
     sheet.put(DIALS_ROW, 0, "How a word is chosen", "heading")
-    how = book.passage.sampling
-    mode = "sampled" if how.temperature else "greedy"
-    rows: tuple[tuple[str, str | float | None, str], ...] = (
-        ("choose", mode, "the largest logit, or by the random number"),
-        ("temperature", None, words.MEANING["temperature"]),
-        ("top_k", how.top_k, "only the k likeliest words; 0: all"),
-        ("top_p", how.top_p, "only those that hold this share; 1: all"),
-    )  # fmt: skip
-    for name, value, text in rows:
-        _, row, col = book.spots[name]
-        sheet.put(row, col - 1, name.replace("_", "-"), "row label")
-        sheet.put(row, col + 1, text, "note")
-        if value is not None:
-            sheet.put(row, col, value, "dial")
+    for name, text in DIALS.items():
+        place = book.places[name]
+        _control(sheet, place, name.replace("_", "-"), text)
+        if name == "temperature":  # one of the model's blocks
+            sheet.regions.append((place, "input setting"))
         else:
-            sheet.regions.append((book.places[name], "input setting"))
-    at = {name: book.spots[name][1:] for name, _, _ in rows}
-    sheet.rules[at["choose"]] = {"validate": "list", "source": ["greedy", "sampled"]}
-    above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
-    sheet.rules[at["temperature"]] = above_zero | {"error_message": "A number above 0."}
+            book.lay(place, "dial")
     whole = {"validate": "integer", "criteria": ">=", "value": 0}
-    sheet.rules[at["top_k"]] = whole | {"error_message": "A whole number; 0 keeps all words."}
     share = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1}
-    sheet.rules[at["top_p"]] = share | {"error_message": "A share above 0, up to 1."}
-    others = [b for b in book.graph if layout.on_play(b) and b.name not in book.places]
-    for k, block in enumerate(others):
-        row_of = DIALS_ROW + 5 + k
-        sheet.put(row_of, PROMPT_COL - 1, block.name.replace("_", " "), "row label")
-        place = Place(block, PLAY, row_of, PROMPT_COL, False)
+    above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
+    rules: Mapping[str, dict[str, Any]] = {
+        "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},
+        "temperature": above_zero | {"error_message": "A number above 0."},
+        "top_k": whole | {"error_message": "A whole number; 0 keeps all words."},
+        "top_p": share | {"error_message": "A share above 0, up to 1."},
+    }
+    for name, rule in rules.items():
+        sheet.rules[book.places[name].cell(0, 0)] = rule
+    others = [b for b in book.blocks if layout.on_play(b) and b.name not in book.places]
+    for k, block in enumerate(others, DIALS_ROW + 5):
+        place = Place(block, PLAY, k, PROMPT_COL, turned=False)
         book.places[block.name] = place
         sheet.regions.append((place, "input setting"))
-        sheet.put(row_of, PROMPT_COL + 1, words.meaning(block), "note")
+        _control(sheet, place, block.name.replace("_", " "), words.meaning(block))
+
+
+def _control(sheet: Sheet, place: Place, label: str, note: str) -> None:
+    """What stands left and right of a cell to type in."""
+    sheet.put(place.top, place.left - 1, label, "row label")
+    sheet.put(place.top, place.left + 1, note, "note")
 
 
 def _looking(book: ModelBook, sheet: Sheet) -> None:
     """How long the prompt is, which position is looked at, and for which words."""
-    n, passage = len(book.passage.ids), book.passage
+    n, n_prompt = len(book.passage.ids), book.passage.n_prompt
     sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
-    here = {name: book.spots[name][1:] for name in ("n_prompt", "prompt", "position")}
-    for name, text in (
-        ("n_prompt", "words given"),
-        ("prompt", "the prompt is"),
-        ("position", "position"),
-        ("target", "target word"),
-        ("rival", "rival word"),
-    ):
-        row, col = book.spots[name][1:]
-        sheet.put(row, col - 1, text, "row label")
-    empty = f'MATCH(TRUE(),EXACT({sampling_row(book, "typed", n)},""),0)-1'
-    formula = f"MAX(1,IFERROR({empty},{n}))"
-    sheet.calc(*here["n_prompt"], formula, float(passage.n_prompt), "id", array=True)
-    first = Rect(ID_ROW, ID_ROW + 1, PROMPT_COL, PROMPT_COL + passage.n_prompt)
-    ids, built = a1(first), a1(first._replace(top=BUILT_ROW, bottom=BUILT_ROW + 1))
-    gaps = f"SUMPRODUCT({ids}-{built},{ids}-{built})"
-    same = f"AND({cell(*here['n_prompt'])}={passage.n_prompt},{gaps}=0)"
-    sheet.calc(*here["prompt"], f'IF({same},"as built","changed")', "as built", "label")
-    row, col = here["position"]
-    formula = f"{cell(*here['n_prompt'])}-1"
-    sheet.calc(row, col, formula, float(passage.n_prompt - 1), "dial")
-    sheet.put(row, col + 1, "the last word given; type another to look there", "note")
+    for k, text in enumerate(LOOKED_AT.values(), DIALS_ROW + 1):
+        sheet.put(k, LOOK_COL, text, "row label")
+    book.lay(book.places["n_prompt"], "id", array=True)
+    ids, built = (sheet[row, PROMPT_COL : PROMPT_COL + n_prompt] for row in (ID_ROW, BUILT_ROW))
+    same = AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
+    _, row, col = book.spots["prompt"]
+    sheet.formula(row, col, IF(same, "as built", "changed"), "label")
+    position = book.places["position"]
+    book.lay(position, "dial")
+    text = "the last word given; type another to look there"
+    sheet.put(position.top, position.left + 1, text, "note")
     whole = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": n - 1}
-    sheet.rules[row, col] = whole | {"error_message": f"A position from 0 to {n - 1}."}
-    axis = book.graph["logits"].axes[1]
-    for name in ("target", "rival"):
-        _, row, col = book.spots[name]
-        ident = book.value(name, 0, 0)
-        sheet.put(row, col, book.labels[axis][int(ident)], "token")
-        sheet.lists[row, col] = readout_words(book)
-        match = f"MATCH(TRUE(),EXACT({readout_words(book)},{cell(row, col)}),0)-1"
-        sheet.calc(row, col + 1, f"IFERROR({match},0)", ident, "id", array=True)
-    sheet.put(book.spots["target"][1], LOOK_COL + 3, "followed on Lens, Attribution", "note")
-    sheet.put(book.spots["rival"][1], LOOK_COL + 3, "and held against the target", "note")
-
-
-def readout_words(book: ModelBook) -> str:
-    """The range of the words that have a logit: the table of every word."""
-    top, n = by_id_row(book), book.graph["logits"].shape[1]
-    return f"{PLAY}!{span(Rect(top, top + n, 1, 2), absolute=True)}"
+    sheet.rules[position.cell(0, 0)] = whole | {"error_message": f"A position from 0 to {n - 1}."}
+    for name, text in (
+        ("target", "followed on Lens, Attribution"),
+        ("rival", "and held against the target"),
+    ):
+        word, ident = book.places[f"look.{name}"], book.places[name]
+        book.lay(word, "token")
+        sheet.lists[word.cell(0, 0)] = book.graph["outputs"].area.fixed.as_range
+        book.lay(ident, "id", array=True)
+        sheet.put(ident.top, ident.left + 1, text, "note")
 
 
 # --- the results --------------------------------------------------------------------------
@@ -259,57 +289,42 @@ def readout_words(book: ModelBook) -> str:
 def _results(book: ModelBook, sheet: Sheet) -> int:
     """The ranked words at the position, live, with their baseline; returns how many."""
     n, top = n_results(book), RESULTS_ROW + 3
-    at, n_tokens = sampling.rows(book), len(book.passage.ids)
-    p = book.spot("position", PLAY)
-    shown = Rect(PROMPT_ROW, PROMPT_ROW + 1, PROMPT_COL, PROMPT_COL + n_tokens)
-    here = entry(shown, "1", f"{p}+1")
-    last = book.passage.n_prompt - 1
-    title = f"What comes after ‘{layout.prompt_text(book, last)}’"
-    sheet.calc(RESULTS_ROW, 0, f'"What comes after ‘"&{here}&"’"', title, "heading")
+    position, first = book.graph["position"][0, 0], by_id_row(book)
+    n_words = book.graph["logits"].shape[1]
+    here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
+    sheet.formula(RESULTS_ROW, 0, "What comes after ‘" & here & "’", "heading")
     text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
     sheet.put(RESULTS_ROW + 1, 0, text, "note")
-    heads = ("rank", "word", "logit", "probability", "baseline", "change", "drawn from")
-    for col, head in enumerate(heads):
+    for col, head in enumerate(RANKED):
         sheet.put(RESULTS_ROW + 2, col, head, "label")
-    logits, probs = book.values["logits"][last], book.values["probs"][last]
-    how = book.passage.sampling
-    temperature = book.value("temperature", 0, 0)
-    found = sampling.draw(logits, temperature, how.top_k, how.top_p, 0.0)
-    first, n_words = by_id_row(book), len(logits)
 
-    def of(col: int, ident: str) -> str:
-        return entry(Rect(first, first + n_words, col, col + 1), f"{ident}+1", "1")
+    def ranked(step: str, rank: int) -> Expression:
+        return entry(book.graph[f"choice.{step}"][:, rank], 1, position + 1)
 
-    def ranked(row: int) -> str:
-        cells = Rect(row, row + 1, PROMPT_COL, PROMPT_COL + n_tokens)
-        return entry(cells, "1", f"{p}+1", sampling.SHEET)
+    def of_word(col: int) -> Expression:
+        return entry(sheet[first : first + n_words, col], ident + 1, 1)
 
-    for k in range(n):
-        row, v = top + k, int(found.order[k])
-        ident = cell(row, 8)
-        sheet.put(row, 0, k + 1, "label number")
-        sheet.calc(row, 8, ranked(at.order + k), float(v), "hidden")
-        word = str(book.labels[book.graph["logits"].axes[1]][v])
-        sheet.calc(row, 1, of(1, ident), word, "word")
-        sheet.calc(row, 2, of(3, ident), float(logits[v]), "live here")
-        sheet.calc(row, 3, of(6, ident), float(probs[v]), "percent")
-        sheet.calc(row, 4, of(5, ident), float(probs[v]), "constant percent")
-        change = f"{cell(row, 3)}-{cell(row, 4)}"
-        sheet.calc(row, 5, change, 0.0, "change percent")
-        chance = f"{ranked(at.kept + k)}/{ranked(at.total)}"
-        value = float(found.kept[k] / found.kept.sum())
-        sheet.calc(row, 6, chance, value, "live percent")
-    for col, dressing in ((3, "bar"), (4, "bar"), (5, "changed"), (6, "bar")):
-        sheet.scales.append((Rect(top, top + n, col, col + 1), dressing))
+    for rank in range(n):
+        row = top + rank
+        sheet.put(row, RANK, rank + 1, "label number")
+        ident = sheet.formula(row, IDENT, ranked("order", rank), "hidden")
+        sheet.formula(row, WORD, of_word(ALL_WORD), "word")
+        sheet.formula(row, LOGIT, of_word(ALL_LOGIT + LIVE), "live here")
+        live = sheet.formula(row, PROBABILITY, of_word(ALL_PROB + LIVE), "percent")
+        built = sheet.formula(row, BASELINE, of_word(ALL_PROB + BUILT), "constant percent")
+        sheet.formula(row, CHANGE, live - built, "change percent")
+        share = ranked("kept", rank) / ranked("total", 0)
+        sheet.formula(row, DRAWN, share, "live percent")
+    for col in (PROBABILITY, BASELINE, CHANGE, DRAWN):
+        sheet.dress(sheet[top : top + n, col], CHANGED if col == CHANGE else "bar")
     return n
 
 
 def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
-    top, end = RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n, CHARTED)
-    texts = Rect(top, end, 1, 2)
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n, CHARTED))
     series = [
-        Series(name, texts, Rect(top, end, col, col + 1))
-        for name, col in (("baseline", 4), ("live", 3))
+        Series(name, sheet[rows, WORD], sheet[rows, col])
+        for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
     ]
     chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series)
     sheet.charts.append(chart)
@@ -317,34 +332,24 @@ def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
 
 def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
     """Every word by id: logit and probability, baseline, live and their difference."""
-    last, n_words = book.passage.n_prompt - 1, book.graph["probs"].shape[1]
-    n_tokens, axis = len(book.passage.ids), book.graph["probs"].axes[1]
-    p = book.spot("position", PLAY)
+    last, position = book.passage.n_prompt - 1, book.graph["position"][0, 0]
     sheet.put(top - 3, 0, "Every word, by id", "heading")
-    for col, head in ((2, "logit"), (5, "probability")):
+    for col, head in ((ALL_LOGIT, "logit"), (ALL_PROB, "probability")):
         sheet.put(top - 2, col, head, "block")
-    for col, head in enumerate(TABLE):
+    for col, head in enumerate(ALL):
         sheet.put(top - 1, col, head, "label")
-    for v in range(n_words):
+    texts = book.graph["outputs"]
+    book.lay(Place(texts, PLAY, top, ALL_WORD, turned=False, named=False), "word")
+    for v in range(texts.shape[0]):
         row = top + v
-        sheet.put(row, 0, v, "label number")
-        sheet.put(row, 1, book.labels[axis][v], "word")
-        for col, name, suffix in ((2, "logits", ""), (5, "probs", " percent")):
-            value, place = book.value(name, last, v), book.places[name]
-            tokens = place.rect(Rect(0, n_tokens, v, v + 1))
-            sheet.put(row, col, value, "constant" + suffix)
-            live = entry(tokens, "1", f"{p}+1", place.sheet)
-            sheet.calc(row, col + 1, live, value, "live" + suffix)
-            change = f"{a1(one(row, col + 1))}-{a1(one(row, col))}"
-            sheet.calc(row, col + 2, change, 0.0, "change" + suffix)
-    for col in (5, 6):
-        sheet.scales.append((Rect(top, top + n_words, col, col + 1), "bar"))
-    for col in (4, 7):
-        sheet.scales.append((Rect(top, top + n_words, col, col + 1), "changed"))
-
-
-def largest_change(book: ModelBook) -> str:
-    """A formula for the largest change of any logit from its baseline."""
-    top, n = by_id_row(book), book.graph["logits"].shape[1]
-    changes = f"{PLAY}!{a1(Rect(top, top + n, 4, 5))}"
-    return f"MAX(MAX({changes}),-MIN({changes}))"
+        sheet.put(row, ALL_ID, v, "label number")
+        for col, name, suffix in ((ALL_LOGIT, "logits", ""), (ALL_PROB, "probs", " percent")):
+            sheet.put(row, col + BUILT, book.value(name, last, v), "constant" + suffix)
+            at_position = entry(book.graph[name][:, v], 1, position + 1)
+            live = sheet.formula(row, col + LIVE, at_position, "live" + suffix)
+            sheet.formula(row, col + MOVED, live - sheet[row, col + BUILT], "change" + suffix)
+    rows = slice(top, top + texts.shape[0])
+    for col in (ALL_PROB + BUILT, ALL_PROB + LIVE):
+        sheet.dress(sheet[rows, col], "bar")
+    for col in (ALL_LOGIT + MOVED, ALL_PROB + MOVED):
+        sheet.dress(sheet[rows, col], CHANGED)

@@ -35,7 +35,7 @@ def add(book: ModelBook) -> None:
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
-    right = 3 + book.graph.spec.n_heads + 2  # columns of the first grid, and a gap
+    right = 3 + book.model.spec.n_heads + 2  # columns of the first grid, and a gap
     _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
     if not book.large:
         _heads(book, sheet, right, layers, "")
@@ -78,7 +78,7 @@ def _heads(book: ModelBook, sheet: Sheet, left: int, layers: list[int], title: s
     """Heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
-    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.graph.spec.n_heads))]
+    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.model.spec.n_heads))]
     for k, name in enumerate(names):
         sheet.put(GRID_ROW - 1, left + 1 + k, name, "label")
     for layer in layers:

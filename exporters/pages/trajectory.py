@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, IFERROR, INDEX, SQRT, SUM, VARP
+from engine.studies.lens import scoring
 from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS, PLAY
@@ -30,9 +31,9 @@ NONE = 1e-9  # a vector that is shorter has no direction
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
     """The table that the readout scores words with, and its vectors [n_words, d_model]."""
-    _, (rows, _), table = book.graph["logits"].operands[1]
-    values = book.values[table.name]
-    return book.places[table.name], values if rows == "j" else values.T
+    scored = scoring(book.graph)
+    values = book.values[scored.words.name]
+    return book.places[scored.words.name], values if scored.by_rows else values.T
 
 
 def wanted(book: ModelBook) -> bool:
@@ -97,7 +98,7 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
 def column(book: ModelBook, step: int) -> Area:
     """The d_model cells of one step of the workings."""
     top = TABLE_ROW + max(len(book.views.stages), 14) + 8
-    return book.sheet(SHEET)[top : top + book.graph.spec.d_model, step]
+    return book.sheet(SHEET)[top : top + book.model.spec.d_model, step]
 
 
 def basis(book: ModelBook) -> tuple[Area, Area]:

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import cli
 
-from cellformer.command import main as command
 from exporters import verify as verification
+from exporters.reading import WorkbookFile
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 
 
 def cellformer(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    """The command as it is typed, in a process of its own; `cli` runs it in this one."""
     return subprocess.run(
         [sys.executable, "-m", "cellformer", *args], capture_output=True, text=True, cwd=cwd
     )
@@ -29,37 +31,54 @@ def test_list_names_every_workbook() -> None:
 def test_build_writes_a_workbook_for_any_prompt(tmp_path: Path) -> None:
     done = cellformer("build", "cat-sat", "--prompt", "a dog ran on", "-o", "x.xlsx", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    report = verification.verify(tmp_path / "x.xlsx", "formulas")
+    report = verification.verify(tmp_path / "x.xlsx", "ironcalc")
     assert report.agrees, report
     assert [p.name for p in tmp_path.iterdir()] == ["x.xlsx"]
 
 
+def test_a_process_ends_with_exit_code_2_and_one_line(tmp_path: Path) -> None:
+    done = cellformer("build", "cat-sats", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cellformer: ") and done.stderr.count("\n") == 1
+
+
 def test_run_ranks_the_next_words_with_the_baseline_beside() -> None:
-    out = cellformer("run", "cat-sat").stdout.split()
+    out = cli("run", "cat-sat").out.split()
     assert out.index("mat") < out.index("floor") < out.index("on")
-    changed = cellformer("run", "cat-sat", "--set", "W_E[3,2]=-0.6").stdout
+    changed = cli("run", "cat-sat", "--set", "W_E[3,2]=-0.6").out
     assert "baseline" in changed and "change" in changed
 
 
 def test_run_prints_json_with_rows_of_tokens() -> None:
     args = ("run", "cat-sat", "--ids", "0,1,3", "--json", "--show", "blocks.0.attn.h0.scores")
-    (scores,) = json.loads(cellformer(*args).stdout).values()
+    (scores,) = json.loads(cli(*args).out).values()
     assert np.shape(scores) == (3, 3) and scores[0][1] is None and scores[2][0] is not None
-    everything = json.loads(cellformer("run", "final-step", "--json").stdout)
+    everything = json.loads(cli("run", "final-step", "--json").out)
     assert np.shape(everything["W_U"]) == (3, 3) and np.shape(everything["tokens"]) == (1, 1)
     assert everything["logits"][0] == pytest.approx([1.42, 0.76, -0.58])
 
 
 def test_trace_shows_formula_and_values_as_a_tree() -> None:
-    out = cellformer("trace", "cat-sat", "logits[2,5]", "--depth", "1").stdout
+    out = cli("trace", "cat-sat", "logits[2,5]", "--depth", "1").out
     assert "resid_final[2,:]·W_U[:,5]" in out
     assert out.count("W_U[") == 6 and "blocks.0.resid_mid[2,0]" in out
 
 
+def test_trace_shows_how_a_word_was_chosen() -> None:
+    """From the token back to the logits of the token before it."""
+    game = ("trace", "dialogue-game", "--tokens", "12")
+    out = cli(*game, "tokens[9,0]", "--depth", "1").out
+    assert "tokens[9,0] = 3   if(9 < n_prompt, prompt.id[9,0], choice.chosen[8,0])" in out
+    out = cli(*game, "choice.chosen[8,0]", "--depth", "4").out
+    assert "choice.order[8,0] = 3" in out and "logits[8,0]" in out
+    sampled = cli(*game, "choice.chosen[8,0]", "--set", "choose[0,0]=sampled").out
+    assert 'if(choose = "sampled", drawn[8,0], greedy[8,0])' in sampled and "rank[8,0]" in sampled
+
+
 def test_verify_prints_a_line_per_engine(built) -> None:
-    done = cellformer("verify", str(built["fluffy-creature"]), "--engine", "ironcalc")
-    assert done.returncode == 0
-    assert "agrees" in done.stdout and "cells" in done.stdout
+    done = cli("verify", str(built["fluffy-creature"]), "--engine", "ironcalc")
+    assert done.code == 0
+    assert "agrees" in done.out and "cells" in done.out
 
 
 BAD = [
@@ -84,6 +103,8 @@ BAD = [
     (("build", "cat-sat", "-o", "x.xls"), ".xlsx"),
     (("build", "dialogue-game", "--tokens", "2"), "prompt's 4"),
     (("build", "dialogue-game", "--tokens", "40"), "context of 32"),
+    (("trace", "dialogue-game", "tokens[0,0]", "--tokens", "2"), "prompt's 4"),
+    (("run", "dialogue-game", "--tokens", "40"), "context of 32"),
     (("build", "dialogue-game", "--temperature", "-1"), "greedy"),
     (("run", "cat-sat", "--ablate", "blocks.0.attn.h1"), "blocks.0.attn.h0"),
     (("run", "cat-sat", "--target", "dogs"), "dog"),
@@ -105,24 +126,22 @@ BAD = [
 @pytest.mark.parametrize(("args", "remedy"), BAD)
 def test_bad_input_gets_one_line_and_exit_code_2(args, remedy, tmp_path: Path) -> None:
     (tmp_path / "text.xlsx").write_text("not a workbook")
-    done = cellformer(*args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("cellformer: ") and done.stderr.count("\n") == 1
-    assert remedy in done.stderr
+    done = cli(*args, cwd=tmp_path)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("cellformer: ") and done.err.count("\n") == 1
+    assert remedy in done.err
     assert [p.name for p in tmp_path.iterdir()] == ["text.xlsx"]
 
 
-def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
     def refuse(**kwargs: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    monkeypatch.setattr(sys, "argv", ["cellformer", "build", "cat-sat", "-o", f"{tmp_path}/x.xlsx"])
-    with pytest.raises(SystemExit) as stopped:
-        command.main()
-    assert stopped.value.code == 2
-    assert "Permission denied" in capsys.readouterr().err
+    done = cli("build", "cat-sat", "-o", tmp_path / "x.xlsx")
+    assert done.code == 2
+    assert "Permission denied" in done.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,33 +149,26 @@ def test_a_build_that_fails_midway_leaves_the_old_file(tmp_path: Path, monkeypat
     target = tmp_path / "x.xlsx"
     target.write_text("old")
     monkeypatch.setattr("xlsxwriter.Workbook.close", lambda self: 1 / 0)
-    monkeypatch.setattr(sys, "argv", ["cellformer", "build", "cat-sat", "-o", str(target)])
     with pytest.raises(ZeroDivisionError):
-        command.main()
+        cli("build", "cat-sat", "-o", target)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_verify_exit_codes(built, monkeypatch, capsys, tmp_path: Path) -> None:
+def test_verify_exit_codes(built, monkeypatch) -> None:
     """1 when an engine disagrees, 3 when one that was asked for is missing."""
-
-    def exit_code(*args: str) -> object:
-        monkeypatch.setattr(sys, "argv", ["cellformer", "verify", *args])
-        with pytest.raises(SystemExit) as stopped:
-            command.main()
-        return stopped.value.code
-
-    path = str(built["final-step"])
+    path = built["final-step"]
     missing = verification.Engine(lambda: False, lambda path, book: {}, "get it")
     monkeypatch.setitem(verification.ENGINES, "gnumeric", missing)
     monkeypatch.setitem(verification.ENGINES, "libreoffice", missing)
-    assert exit_code(path, "--engine", "gnumeric") == 3
-    assert exit_code(path, "--engine", "all") == 3
-    assert exit_code(path) == 0
+    assert cli("verify", path, "--engine", "gnumeric").code == 3
+    assert cli("verify", path, "--engine", "all").code == 3
+    assert cli("verify", path).code == 0
     empty = verification.Engine(lambda: True, lambda path, book: {}, "")
     monkeypatch.setitem(verification.ENGINES, "ironcalc", empty)
-    assert exit_code(path, "--engine", "ironcalc") == 1
-    assert "DISAGREES" in capsys.readouterr().out
+    done = cli("verify", path, "--engine", "ironcalc")
+    assert done.code == 1
+    assert "DISAGREES" in done.out
 
 
 def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
@@ -169,26 +181,26 @@ def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
 
 
 def test_a_head_switched_off_stands_beside_the_baseline() -> None:
-    out = cellformer("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").stdout
+    out = cli("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").out
     first = out.splitlines()[1].split()
     assert first[1] == "vice" and "baseline" in out
-    as_json = cellformer(
+    as_json = cli(
         "run", "dialogue-game", "--ablate", "blocks.1.attn.h2", "--mean", "--json", "--show",
         "blocks.1.attn.h2.off",
-    ).stdout  # fmt: skip
+    ).out  # fmt: skip
     (off,) = json.loads(as_json).values()
     assert np.abs(off).max() > 0
 
 
 def test_lens_and_attribution_follow_a_target() -> None:
-    out = cellformer("run", "dialogue-game", "--target", "Tarso", "--lens").stdout
+    out = cli("run", "dialogue-game", "--target", "Tarso", "--lens").out
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.split()}
     assert rows["blocks.1.resid_mid"][1] == "Tarso" and rows["blocks.0.resid_pre"][1] == "Paolo"
     assert float(rows["sum"][1]) == pytest.approx(float(rows["1"][2]), abs=1e-3)
 
 
 def test_ablate_lists_every_part() -> None:
-    out = cellformer("ablate", "dialogue-game", "--target", "Tarso").stdout
+    out = cli("ablate", "dialogue-game", "--target", "Tarso").out
     assert len(out.splitlines()) == 1 + 2 * (4 + 2)
     (row,) = (line.split() for line in out.splitlines() if "blocks.1.attn.h2" in line)
     assert float(row[1]) < -10 and row[-1] == "vice"
@@ -197,35 +209,33 @@ def test_ablate_lists_every_part() -> None:
 def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
     cell = "blocks.0.attn.h0.W_V[2,2]"
     args = ("sweep", "cat-sat", cell, "--from", "-1", "--to", "1", "--steps", "5")
-    done = cellformer(*args, "--target", "mat", "-o", "c.csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = cli(*args, "--target", "mat", "-o", "c.csv", cwd=tmp_path)
+    assert done.code == 0, done.err
     rows = [line.split(",") for line in (tmp_path / "c.csv").read_text().splitlines()[1:]]
     values = [float(row[-4]) for row in rows]
     assert values == [-1, -0.5, 0, 0.5, 1]
-    run = cellformer("run", "cat-sat", "--set", f"{cell}=-1", "--json", "--show", "probs").stdout
-    mat = cellformer("run", "cat-sat", "--json", "--show", "probs").stdout
+    run = cli("run", "cat-sat", "--set", f"{cell}=-1", "--json", "--show", "probs").out
+    mat = cli("run", "cat-sat", "--json", "--show", "probs").out
     assert float(rows[0][-2]) == pytest.approx(json.loads(run)["probs"][-1][6])
     assert float(rows[-1][-2]) == pytest.approx(json.loads(mat)["probs"][-1][6])
     for name in ("c.png", "d.png"):
-        assert cellformer(*args, "-o", name, cwd=tmp_path).returncode == 0
+        assert cli(*args, "-o", name, cwd=tmp_path).code == 0
     assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    assert "mat" in cellformer(*args, cwd=tmp_path).stdout
+    assert "mat" in cli(*args, cwd=tmp_path).out
 
 
 def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
-    from openpyxl import load_workbook
-
     how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
-    done = cellformer("build", "dialogue-game", *how, "--tokens", "9", "-o", "d.xlsx", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    play = load_workbook(tmp_path / "d.xlsx", data_only=True)["Play"]
-    words = [play.cell(9, 3 + k).value for k in range(9)]
-    out = cellformer("generate", "dialogue-game", *how, "-n", "7").stdout
+    done = cli("build", "dialogue-game", *how, "--tokens", "9", "-o", "d.xlsx", cwd=tmp_path)
+    assert done.code == 0, done.err
+    play = WorkbookFile(tmp_path / "d.xlsx")["Play"]
+    words = [play[8, 2 + k] for k in range(9)]
+    out = cli("generate", "dialogue-game", *how, "-n", "7").out
     assert words == ["<BOS>", "3", *(line.split()[1] for line in out.splitlines()[1:])]
 
 
-def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
     from dataclasses import replace
 
@@ -234,10 +244,8 @@ def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch, capsys) -> Non
 
     recipe = semantics.recipe
     monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
-    args = ["cellformer", "train", "semantic-tiny", "-o", str(tmp_path / "m"), "--seed", "3"]
-    monkeypatch.setattr(sys, "argv", [*args, "--embed-scale", "0.1"])
-    with pytest.raises(SystemExit) as stopped:
-        command.main()
-    assert stopped.value.code == 0
-    assert "king - man + woman" in capsys.readouterr().out
+    args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
+    done = cli("train", *args)
+    assert done.code == 0
+    assert "king - man + woman" in done.out
     assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS

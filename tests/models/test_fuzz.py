@@ -23,7 +23,7 @@ except ImportError:
 sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
-N = 208  # configurations, the architectures in turn
+N = 240  # configurations, the architectures in turn
 
 
 def pick(rng: np.random.Generator, *choices: object) -> object:
@@ -135,7 +135,21 @@ def gpt_neo(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-MAKERS = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo)
+def gemma2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng)
+    config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
+    config |= {
+        "sliding_window": int(rng.integers(1, 5)),
+        "query_pre_attn_scalar": int(rng.integers(1, 20)),
+        "attn_logit_softcapping": pick(rng, None, 0.7, 50.0),
+        "final_logit_softcapping": pick(rng, None, 2.0, 30.0),
+        "attention_bias": bool(rng.integers(2)),
+        "layer_types": pick(rng, None, ["full_attention"] * config["num_hidden_layers"]),
+    }
+    return t.Gemma2ForCausalLM(t.Gemma2Config(**config))
+
+
+MAKERS = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 
 
 def test_random_configurations_agree(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from engine.cells.batch import rows, variants
 from engine.models import checkpoint
 from engine.studies import ablation, lens
 from engine.studies.tsne import tsne
-from exporters.pages.trajectory import gram_schmidt
+from exporters.book import Book
+from exporters.pages import trajectory
 from exporters.pages.vocabulary import principal
 
 MODELS = {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
@@ -105,13 +106,25 @@ def test_the_last_stage_of_the_lens_is_the_readout(name: str) -> None:
     assert first.name in ("blocks.0.resid_pre", "resid_final")
 
 
+def gram_schmidt(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two directions that a sheet's cells make of u and v."""
+    book = Book("gram-schmidt")
+    sheet = book.sheet("Workings")
+    for step, vector in ((trajectory.U, u), (trajectory.V, v)):
+        for d, x in enumerate(vector.tolist()):
+            sheet.put(d, step, x)
+    trajectory.orthonormal(sheet, 0, len(u))
+    e1, e2 = (book.clean(sheet[0 : len(u), step]) for step in (trajectory.E1, trajectory.E2))
+    return e1.ravel(), e2.ravel()
+
+
 def test_gram_schmidt_is_orthonormal_and_keeps_the_first_direction() -> None:
     u, v = np.random.default_rng(0).normal(size=(2, 5))
-    plane = gram_schmidt(u, v)
-    np.testing.assert_allclose([plane.e1 @ plane.e1, plane.e2 @ plane.e2], 1)
-    assert plane.e1 @ plane.e2 == pytest.approx(0, abs=1e-15)
-    np.testing.assert_allclose(plane.e1 * np.linalg.norm(u), u)
-    assert (gram_schmidt(u, 2 * u).e2 == 0).all()
+    e1, e2 = gram_schmidt(u, v)
+    np.testing.assert_allclose([e1 @ e1, e2 @ e2], 1)
+    assert e1 @ e2 == pytest.approx(0, abs=1e-15)
+    np.testing.assert_allclose(e1 * np.linalg.norm(u), u)
+    assert (gram_schmidt(u, 2 * u)[1] == 0).all()
 
 
 def test_principal_components_hold_the_most_variance() -> None:

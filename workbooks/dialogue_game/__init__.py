@@ -110,4 +110,5 @@ def figures(model: Model) -> list[tuple[str, str]]:
 
 def _next(model: Model, prompt: str) -> np.ndarray:
     """The probabilities of the next word: [d_vocab]."""
-    return model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    probs: np.ndarray = model.graph(model.vocabulary.encode(prompt)).values["probs"][-1]
+    return probs

@@ -32,7 +32,7 @@ def study(book: ModelBook) -> None:
         row, hand = TOP + k, sheet[TARGET_ROW, 1 : 1 + N_AXES].fixed
         cosine = _cosine(sheet, k, sheet[row, 1 : 1 + N_AXES], hand)
         sheet.formula(row, HAND, cosine, "step")
-        learned = sheet[WORK : WORK + book.graph.spec.d_model, 1].fixed
+        learned = sheet[WORK : WORK + book.model.spec.d_model, 1].fixed
         cosine = _cosine(sheet, k, word_vector(book, word), learned)
         sheet.formula(row, LEARNED, cosine, "live")
     for col, left, title in ((HAND, 4, "in the table"), (LEARNED, 7, "learned")):
@@ -80,14 +80,15 @@ def _targets(book: ModelBook, sheet: Sheet) -> None:
     """a − b + c: along every axis of the table, and of the learned vectors."""
     sheet.put(TARGET_ROW, 0, "a − b + c", "row label")
     for col in range(1, 1 + N_AXES):
-        a, b, c = (INDEX(_column(sheet, col), ident + 1, 1) for ident in _ids(sheet))
+        axis = _column(sheet, col)
+        a, b, c = (INDEX(axis, ident + 1, 1) for ident in _ids(sheet))
         sheet.formula(TARGET_ROW, col, a - b + c, "step")
     sheet.put(WORK - 2, 0, "a − b + c of the learned vectors", "heading")
     first = semantics.ROWS[0]
-    for d in range(book.graph.spec.d_model):
-        a, b, c = (feature(book, d, ident + first) for ident in _ids(sheet))
+    for d in range(book.model.spec.d_model):
+        x, y, z = (feature(book, d, ident + first) for ident in _ids(sheet))
         sheet.put(WORK + d, 0, d, "label number")
-        sheet.formula(WORK + d, 1, a - b + c, "step green")
+        sheet.formula(WORK + d, 1, x - y + z, "step green")
 
 
 def _cosine(sheet: Sheet, k: int, own: Area, target: Area) -> Expression:

@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, declared
 from engine.models.foreign import Config, Pieces
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -47,10 +47,7 @@ def known() -> dict[str, Declared]:
     found: dict[str, Declared] = {}
     for info in iter_modules(__path__):
         module = import_module(f"{__name__}.{info.name}")
-        lacking = [name for name in DECLARED if not hasattr(module, name)]
-        if lacking:
-            raise InputError(f"{module.__file__} is an architecture without {', '.join(lacking)}")
-        architecture = cast(Declared, module)
+        architecture = cast(Declared, declared(module, "an architecture", DECLARED))
         found |= dict.fromkeys(architecture.MODEL_TYPES, architecture)
     return found
 

@@ -1,0 +1,128 @@
+"""A prompt as cells: a sentence is typed, split into words and looked up; it continues itself.
+
+`follow` gives the tokens of a graph formulas: a token is what was typed at its place, or after the
+prompt what the token before it chose (see `choosing`). So typing another sentence is one more cell
+that is set, and a workbook writes its own continuation.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import (
+    EXACT,
+    IF,
+    IFERROR,
+    LEN,
+    MATCH,
+    MAX,
+    MID,
+    REPT,
+    SUBSTITUTE,
+    TRIM,
+    TRUE,
+)
+from engine.cells.graph import Graph
+from engine.models import choosing
+from engine.models.generate import Passage
+from engine.models.model import Model
+from engine.models.tokenizer import LONGEST, shown
+
+WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
+TOKENS = ("token", "")
+
+
+def graph(model: Model, passage: Passage) -> Graph:
+    """The graph of a passage whose tokens follow what is typed and chosen."""
+    g = model.graph(passage.ids)
+    heat(g, passage)
+    follow(g, passage, shown(model.vocabulary.texts), model.spec.causal)
+    return g
+
+
+def heat(g: Graph, passage: Passage) -> None:
+    """Give a graph the temperature that a passage was drawn at."""
+    if passage.sampling.temperature:
+        g.fill("temperature", np.array([[passage.sampling.temperature]]))
+
+
+def follow(g: Graph, passage: Passage, words: Sequence[str], continues: bool) -> None:
+    """Have the tokens of a graph, which are those of a passage, follow a sentence.
+
+    `words` are the texts of all tokens that there are. Where the sentence ends, it `continues`
+    itself; a model whose tokens see those after them cannot, and keeps the tokens of the passage.
+    """
+    n_tokens = len(passage.ids)
+    ids = typed_ids(g, [words[i] for i in passage.ids[: passage.n_prompt]], n_tokens, words)
+    n_prompt = g["n_prompt"]
+    built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
+    n_ranks = choosing.n_ranks(g["logits"].shape[1])
+    chosen = choosing.choice(g, passage.sampling, passage.numbers, n_ranks)
+
+    def token(t: int, _: int) -> Expression:
+        if t == 0:
+            return ids[0, 0]
+        otherwise = chosen[t - 1, 0] if continues else built[t, 0]
+        return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
+
+    g.follow("tokens", token)
+
+
+def typed_ids(g: Graph, given: Sequence[str], n_tokens: int, words: Sequence[str]) -> Block:
+    """Add a sentence, and the ids of its words: [n_tokens, 1].
+
+    Each row takes the first word off the sentence and hands the rest on. A word may be picked in
+    its place; of one that is unknown the id is 0. `n_prompt` counts up to the first that is
+    missing.
+    """
+    at, one = g.at("prompt"), (n_tokens, 1)
+    sentence = g.input("sentence", " ".join(given), kind="table")
+    vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
+    pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
+
+    def rest_of(t: int, _: int) -> Expression:
+        if t == 0:
+            return TRIM(sentence[0, 0])
+        before, taken = rest[t - 1, 0], word[t - 1, 0]
+        return MID(before, LEN(taken) + 2, LEN(before) + 1)
+
+    def first_of(t: int, _: int) -> Expression:
+        return TRIM(MID(SUBSTITUTE(rest[t, 0], " ", REPT(" ", WORD)), 1, WORD))
+
+    def given_at(t: int, _: int) -> Expression:
+        return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
+
+    def count(*_: int) -> Expression:
+        missing = MATCH(TRUE(), EXACT(typed.area.as_range, ""), 0) - 1
+        return MAX(1, IFERROR(missing, n_tokens))
+
+    rest = at.table("rest", one, rest_of, TOKENS)
+    word = at.table("word", one, first_of, TOKENS)
+    typed = at.table("typed", one, given_at, TOKENS)
+    g.table("n_prompt", (1, 1), count)
+    return at.table("id", one, lambda t, _: id_of(typed[t, 0], vocabulary.area), TOKENS)
+
+
+def look(g: Graph, words: Sequence[str]) -> None:
+    """Have lens and attribution, see `lens.add`, follow what is typed: they look at the end of the
+    prompt, for two words out of those that have a logit, `words`."""
+    n_prompt = g["n_prompt"]
+    g.follow("position", lambda i, j: n_prompt[0, 0] - 1)
+    texts = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    for name in ("target", "rival"):
+        text = words[int(g.inputs[name][0, 0])]
+        word = g.at("look").input(name, text, kind="table")[0, 0]
+        ident = id_of(word, texts.area)
+        g.follow(name, lambda *_, ident=ident: ident)
+
+
+def id_of(text: Expression, texts: Area) -> Expression:
+    """The id of a text among others, its case regarded: for an array formula; 0 if it is none."""
+    return IFERROR(MATCH(TRUE(), EXACT(texts.fixed.as_range, text), 0) - 1, 0)
+
+
+def column(texts: Sequence[str]) -> np.ndarray:
+    """Texts as a column of cells."""
+    return np.array(texts, dtype=object).reshape(-1, 1)

@@ -1,0 +1,95 @@
+"""Lens and attribution follow any graph back: biased and capped readouts, norms after sublayers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import needs
+
+from engine import Evaluator, InputError, Model, ModelSpec, WordList
+from engine.models import checkpoint, ops, parts
+from engine.models.forward import Architecture, Forward, weight_shapes
+from engine.models.generate import passage
+from engine.studies import lens
+from exporters import anymodel
+from exporters.verify import verify
+from exporters.xlsx import write
+
+SPEC = ModelSpec(d_vocab=6, d_model=5, n_ctx=8, n_layers=2, n_heads=2, d_head=3, d_mlp=4, bias=True)
+IDS = [1, 4, 2]
+
+
+def decoder(biased: bool, capped: bool) -> Architecture:
+    """MLPs alone, with a norm after each, in a stream that begins stretched."""
+
+    def forward(g: Forward, ids: Sequence[int]) -> None:
+        _, embed = parts.embed(g, ids, "embed.word")
+        x = g.block("embed", ops.stretch, embed, g.input("embed.length", 1.7))
+        for layer in range(g.spec.n_layers):
+            b = g.at(f"blocks.{layer}")
+            x = b.block("resid_pre", ops.add, [x])
+            pre = parts.linear(b.at("mlp"), "pre", x, "in", ("d_model", "d_mlp"), True)
+            wrote = parts.contract(b, b.at("mlp").block("post", ops.gelu, pre), True)
+            x = b.block("resid_post", ops.add, [x, parts.layer_norm(b.at("ln2"), wrote, 1e-5)])
+        x = g.block("resid_final", ops.add, [x])
+        x = parts.rms_norm(g.at("ln_final"), x, 1e-5)
+        b_U = g.weight("b_U", "vocab") if biased else None
+        name = "uncapped" if capped else "logits"
+        scores = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"), b_U)
+        if capped:
+            scores = g.block("logits", ops.soft_cap, scores, g.input("logits.cap", 2.5))
+        temperature = g.input("temperature", 1.0)
+        parts.softmax(g.at("softmax"), scores, temperature=temperature, out=(g, "probs"))
+
+    return forward
+
+
+def random(architecture: Architecture, scale: float = 0.7) -> Model:
+    rng = np.random.default_rng(3)
+    shapes = weight_shapes(architecture, SPEC)
+    weights = {name: rng.normal(0, scale, shape) for name, shape in shapes.items()}
+    words = WordList(tuple(f"w{i}" for i in range(SPEC.d_vocab)))
+    return Model(SPEC, weights, words, architecture=architecture)
+
+
+KINDS = [(True, False), (False, True), (True, True)]
+
+
+@pytest.mark.parametrize(("biased", "capped"), KINDS)
+@pytest.mark.parametrize("scale", [0.0, 0.7, 3.0])
+def test_shares_add_up_to_the_logit(biased: bool, capped: bool, scale: float) -> None:
+    graph = random(decoder(biased, capped), scale).graph(IDS)
+    views = lens.add(graph, 2, 4, 5)
+    live = Evaluator(graph)
+    live.set("embed.length", 0, 0, 3.0)
+    for values in (graph.values, live):
+        for word, v in (("target", 4), ("rival", 5)):
+            total = sum(values[credit.name] for credit in views.credits[word].values())
+            expected = values["logits"][:, v]
+            np.testing.assert_allclose(total[:, 0], expected, atol=1e-12)
+    writers = [name for name in views.credits["target"] if "ln" not in name and name != "b_U"]
+    assert writers == ["blocks.1.mlp_out", "blocks.0.mlp_out", "embed.word"]
+    assert ("b_U" in views.credits["target"]) == biased
+
+
+@pytest.mark.parametrize(("biased", "capped"), KINDS)
+def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
+    graph = random(decoder(biased, capped)).graph(IDS)
+    views = lens.add(graph, 1, 4, 5)
+    names = ["blocks.0.resid_pre", "blocks.0.resid_post", "blocks.1.resid_post"]
+    assert [stage.name for stage in views.stages] == names
+    np.testing.assert_allclose(
+        graph.values["lens.2.logits"][0], graph.values["logits"][1], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("biased", "capped"), KINDS)
+def test_its_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> None:
+    needs("ironcalc")
+    model = random(decoder(biased, capped))
+    book = anymodel.build("any", model, passage(model, IDS, 5))
+    report = verify(write(book, tmp_path / "any.xlsx"), "ironcalc")
+    assert report.agrees, report
+    with pytest.raises(InputError, match="no checkpoint layout"):
+        checkpoint.save(model, tmp_path)
