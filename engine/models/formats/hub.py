@@ -78,10 +78,10 @@ def cached(wanted: Wanted) -> Path | None:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        there = snapshot_download(wanted.repo, revision=wanted.revision, local_files_only=True)
-        )
+        found = snapshot_download(wanted.repo, revision=wanted.revision, local_files_only=True)
     except (LocalEntryNotFoundError, HFValidationError):
         return None
+    folder = Path(found)
     if wanted.file:
         return folder / wanted.file if (folder / wanted.file).is_file() else None
     if (folder / "config.json").is_file():
@@ -101,8 +101,7 @@ def fetched(wanted: Wanted) -> Path:
     try:
         info: Any = HfApi().model_info(wanted.repo, revision=wanted.revision)
         files = needed(wanted, [sibling.rfilename for sibling in info.siblings or []])
-        folder = Path(
-            snapshot_download(wanted.repo, revision=wanted.revision, allow_patterns=files)
+        there = snapshot_download(wanted.repo, revision=wanted.revision, allow_patterns=files)
     except InputError:
         raise
     except hub.GatedRepoError:
