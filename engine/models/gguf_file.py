@@ -47,6 +47,11 @@ class Header:
         """The next text."""
         return self.take(self.numbers(UINT64, 1)[0]).decode("utf-8", "replace")
 
+    def name(self) -> str:
+        """The next text, as a message can show it: what cannot be printed is escaped."""
+        text = self.text()
+        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
     def value(self, kind: int | None = None) -> Any:
         """The next value, behind its kind unless that is known."""
         kind = self.numbers(UINT32, 1)[0] if kind is None else kind
@@ -71,7 +76,7 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
         version, n_tensors, n_values = *head.numbers(UINT32, 1), *head.numbers(UINT64, 2)
         if version not in VERSIONS:
             raise InputError(f"{path} is GGUF of version {version}, not 2 or 3, of small end first")
-        meta = {head.text(): head.value() for _ in range(n_values)}
+        meta = {head.name(): head.value() for _ in range(n_values)}
         listed = [tensor_line(head) for _ in range(n_tensors)]
         align = meta.get("general.alignment", 32)
         begin = -(-file.tell() // align) * align
@@ -84,7 +89,7 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
 
 def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
     """A tensor's name, sides, kind of numbers, and first byte."""
-    name, n_sides = head.text(), head.numbers(UINT32, 1)[0]
+    name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
     sides = head.numbers(UINT64, n_sides)[::-1]
     return name, sides, head.numbers(UINT32, 1)[0], head.numbers(UINT64, 1)[0]
 

@@ -11,7 +11,7 @@ import ml_dtypes  # noqa: F401  teaches numpy bfloat16
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from engine.cells.errors import InputError, sides
+from engine.cells.errors import InputError, first_line, sides
 from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile
 from engine.models.foreign import Config, Piece
 
@@ -128,7 +128,7 @@ def torch_load(path: Path) -> dict[Any, Any]:
         mapped = is_zipfile(path)  # as torch has written files since its version 1.6
         found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # torch raises nothing narrower
-        raise InputError(f"{path} holds no weights: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path} holds no weights: {first_line(error)}") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} holds no weights by name")
     return found

@@ -38,8 +38,11 @@ def plain(dtype: Any) -> Pack:
     return lambda name, matrix: (matrix.astype(dtype), None)
 
 
+FLOAT32 = plain(np.float32)
+
+
 def write_gguf(
-    folder: Path, path: Path, pack: Pack = plain(np.float32), said: Mapping[str, Any] | None = None
+    folder: Path, path: Path, pack: Pack = FLOAT32, said: Mapping[str, Any] | None = None
 ) -> Path:
     """A folder as llama.cpp's convert_hf_to_gguf writes it; `said` are more values."""
     import gguf

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, first_line
 from engine.cells.stored import Place, TensorFile
 from engine.models.foreign import Config
 from engine.models.formats import Source
@@ -164,7 +164,7 @@ def config(path: Path, meta: Values, kind: str, places: Mapping[str, Place]) -> 
     if "token_embd.weight" not in places:
         raise InputError(f"{path} has no token_embd.weight")
     said = {k.removeprefix(f"{kind}."): v for k, v in meta.items() if k.startswith(f"{kind}.")}
-    values = dict(FAMILIES[kind].fixed) | translated(path, FAMILIES[kind].keys, said)
+    values = dict(FAMILIES[kind].fixed) | translated(path, kind, said)
     values["vocab_size"] = places["token_embd.weight"].shape[0]
     values["tie_word_embeddings"] = "output.weight" not in places
     if "blk.0.attn_q.bias" in places:
@@ -177,9 +177,10 @@ def config(path: Path, meta: Values, kind: str, places: Mapping[str, Place]) -> 
     return values
 
 
-def translated(path: Path, keys: Mapping[str, str], said: Values) -> Values:
+def translated(path: Path, kind: str, said: Values) -> Values:
     """An architecture's own keys. Raises InputError for one that would change the result, and is
     not known here."""
+    keys = FAMILIES[kind].keys
     values: Values = {}
     scaling: Values = {}
     for key, value in said.items():
@@ -189,7 +190,7 @@ def translated(path: Path, keys: Mapping[str, str], said: Values) -> Values:
         elif part != key and part in SCALING:
             scaling[SCALING[part]] = value
         elif key not in (*WHOLE_HEAD, *OF_NO_CONSEQUENCE) and value not in NEUTRAL:
-            raise InputError(f"{path} says {key} = {value!r}, which is not known here")
+            raise InputError(f"{path} says {kind}.{key} = {value!r}, which is not known here")
     if scaling.get("rope_type", "none") != "none":
         values["rope_scaling"] = scaling
     for key in WHOLE_HEAD:
@@ -275,5 +276,5 @@ def tokenizer(path: Path, meta: Values, n: int) -> Tokenizer:
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{path}: its tokenizer: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: its tokenizer: {first_line(error)}") from None
     return Library(inner, n)

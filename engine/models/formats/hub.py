@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, first_line
 from engine.models import formats
 from engine.models.formats import ENDINGS, Source
 from engine.models.tensors import weight_files
@@ -113,7 +113,7 @@ def fetched(wanted: Wanted) -> Path:
     except hub.OfflineModeIsEnabled:
         reason = f"{wanted} is not in the cache, and HF_HUB_OFFLINE is set"
     except hub.HfHubHTTPError as error:
-        reason = f"the Hub did not give {wanted}: {str(error).splitlines()[0]}"
+        reason = f"the Hub did not give {wanted}: {first_line(error)}"
     except Exception as error:  # of the network: which ones differs with the library's version
         kind = type(error).__name__
         reason = (

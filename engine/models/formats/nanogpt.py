@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, first_line
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import Tensors, arrays, held, torch_load
@@ -90,7 +90,9 @@ def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
             meta = json.load(file) if found.suffix == ".json" else PlainUnpickler(file).load()
         texts = {int(i): str(text) for i, text in meta["itos"].items()}
     except Exception as error:  # a spoilt pickle raises anything
-        raise InputError(f"{found} does not say which characters ids are: {error}") from None
+        raise InputError(
+            f"{found} does not say which characters ids are: {first_line(error)}"
+        ) from None
     if sorted(texts) != list(range(n)):
         raise InputError(f"{found} has {len(texts)} characters for {n} token ids")
     return Characters(tuple(texts[i] for i in range(n)))
