@@ -20,18 +20,21 @@ from engine.models.tensors import weight_files
 NAME = re.compile(
     r"(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)(/(?P<file>[^@]+\.gguf))?(@(?P<revision>.+))?"
 )
-WANTED = (  # beside the weights
-    "config.json",
+TOKENIZERS = (  # one of them is there, if any
     "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
     "tokenizer.model",
     "vocab.json",
     "vocab.txt",
-    "merges.txt",
     "words.json",
     "characters.json",
+)
+WANTED = (  # beside the weights
+    *TOKENIZERS,
+    "config.json",
+    "merges.txt",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
 )
 WEIGHTS = (  # the first kind that there is
     r"model(-\d+-of-\d+)?\.safetensors(\.index\.json)?",
@@ -69,27 +72,41 @@ def open_source(name: str) -> Source:
             f"there is no file or folder {name}; for a model of that name of the Hugging Face Hub, "
             "`pip install 'cellformer[hub]'`"
         ) from None
-    return formats.open_source(str(cached(wanted) or fetched(wanted)))
+    return formats.open_source(str(found(wanted)))
+
+
+def found(wanted: Wanted) -> Path:
+    """The model in the cache, or else fetched into it; without its tokenizer where that is all.
+
+    Others may have put a model's weights there alone, and then the rest is asked for.
+    """
+    path = cached(wanted)
+    if path and (path.is_file() or any((path / name).is_file() for name in TOKENIZERS)):
+        return path
+    try:
+        return fetched(wanted)
+    except InputError:
+        if path:
+            return path
+        raise
 
 
 def cached(wanted: Wanted) -> Path | None:
-    """The model in the cache, if all of it is there."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    """What there is of the model in the cache, if its weights are there."""
+    from huggingface_hub.constants import HF_HUB_CACHE
 
-    try:
-        found = snapshot_download(wanted.repo, revision=wanted.revision, local_files_only=True)
-    except (LocalEntryNotFoundError, HFValidationError):
-        return None
-    folder = Path(found)
+    place = Path(HF_HUB_CACHE) / f"models--{wanted.repo.replace('/', '--')}"
+    revision = wanted.revision or "main"
+    named = place / "refs" / revision
+    folder = place / "snapshots" / (named.read_text() if named.is_file() else revision)
     if wanted.file:
         return folder / wanted.file if (folder / wanted.file).is_file() else None
     if (folder / "config.json").is_file():
         with suppress(InputError):
             weight_files(folder)
             return folder
-    files = list(folder.glob("*.gguf"))
-    return files[0] if len(files) == 1 else None
+    packed = list(folder.glob("*.gguf"))
+    return packed[0] if len(packed) == 1 else None
 
 
 def fetched(wanted: Wanted) -> Path:
