@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
 TOKENS = "tokenizer.ggml."
@@ -45,7 +46,7 @@ def write_gguf(
     folder: Path, path: Path, pack: Pack = FLOAT32, said: Mapping[str, Any] | None = None
 ) -> Path:
     """A folder as llama.cpp's convert_hf_to_gguf writes it; `said` are more values."""
-    import gguf
+    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
 
     config, tensors = in_folder(folder)
     kind = {"mistral": "llama"}.get(config["model_type"], config["model_type"])

@@ -72,8 +72,6 @@ def text() -> Iterator[str]:
 
 # --- GGUF ---------------------------------------------------------------------------------------
 
-gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
-
 
 @pytest.mark.parametrize("name", IN_GGUF)
 def test_gguf_gives_the_logits_of_its_folder(name: str, stored: bool, tmp_path: Path) -> None:
@@ -126,6 +124,7 @@ PACKED = ("BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K"
 def test_packed_numbers_are_those_that_the_library_unpacks(
     kind: str, stored: bool, wide: Path, tmp_path: Path
 ) -> None:
+    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
     packed = gguf.GGMLQuantizationType[kind]
     unpacked = {}
 
@@ -192,8 +191,6 @@ REFUSED = {
 def test_what_would_change_the_result_is_refused_by_name(what: str, tmp_path: Path) -> None:
     said, message = REFUSED[what]
     folder = GOLDEN / "llama"
-    if "llama.rope.dimension_count" in said:
-        pytest.importorskip("gguf")
     path = write_gguf(folder, tmp_path / "model.gguf", said=said)
     with pytest.raises(InputError, match=message) as refused:
         names.model(str(path))

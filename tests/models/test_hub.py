@@ -37,12 +37,13 @@ def info(name: str, home: Path, endpoint: str, **more: str) -> subprocess.Comple
     )  # fmt: skip
 
 
-def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "main") -> None:
+def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "main") -> Path:
     """A folder in the library's cache, as if it had been fetched."""
     inside = home / "hub" / ("models--" + repo.replace("/", "--"))
     shutil.copytree(folder, inside / "snapshots" / commit)
     (inside / "refs").mkdir(exist_ok=True)
     (inside / "refs" / revision).write_text(commit)
+    return inside / "snapshots" / commit
 
 
 def test_what_is_in_the_cache_needs_no_network(tmp_path: Path) -> None:
@@ -61,8 +62,19 @@ def test_what_is_in_the_cache_needs_no_network(tmp_path: Path) -> None:
     assert missing.stderr.count("\n") == 1, missing.stderr
 
 
+def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(
+    endpoint: str, tmp_path: Path
+) -> None:
+    folder = cache(tmp_path, "some-one/tiny", COMMIT, GOLDEN / "llama")
+    info("some-one/tiny", tmp_path, endpoint)
+    assert Hub.requests, "there may be a tokenizer, and it is asked for"
+    Hub.requests.clear()
+    (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
+    assert info("some-one/tiny", tmp_path, endpoint).returncode == 0
+    assert not Hub.requests
+
+
 def test_gguf_in_the_cache(tmp_path: Path) -> None:
-    pytest.importorskip("gguf")
     folder = tmp_path / "packed"
     folder.mkdir()
     write_gguf(GOLDEN / "llama", folder / "tiny.gguf")
@@ -89,7 +101,8 @@ class Hub(BaseHTTPRequestHandler):
     """The few endpoints: a model's files, and each of them, with its commit and its hash."""
 
     repos: dict[str, Path]
-    asked: list[str]
+    asked: list[str]  # the files that were sent
+    requests: list[str]
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -101,6 +114,7 @@ class Hub(BaseHTTPRequestHandler):
         """Nothing is printed."""
 
     def answer(self, body: bool) -> None:
+        self.requests.append(self.path)
         path = self.path.partition("?")[0]
         if path.startswith("/api/models/gated/") or path.startswith("/gated/"):
             return self.refuse(403, "GatedRepo")
@@ -170,6 +184,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
     (packed / "a.gguf").write_bytes(b"GGUF")
     (packed / "b.gguf").write_bytes(b"GGUF")
     Hub.repos, Hub.asked = {"some-one/tiny": tiny, "some-one/packed": packed}, []
+    Hub.requests = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
