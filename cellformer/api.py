@@ -60,4 +60,4 @@ def write(book: Book, path: str | Path) -> Path:
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
     """What somebody changed in a workbook that was built here. Raises InputError."""
-    return edited.read(path, find)
+    return edited.read(path, find, names.book)

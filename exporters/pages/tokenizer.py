@@ -27,6 +27,8 @@ PREFIX = "tokenizer."
 LABEL, MEANING, TOLD, LOWEST, MERGED, LEFT = 0, 1, 1, 2, 4, 5  # columns; characters begin at LEFT
 TOP = 4
 BESIDE = {"told": TOLD, "lowest": LOWEST, "place": LOWEST + 1, "merged": MERGED}
+LAST = ("problem", "count")  # of the steps
+PINNED = ("number", "character")  # always in view above the steps
 RESULTS = ("message", "fine", "n_ids", "token", "ids")
 
 SECTIONS = {  # the row that begins a part of the sheet
@@ -64,7 +66,7 @@ MEANINGS = {
     "before": "how many symbols come before it",
     "total": "how many symbols there are",
     "source": "the character that a symbol comes from",
-    "within": "the how manieth of that character, from 0",
+    "within": "which of that character's symbols it is, from 0",
     "byte": "the byte of UTF-8; -1: none",
     "symbol": "the code after normalizing: small letters, no accents",
     "word_kind": "its kind; 3, a space, where there is none",
@@ -117,11 +119,6 @@ STYLES = {
 
 def wanted(book: ModelBook) -> bool:
     """Where the graph has a tokenizer's tables."""
-    return connected(book)
-
-
-def connected(book: Book) -> bool:
-    """Whether the book's graph has a tokenizer's tables."""
     return f"{PREFIX}ids" in book.graph.blocks
 
 
@@ -148,7 +145,7 @@ class Page:
     def __init__(self, book: Book, sheet: Sheet, tables: Sheet):
         self.book, self.sheet, self.tables = book, sheet, tables
         self.right = 0  # the first free column of the sheet of tables
-        self.row = TOP + len(RESULTS) + 2
+        self.row = TOP + len(RESULTS) + 2  # of the next step
         self.blocks = {
             name.removeprefix(PREFIX): block
             for name, block in book.graph.blocks.items()
@@ -164,16 +161,20 @@ class Page:
         self._sentence()
         for k, leaf in enumerate(RESULTS, 1):
             self._results(leaf, TOP + k)
-        for leaf, block in self.blocks.items():
-            if leaf in RESULTS or leaf in BESIDE:
-                continue
-            if block.expression is None and leaf != "number":
-                self._table(leaf, block)
-            elif leaf == "holds":
-                self._beside_added(block)
-            else:
-                self._step(leaf, block)
-        self.sheet.frozen = (TOP + len(RESULTS) + 3, LEFT)
+        for leaf in PINNED:
+            self._step(leaf, self.blocks[leaf])
+        self.sheet.frozen = (self.row, LEFT)
+        steps = [leaf for leaf in self.blocks if leaf not in (*PINNED, *RESULTS, *BESIDE)]
+        for leaf in sorted(steps, key=lambda leaf: leaf in ("rank", *LAST)):  # behind the symbols
+            self._lay(leaf, self.blocks[leaf])
+
+    def _lay(self, leaf: str, block: Block) -> None:
+        if leaf == "holds":
+            self._beside_added(block)
+        elif block.expression is None:
+            self._table(leaf, block)
+        else:
+            self._step(leaf, block)
 
     def _sentence(self) -> None:
         block = self.book.graph["sentence"]
@@ -203,8 +204,6 @@ class Page:
             self.row += 1
         if leaf == "symbols":
             self._merges(block)
-        if leaf == "number":
-            self.row = TOP + len(RESULTS) + 2
         n_rows = block.shape[0]
         if n_rows == 1:
             self.sheet.put(self.row, LABEL, leaf.replace("_", " "), "row label")
@@ -235,7 +234,7 @@ class Page:
     # --- the tables ---------------------------------------------------------------------------
 
     def _table(self, leaf: str, block: Block) -> None:
-        rows, cols = block.shape
+        _, cols = block.shape
         heads = TABLE_HEADS[leaf]
         for k in range(cols):
             self.tables.put(TOP - 1, self.right + k, heads[k], "label")
@@ -252,6 +251,7 @@ class Page:
 
     def _beside_added(self, block: Block) -> None:
         """Whether the text holds each of the tokens that stand for themselves."""
-        self.tables.put(TOP - 1, self.right, *TABLE_HEADS["holds"], "label")
+        (head,) = TABLE_HEADS["holds"]
+        self.tables.put(TOP - 1, self.right, head, "label")
         self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), "id")
         self.right += 2

@@ -182,7 +182,7 @@ def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
 
 def test_a_head_switched_off_stands_beside_the_baseline() -> None:
     out = cli("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").out
-    first = out.splitlines()[1].split()
+    first = next(line.split() for line in out.splitlines() if line.startswith("  1"))
     assert first[1] == "vice" and "baseline" in out
     as_json = cli(
         "run", "dialogue-game", "--ablate", "blocks.1.attn.h2", "--mean", "--json", "--show",
@@ -231,8 +231,8 @@ def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     play = WorkbookFile(tmp_path / "d.xlsx")["Play"]
     words = [play[8, 2 + k] for k in range(9)]
-    out = cli("generate", "dialogue-game", *how, "-n", "7").out
-    assert words == ["<BOS>", "3", *(line.split()[1] for line in out.splitlines()[1:])]
+    text, _, *rows = cli("generate", "dialogue-game", *how, "-n", "7", "--table").out.splitlines()
+    assert words == text.split() == ["<BOS>", "3", *(row.split()[1] for row in rows)]
 
 
 def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:

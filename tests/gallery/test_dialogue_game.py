@@ -193,12 +193,12 @@ def office(built, built_with_other_values, tmp_path_factory) -> dict[str, Workbo
         poison(path, paths[name])
     book = dialogue_game.build(MODEL, passage(MODEL, ids_of(PROMPTS[0]), N_COLUMNS, GREEDY, seed=3))
     source = write(book, folder / "source.xlsx")
-    sentence, choose = book.spots["sentence"], book.spots["choose"]
+    sentence, choose = (book.cell(name, 0, 0) for name in ("sentence", "choose"))
     for key, (text, chosen, _) in typed_games().items():
         cells = {sentence: text, choose: chosen}
         paths[key] = typed(source, folder / f"typed {key}.xlsx", cells)
     for k, (text, _) in enumerate(SENTENCES):
-        cells = {default_book("dialogue-game").spots["sentence"]: text}
+        cells = {default_book("dialogue-game").cell("sentence", 0, 0): text}
         key = f"sentence {k}"
         paths[key] = typed(built["dialogue-game"], folder / f"{key}.xlsx", cells)
     return recalculated(paths, folder / "out")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,12 +11,8 @@ from conftest import ROOT, Built, CellAt, InIronCalc, cli, default_book, recalcu
 from openpyxl import load_workbook
 
 import workbooks
-from cellformer.names import is_worksheet
-from engine import Evaluator
 from engine.cells.batch import CellName
 from exporters.book import Book, Reading
-from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
-from exporters.model_book import ModelBook
 from exporters.reading import Value, WorkbookFile
 from exporters.story import Suggestion
 
@@ -41,71 +37,43 @@ def promises(name: str) -> list[Promise]:
 
 
 def promise_of(book: Book, t: Suggestion) -> Promise:
-    if t.becomes is None:
-        return in_words(book, t)
-    typed_in, edits = {}, {}
-    for at, value in ((t.cell, t.value), *t.also):
-        if isinstance(at, int):  # the k-th pick on Play
-            typed_in[PLAY, PICK_ROW, PROMPT_COL + at] = value
-            edits["tokens", at, 0] = float(book.labels["vocab"].index(value))
-        else:
-            typed_in[book.cell(*at)] = edits[at] = value
-    return Promise(t.text, typed_in, edits, {book.cell(*t.watch): t.becomes})
+    """A suggestion, whose texts alone say in the first workbooks what to type."""
+    given = in_words(t) if t.becomes is None else t.value
+    edits = {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
+    typed_in = {book.cell(*at): value for at, value in edits.items()}
+    shown = probabilities(book, edits) if t.becomes is None else {book.cell(*t.watch): t.becomes}
+    return Promise(t.text, typed_in, edits, shown)
 
 
-def in_words(book: Book, t: Suggestion) -> Promise:
-    """What an edit does of which only the text says what to type."""
-    value: float | str
+def block_cell(at: CellName | int) -> CellName:
+    """A cell of a table or block, or the k-th word to pick on Play."""
+    return ("prompt.pick", at, 0) if isinstance(at, int) else at
+
+
+def in_words(t: Suggestion) -> float | str:
+    """What an edit's text says to type."""
     if isinstance(t.cell, int):
-        value = re.search(r"`(\w+)`", t.text)[1]
-        changed = {("tokens", t.cell, 0): float(book.labels["vocab"].index(value))}
-        typed_in = {(PLAY, PICK_ROW, PROMPT_COL + t.cell): value}
-    else:
-        text = re.search(r"Type (=SQRT\(2\)|-?[\d.]+)[,:]? ?", t.text)[1]
-        value = 2**0.5 if "SQRT" in text else float(text.rstrip("."))
-        changed, typed_in = {t.cell: value}, {book.cell(*t.cell): value}
-    live, row = Evaluator(book.graph), book.passage.n_prompt - 1
-    for cell, new in changed.items():
-        live.set(*cell, new)
-    probs = live["probs"][row]
-    assert np.abs(probs - book.values["probs"][row]).max() > 0.002, t.text
-    shown = {book.cell("probs", row, k): float(p) for k, p in enumerate(probs)}
-    return Promise(t.text, typed_in, changed, shown)
+        return re.search(r"`(\w+)`", t.text)[1]
+    text = re.search(r"Type (=SQRT\(2\)|-?[\d.]+)[,:]? ?", t.text)[1]
+    return 2**0.5 if "SQRT" in text else float(text.rstrip("."))
+
+
+def probabilities(book: Book, edits: Mapping[CellName, float | str]) -> dict[CellAt, float]:
+    """What becomes of the next word, which moves."""
+    row = book.passage.n_prompt - 1
+    probs = edited(book, edits).values["probs"][row]
+    assert np.abs(probs - book.values["probs"][row]).max() > 0.002
+    return {book.cell("probs", row, k): float(p) for k, p in enumerate(probs)}
 
 
 def computed(name: str, promise: Promise, built: Built) -> dict[CellAt, Value]:
-    """What the engine has in the cells with formulas after an edit: all of a worksheet's, and
-    those of a transformer's blocks, which read its sheets through `tokens` alone."""
-    book = default_book(name)
-    with_formulas = built.formula_cells(name).formulas
-    if is_worksheet(name):
-        after = edited(book, promise.edits)
-        return {cell: after.cell(*cell) for cell in with_formulas}
-    values = edited(book, continued(book, promise.edits)).values
-    cells = {
-        (place.sheet, *place.cell(i, j)): values[place.block.name][i, j]
-        for place in book.places.values()
-        for i, j in place.block.whole.cells()
-        if place.block.op or place.block.name == "tokens"
-    }
-    return {cell: value for cell, value in cells.items() if cell in with_formulas}
+    """What the engine has in every cell with a formula after an edit."""
+    after = edited(default_book(name), promise.edits)
+    return {cell: after.cell(*cell) for cell in built.formula_cells(name).formulas}
 
 
 def edited(book: Book, edits: Mapping[CellName, float | str]) -> Reading:
     return book.edited({book.graph[block][i, j]: x for (block, i, j), x in edits.items()})
-
-
-def continued(book: ModelBook, edits: Mapping[CellName, float | str]) -> dict[CellName, Any]:
-    """Edits, and the tokens that the sheet then generates, which are inputs of the graph."""
-    live, passage = Evaluator(book.graph), book.passage
-    found = dict(edits)
-    for cell, value in edits.items():
-        live.set(*cell, value)
-    for t in range(passage.n_prompt, len(passage.ids)):
-        token = passage.sampling.choose(live["logits"][t - 1], passage.numbers[t])
-        found["tokens", t, 0] = float(token)
-        live.set("tokens", t, 0, float(token))
-    return found
 
 
 def assert_kept(

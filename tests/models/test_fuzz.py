@@ -1,6 +1,8 @@
 """Random configurations of every architecture, live against transformers. Needs torch."""
 
+import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -205,3 +207,24 @@ def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
     torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match="holds no weights"):
         checkpoint.load(tmp_path)
+
+
+ODD = {
+    "a head that is not the embedding": ("gpt2-untied", {"tie_word_embeddings": True}),
+    "a part that is not rotated": ("llama", {"partial_rotary_factor": 0.5}),
+    "two accounts of rotary positions": (
+        "qwen3",
+        {"rope_scaling": {"rope_type": "default", "rope_theta": 77.0}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_config_means_what_it_does_to_the_reference(name: str, tmp_path: Path) -> None:
+    source, fields = ODD[name]
+    folder = Path(shutil.copytree(GOLDEN / source, tmp_path / source))
+    values = json.loads((folder / "config.json").read_text()) | fields
+    (folder / "config.json").write_text(json.dumps(values))
+    ids = [3, 1, 4, 1, 5]
+    reference = compute(t.AutoModelForCausalLM.from_pretrained(folder), ids)
+    assert largest_gap(checkpoint.load(folder).graph(ids), reference) < TOLERANCE

@@ -105,6 +105,7 @@ def read_config(c: Config) -> ModelSpec:
     """The fields of ModelSpec by name; those that are left out are at their defaults."""
     given = {k: v for k, v in c.values.items() if k != "model_type"}
     known = ModelSpec.__dataclass_fields__
+    c.ignore(*known)
     for name, value in given.items():
         if name not in known:
             raise InputError(f"{c.path}: {name!r} is no field of a model; {nearest(name, known)}")

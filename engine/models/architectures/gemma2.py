@@ -81,8 +81,9 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def read_config(c: Config) -> ModelSpec:
     """Gemma 2's config."""
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
+    c.ignore("hidden_act")  # `hidden_activation` is what counts
     n_layers, window = c.get("num_hidden_layers", int), c.get("sliding_window", int, 4096)
-    kinds = c.values.get("layer_types") or ["sliding_attention", "full_attention"] * n_layers
+    kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
     theta, _ = c.rope("rope_theta")
     bias = c.get("attention_bias", bool, False)
     return Gemma2Spec(

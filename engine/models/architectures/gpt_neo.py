@@ -54,6 +54,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """GPT-Neo's config."""
+    c.ignore("attention_layers")  # attention_types, spelt out
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
     kinds = [k for pattern, n in c.get("attention_types", list) for _ in range(n) for k in pattern]
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:

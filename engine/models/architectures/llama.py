@@ -99,14 +99,15 @@ def read_config(c: Config) -> ModelSpec:
 
 def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     """How far back each layer looks: Mistral in every layer, Qwen in those that say so."""
-    window = c.values.get("sliding_window")
+    c.ignore("use_sliding_window", "max_window_layers", "layer_types")
+    window = c.look("sliding_window")
     if window is None or (kind != "mistral" and not c.get("use_sliding_window", bool, False)):
         return ()
     window = c.get("sliding_window", int)
     if kind == "mistral":
         return (window,) * n_layers
     first = c.get("max_window_layers", int, 28)
-    kinds = c.values.get("layer_types") or [
+    kinds = c.look("layer_types") or [
         "sliding_attention" if layer >= first else "full_attention" for layer in range(n_layers)
     ]
     return tuple(window if k == "sliding_attention" else None for k in kinds)

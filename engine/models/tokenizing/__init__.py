@@ -61,4 +61,9 @@ def refusal(tokenizer: Tokenizer) -> str:
 
 
 def _settings(tokenizer: Tokenizer) -> Settings | None:
-    return read(tokenizer.inner) if isinstance(tokenizer, Library) else None
+    if not isinstance(tokenizer, Library):
+        return None
+    found = read(tokenizer.inner)
+    if found.kind == "BPE":
+        bpe.check(found)
+    return found

@@ -35,7 +35,6 @@ NO_RANK = 10_000_000  # of a pair that is not merged
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
     """Characters, the first splitting, bytes, and a row for each merge."""
-    _check(settings)
     steps.text(settings)
     first = _of_bytes(steps, settings) if settings.bytes else _of_characters(steps, settings)
     symbols = _merges(steps, settings, first)
@@ -47,13 +46,19 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     return result.add(steps, ident, COUNTIF(last, "<>0"), settings, special)
 
 
-def _check(settings: Settings) -> None:
-    """Raise InputError where a whole piece is taken that merges do not make."""
+def check(settings: Settings) -> None:
+    """Raise InputError for characters that are normalized, and where a whole piece is taken that
+    merges do not make."""
+    if settings.normalizers and not settings.bytes:
+        raise InputError(
+            "a tokenizer of byte pairs over characters that are normalized has no formulas here "
+            "yet; give token ids with --ids"
+        )
     if not settings.model.get("ignore_merges"):
         return
     from tokenizers import models
 
-    vocabulary, merges = settings.vocabulary, [tuple(pair) for pair in _pairs(settings)]
+    vocabulary, merges = settings.vocabulary, [(a, b) for a, b in _pairs(settings)]
     model = models.BPE(vocabulary, merges)
     added = set(settings.added)
     for piece, i in vocabulary.items():
@@ -98,7 +103,7 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
     byte, symbols = steps.bytes(), _byte_symbols(steps, settings, byte_signs())
 
     def first(k: int) -> Expression:
-        symbol = INDEX(symbols.area.fixed, byte[0, k] + 1)
+        symbol: Expression = INDEX(symbols.area.fixed, byte[0, k] + 1)
         if begins is not None:
             first_byte = IF(steps.within[0, k] == 0, steps.of_source(begins, k), 0)
             symbol = symbol * IF(first_byte > 0, -1, 1)
@@ -109,11 +114,6 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
 
 def _of_characters(steps: Steps, settings: Settings) -> Any:
     """A character that has a piece is a symbol; another one gives the pieces of its bytes."""
-    if settings.normalizers:
-        raise InputError(
-            "a tokenizer of byte pairs over characters that are normalized has no formulas here "
-            "yet; give token ids with --ids"
-        )
     vocabulary, fallback = settings.vocabulary, bool(settings.model.get("byte_fallback"))
     symbols = {piece: i + 1 for piece, i in vocabulary.items() if len(piece) == 1}
     symbols[" "] = symbols.get(SPACE_SIGN, 0)

@@ -57,7 +57,7 @@ class Splitting:
         return row[0, k] if k < self.n else expression(0)
 
     def _like(self, k: int) -> Expression:
-        return self.at(self.kind, k + 1) == self.kind[0, k]
+        return expression(self.at(self.kind, k + 1) == self.kind[0, k])
 
     def _run(self, k: int, goes_on: Expression) -> Any:
         """How many characters of one kind stand here, from this one on."""

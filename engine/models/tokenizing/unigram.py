@@ -138,7 +138,7 @@ class Path:
         return IF(self.ends[0, k] > 0, self.walk.symbol(IF(node > 0, node, 1)), 0)
 
     def _taken(self, k: int) -> Any:
-        """How many tokens there are up to here: unknown characters that follow each other are one."""
+        """How many tokens there are up to here; unknown characters side by side are one."""
         one = self.ends[0, k] + 0
         if k == 0:
             return one

@@ -143,7 +143,7 @@ class Words:
     def _fails(self, k: int) -> Expression:
         """Whether the word that a symbol is of is unknown."""
         before: Any = self.fails[0, k - 1] if k else 0
-        whole = self.failing[0, k]
+        whole: Expression = self.failing[0, k]
         if self.longest_word < self.n:
             whole = IF(self.room[0, k] > self.longest_word, 1, whole)
         return IF(self.begins[0, k] > 0, whole, IF(self.room[0, k] > 0, before, 0))
