@@ -104,7 +104,7 @@ def build(
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
-    path = output or Path(f"{Path(name).resolve().name}.xlsx")
+    path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
     building.write(lambda: loaded.book(model, words, live or ()), path)

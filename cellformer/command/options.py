@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 Name = Annotated[
-    str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+    str,
+    typer.Argument(
+        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name."
+    ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
 NoSpecial = Annotated[

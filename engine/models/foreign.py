@@ -38,9 +38,17 @@ class Config:
     """A config.json, whose values are asked for with the type that they must have.
 
     What nobody has asked for by the end may change what the model computes: see `check_unread`.
+
+    `values` are given where they stand in a file of another format, which is then `path`.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, values: Any = None):
+        self.path, self.values = path, values
+        self.asked: set[str] = set()
+        if values is None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
         try:
             self.values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -49,8 +57,6 @@ class Config:
             raise InputError(f"{path} is not JSON: {error}") from None
         if not isinstance(self.values, dict):
             raise InputError(f"{path} holds no JSON object")
-        self.path = path
-        self.asked: set[str] = set()
 
     def look(self, name: str) -> Any:
         """The value of a field, whatever it is; None where it is missing."""

@@ -170,9 +170,9 @@ def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
     data = (many_words / "model.safetensors").read_bytes()
     (tmp_path / "short.safetensors").write_bytes(data[:-1000])
     file = SafetensorsFile(tmp_path / "short.safetensors")
-    last = max(file.tensors, key=lambda name: file.tensors[name]["data_offsets"][1])
+    last = max(file.places, key=lambda name: file.places[name].end)
     with pytest.raises(InputError, match="ends within"):
-        file.read(last, (0, file.tensors[last]["shape"][0]))
+        file.read(last, (0, file.shape(last)[0]))
 
 
 @pytest.mark.parametrize("digits", ["exact", "short"])

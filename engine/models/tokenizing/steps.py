@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Constant, Expression, Look, expression
+from engine.cells.expression import Area, Constant, Expression, Look, expression
 from engine.cells.functions import (
     AND,
     EXACT,
