@@ -215,9 +215,10 @@ def test_there_are_two_layers_of_parts_to_switch_off() -> None:
     assert len(PARTS) == 2 * (4 + 2)
 
 
-def test_a_sampled_prompt_in_ironcalc(five) -> None:
+def test_a_sampled_prompt_in_ironcalc(tmp_path: Path) -> None:
     needs("ironcalc")
-    assert verify(five["0 sampled"], "ironcalc").agrees
+    path = build(MODEL, PROMPTS[0], 9, SAMPLED, tmp_path / "sampled.xlsx")
+    assert verify(path, "ironcalc").agrees
 
 
 def test_its_size(built) -> None:

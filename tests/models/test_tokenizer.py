@@ -113,8 +113,8 @@ def test_a_library_s_tokenizer(byte_level, tmp_path) -> None:
     save_tokenizer(tokenizer, tmp_path / "again")
     assert load_tokenizer(tmp_path / "again", 5).texts == tokenizer.texts
     assert tokenizer.texts == ("a", "b", "?", "<3>", "<4>")
-    with pytest.raises(InputError, match="3 tokens, the embedding 2"):
-        load_tokenizer(tmp_path, 2)
+    with pytest.raises(InputError, match="whose id is 2, and the model's embedding has 2 rows"):
+        load_tokenizer(tmp_path, 2).encode("b a z")
     with pytest.raises(InputError, match="Unicode"):
         tokenizer.encode("\udcff")
     with pytest.raises(InputError, match="--ids"):
