@@ -84,6 +84,19 @@ def _sentencepiece(size: int = 700) -> Tokenizer:
     return found
 
 
+def _gemma() -> Tokenizer:
+    """The same without a space before the text, split at spaces that have become signs."""
+    spec = json.loads(_sentencepiece().to_str())
+    spec["normalizer"] = spec["normalizer"]["normalizers"][1]
+    spec["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"String": " "},
+        "behavior": "MergedWithPrevious",
+        "invert": False,
+    }
+    return Tokenizer.from_str(json.dumps(spec))
+
+
 def _wordpiece(lowercase: bool) -> Tokenizer:
     found = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     found.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
@@ -134,6 +147,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         pre.Sequence([pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False)])
     ),
     "sentencepiece": _sentencepiece,
+    "gemma": _gemma,
     "bert": lambda: _wordpiece(lowercase=True),
     "bert cased": lambda: _wordpiece(lowercase=False),
     "unigram": lambda: _unigram(pre.Metaspace()),

@@ -119,6 +119,8 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
             if part["behavior"] != "Isolated" or part["invert"]:
                 raise _refused(f"that splits with the behavior {part['behavior']}")
             found.pattern = PATTERNS[part["pattern"]["Regex"]]
+        elif kind == "Split" and part["pattern"] == {"String": " "} and found.signed:
+            pass  # no space is left to split at
         elif kind == "Digits" and part["individual_digits"]:
             found.digits = True
         elif kind == "Metaspace" and part["replacement"] == SPACE_SIGN:
