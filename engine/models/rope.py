@@ -40,6 +40,7 @@ def read(
     part: str = "",
     default_part: float = 1.0,
     default_theta: float = 10000.0,
+    default_original: int | None = None,
 ) -> Rotary:
     """Rotary positions of heads of `d_head` features, in the newer or the older form of a config.
 
@@ -48,11 +49,14 @@ def read(
     reference's modules.
     """
     given = c.look("rope_scaling") or c.look("rope_parameters") or {}
-    c.ignore("rope_parameters", "partial_rotary_factor", base)
+    c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
     if not isinstance(given, dict):
         raise InputError(f"{c.path}: rope_scaling is {given!r}, not an object")
     kind = given.get("rope_type", given.get("type", "default"))
+    kind = "longrope" if kind == "su" else kind  # its first name
     values = dict(given)
+    if default_original:
+        values.setdefault(ORIGINAL, default_original)
     values.setdefault("rope_theta", c.get(base, float, default_theta))
     if part:
         values.setdefault("partial_rotary_factor", c.get(part, float, default_part))
