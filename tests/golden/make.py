@@ -39,6 +39,10 @@ PHI3 = LLAMA | {
         "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
     },
 }  # fmt: skip
+GRANITE = {
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
+    "logits_scaling": 2.5,
+}  # fmt: skip
 NEOX = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
     "max_position_embeddings": 12, **SMALL,
@@ -66,6 +70,11 @@ MODELS = {
     ),
     "gemma": lambda: t.GemmaForCausalLM(t.GemmaConfig(**LLAMA, head_dim=6)),
     "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**PHI3)),
+    "smollm3": lambda: t.SmolLM3ForCausalLM(
+        t.SmolLM3Config(**LLAMA, pad_token_id=None, no_rope_layers=[1, 0])
+    ),
+    "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
+    "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
 }
 
 

@@ -195,12 +195,35 @@ def phi3(rng: np.random.Generator) -> torch.nn.Module:
     return t.Phi3ForCausalLM(t.Phi3Config(**config | {"rope_parameters": rope}))
 
 
+def smollm3(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "mlp_bias": bool(rng.integers(2))}
+    config |= {"use_sliding_window": bool(rng.integers(2)), "sliding_window": 2}
+    return t.SmolLM3ForCausalLM(t.SmolLM3Config(**config, no_rope_layer_interval=2))
+
+
+def granite(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2))}
+    names = ("embedding", "residual", "attention")
+    config |= {f"{name}_multiplier": pick(rng, 1.0, 0.4, 2.0) for name in names}
+    return t.GraniteForCausalLM(t.GraniteConfig(**config, logits_scaling=pick(rng, 1.0, 3.0)))
+
+
+def olmo2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    return t.Olmo2ForCausalLM(t.Olmo2Config(**config))
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
-SELDOM = (scaled, gemma, phi3)  # they share most of what they compute with those
+SELDOM = (
+    scaled,
+    gemma,
+    phi3,
+    smollm3,
+    granite,
+    olmo2,
+)  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
-RUNS = [maker for maker in OFTEN for _ in range(30)] + [
-    maker for maker in SELDOM for _ in range(10)
-]
+RUNS = OFTEN * 30 + SELDOM * 10
 
 
 def test_random_configurations_agree(tmp_path: Path) -> None:

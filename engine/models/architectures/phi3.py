@@ -2,7 +2,7 @@
 one of gate and input; windows in every layer, if any; a part of the features may turn."""
 
 from engine.models import rope
-from engine.models.architectures.llama import EPS, forward
+from engine.models.architectures.llama import EPS, LlamaSpec, forward
 from engine.models.foreign import Config, Piece, Pieces, head_of
 from engine.models.spec import ModelSpec
 
@@ -17,7 +17,7 @@ def read_config(c: Config) -> ModelSpec:
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head, part="partial_rotary_factor", default_original=4096)
     window = c.optional("sliding_window", int, None)
-    return ModelSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
         n_ctx=rotary.n_ctx,
