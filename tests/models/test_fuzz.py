@@ -25,6 +25,7 @@ except ImportError:
 sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
+pytestmark = pytest.mark.office
 N = 240  # configurations, the architectures in turn
 
 
