@@ -25,6 +25,8 @@ except ImportError:
 sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
+pytestmark = pytest.mark.office
+
 
 def pick(rng: np.random.Generator, *choices: object) -> object:
     return choices[int(rng.integers(len(choices)))]
