@@ -75,6 +75,7 @@ MODELS = {
     ),
     "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
     "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
+    "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
 }
 
 

@@ -215,6 +215,12 @@ def olmo2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Olmo2ForCausalLM(t.Olmo2Config(**config))
 
 
+def starcoder2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
+    window = pick(rng, None, 2)
+    return t.Starcoder2ForCausalLM(t.Starcoder2Config(**config, sliding_window=window))
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
