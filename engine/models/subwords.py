@@ -41,6 +41,11 @@ class Library:
         pieces = map(self.inner.id_to_token, range(self.n))
         return tuple(f"<{i}>" if piece is None else own(piece) for i, piece in enumerate(pieces))
 
+    @cached_property
+    def byte_fallback(self) -> bool:
+        """Whether what is in no piece becomes pieces of one byte each."""
+        return any(step["type"] == "ByteFallback" for step in _steps(self.inner.decoder))
+
     def encode(self, text: str, special: bool = True) -> list[int]:
         try:
             ids = list(self.inner.encode(text, add_special_tokens=special).ids)
@@ -83,9 +88,8 @@ def _convention(decoder: Any) -> Callable[[str], str]:
 
     The decoder's own answer for one id will not do: it strips the space that a text begins with.
     """
-    steps = [] if decoder is None else _steps(json.loads(decoder.__getstate__()))
-    kinds = [step["type"] for step in steps]
-    if "ByteLevel" in kinds:
+    steps = _steps(decoder)
+    if any(step["type"] == "ByteLevel" for step in steps):
         return _of_bytes
     replaced = [
         (step["replacement"], " ")
@@ -103,10 +107,12 @@ def _convention(decoder: Any) -> Callable[[str], str]:
     return text
 
 
-def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
-    if decoder["type"] == "Sequence":
-        return [step for inner in decoder["decoders"] for step in _steps(inner)]
-    return [decoder]
+def _steps(decoder: Any) -> list[dict[str, Any]]:
+    """What a decoder does, step by step, as tokenizer.json says it."""
+    if decoder is None:
+        return []
+    whole = json.loads(decoder.__getstate__())
+    return whole["decoders"] if whole["type"] == "Sequence" else [whole]
 
 
 _BYTES = byte_alphabet()
@@ -198,9 +204,9 @@ def _word_pieces(path: Path, config: "_Config") -> Any:
     config.default(("unk",), "[UNK]")
     try:
         pieces = models.WordPiece.read_file(str(path))
+        inner = BertWordPieceTokenizer(pieces, **options)._tokenizer
     except Exception as error:  # the library raises nothing narrower
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
-    inner = BertWordPieceTokenizer(pieces, **options)._tokenizer
     config.add_to(inner)
     return inner
 

@@ -20,7 +20,7 @@ from engine.models.subwords import Library as Library
 from engine.models.subwords import json_object
 
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
-BYTE = re.compile(r"(<0x[0-9A-F]{2}>)+")  # how a piece of bytes that are no text is written
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
 
 class Tokenizer(Protocol):
@@ -111,14 +111,16 @@ class IdsOnly:
 def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
     """The text of ids, each part of it as soon as no later id can change it.
 
-    All parts together are what `decode` gives. A byte waits for those that may follow it.
+    All parts together are what `decode` gives. A byte waits for those that may complete it, and
+    where bytes stand in for pieces, for all that follow it: one that fits nowhere spoils the rest.
     """
+    runs = isinstance(tokenizer, Library) and tokenizer.byte_fallback
     seen: list[int] = []
     text, given = "", 0
     for i in ids:
         seen.append(i)
         before, text = text, tokenizer.decode(seen)
-        waits = text.endswith("\ufffd") or BYTE.fullmatch(tokenizer.texts[i])
+        waits = text.endswith("\ufffd") or (runs and BYTE.fullmatch(tokenizer.texts[i]))
         if text != before and not waits:
             yield text[given:]
             given = len(text)

@@ -218,8 +218,8 @@ def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     play = WorkbookFile(tmp_path / "d.xlsx")["Play"]
     words = [play[8, 2 + k] for k in range(9)]
-    out = cli("generate", "dialogue-game", *how, "-n", "7").out
-    assert words == ["<BOS>", "3", *(line.split()[1] for line in out.splitlines()[1:])]
+    text, _, *rows = cli("generate", "dialogue-game", *how, "-n", "7", "--table").out.splitlines()
+    assert words == text.split() == ["<BOS>", "3", *(row.split()[1] for row in rows)]
 
 
 def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
