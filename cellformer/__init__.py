@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from engine.cells.graph import Cell as Cell
     from engine.cells.graph import Graph as Graph
     from engine.models.checkpoint import save as save
+    from engine.models.choosing import Sampling as Sampling
     from engine.models.generate import Passage as Passage
-    from engine.models.generate import Sampling as Sampling
     from engine.models.generate import generate as generate
     from engine.models.generate import passage as passage
     from engine.models.model import Model as Model
@@ -45,7 +45,8 @@ HOMES = {
     "engine.cells.evaluator": ("Evaluator",),
     "engine.cells.graph": ("Cell", "Graph"),
     "engine.models.checkpoint": ("save",),
-    "engine.models.generate": ("Passage", "Sampling", "generate", "passage"),
+    "engine.models.choosing": ("Sampling",),
+    "engine.models.generate": ("Passage", "generate", "passage"),
     "engine.models.model": ("Model",),
     "engine.models.spec": ("ModelSpec",),
     "engine.models.tokenizer": ("Characters", "WordList"),

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cellformer import names
 from engine.cells.graph import Graph
-from engine.models.generate import GREEDY, Sampling, passage
+from engine.models.choosing import GREEDY, Sampling
+from engine.models.generate import passage
 from engine.models.model import Model
 from exporters import anymodel, edited, xlsx
 from exporters.book import Book
@@ -59,4 +60,4 @@ def write(book: Book, path: str | Path) -> Path:
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
     """What somebody changed in a workbook that was built here. Raises InputError."""
-    return edited.read(path, find)
+    return edited.read(path, find, names.book)

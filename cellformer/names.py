@@ -1,4 +1,4 @@
-"""What a name stands for: a workbook of the gallery, or a checkpoint folder.
+"""What a name stands for: a workbook of the gallery, or a model in one of the `formats`.
 
 Everything that takes a name comes here: the command, and `cellformer.load` and `cellformer.build`.
 """
@@ -6,12 +6,11 @@ Everything that takes a name comes here: the command, and `cellformer.load` and 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import workbooks
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint
+from engine.models import checkpoint, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
 from engine.studies.forecast import forecast
@@ -39,7 +38,7 @@ class Loaded:
 
     def book(self, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
         """The workbook of a passage; `live` names the parts that recompute, () everything."""
-        if live or Path(self.name).is_dir():
+        if live or formats.means(self.name):
             return anymodel.build(title(self.name), model, passage, live)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
@@ -48,7 +47,7 @@ class Loaded:
 def load(
     name: str, prompt: str | None = None, ids: str | None = None, special: bool = True
 ) -> Loaded:
-    """A workbook of the list or a checkpoint folder, with a prompt or the one it comes with.
+    """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
 
     A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
     `special`; with none it begins as any text does. Raises InputError for a name that is neither,
@@ -56,7 +55,7 @@ def load(
     """
     found = model(name)
     given = _ids(found, prompt, ids, special)
-    if Path(name).is_dir():
+    if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
         return Loaded(name, found, given, _columns(found, len(given)))
@@ -67,8 +66,8 @@ def load(
 
 
 def model(name: str) -> Model:
-    """The model of a workbook or a checkpoint folder. Raises InputError where there is none."""
-    if Path(name).is_dir():
+    """The model of a workbook, or one from elsewhere. Raises InputError where there is none."""
+    if formats.means(name):
         return checkpoint.load(name)
     if is_worksheet(name):
         raise InputError(
@@ -100,18 +99,18 @@ def book(name: str) -> Book:
 
 def is_worksheet(name: str) -> bool:
     """Whether a workbook of the list is made of worksheets, without a transformer."""
-    return not Path(name).is_dir() and hasattr(workbooks.find(name), "book")
+    return not formats.means(name) and hasattr(workbooks.find(name), "book")
 
 
 def title(name: str) -> str:
-    """The name that a workbook's file has: of a folder, its last part."""
-    return Path(name).resolve().name
+    """The name that a workbook's file has: of a path, its last part."""
+    return formats.title(name) if formats.means(name) else name
 
 
 def _columns(model: Model, n_prompt: int) -> int:
     """Room to continue, where the model can and its workbook stays small."""
     plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
-    if not (plan.generates and model.spec.causal):
+    if not plan.generates:
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt

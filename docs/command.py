@@ -14,8 +14,8 @@ TARGET = Path(__file__).with_name("command.md")
 HEAD = """# The command
 
 Made by `python docs/command.py` out of what the commands say of themselves. Wherever a NAME is
-taken, it is a workbook of `cellformer list` or a checkpoint folder. What cannot be used ends in one
-line that names the fact and the remedy, and exit code 2.
+taken, it is a workbook of `cellformer list` or a model ([formats](formats.md)). What cannot be used
+ends in one line that names the fact and the remedy, and exit code 2.
 """
 
 

@@ -10,6 +10,8 @@ from functools import cache
 from engine.cells.access import Rect
 from engine.cells.expression import Area, Fixed, decimal
 
+SINCE_2013 = ("UNICHAR", "UNICODE")  # functions that a file names with a prefix
+
 
 @cache
 def quoted(sheet: str) -> str:
@@ -68,7 +70,8 @@ class A1:
 
     def call(self, function: str, arguments: list[str]) -> str:
         """`MAX(B2:C9,0)`."""
-        return f"{function}({','.join(arguments)})"
+        prefix = "_xlfn." if function in SINCE_2013 else ""
+        return f"{prefix}{function}({','.join(arguments)})"
 
     def sign(self, sign: str) -> str:
         """The sign alone."""

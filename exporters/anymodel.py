@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from engine import Evaluator, Graph, Model
-from engine.cells.part import frozen
+from engine.cells.part import only_live
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
@@ -13,10 +13,9 @@ from exporters.plan import for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-ALL = (
-    "Play: type a sentence of tokens with a space between each; it continues itself.",
-    "Heads, Lens, Attribution: where it looks, when it knows, and what contributes.",
-)
+TYPE = "Play: type a sentence of tokens with a space between each; "
+CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
+VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 FEW = (
     "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens.",
     "Heads: where each token looks. Switches: heads and MLPs off.",
@@ -31,7 +30,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
         model = ablation.averaged(model, [passage.ids])
     graph = model.graph(passage.ids, plan.readout)
     texts = shown(model.vocabulary.texts)
-    spec = model.spec
+    spec, how = model.spec, CONTINUED if plan.continues else BOTH_WAYS
     story = Story(
         title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
@@ -46,7 +45,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
             ),
         ],
         look=[
-            *(FEW if plan.reduced else ALL),
+            *(FEW if plan.reduced else (TYPE + how, VIEWS)),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),
@@ -83,7 +82,7 @@ def tries(graph: Forward, texts: tuple[str, ...], last: int) -> list[Suggestion]
 
 def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     """Three cells of the live part: weights and settings that its blocks read."""
-    inputs = frozen(graph, live).inputs
+    inputs = only_live(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."

@@ -35,8 +35,9 @@ class Entry(NamedTuple):
 
     value: Any  # of a formula: None, and it is computed when it is asked for
     style: str
-    formula: Any = None  # an expression
+    formula: Expression | None = None
     array: bool = False  # an array formula: it looks at a range entry by entry
+    cell: Area | None = None  # of the table whose formula this is: its value is known there
 
 
 class Place(NamedTuple):
@@ -75,11 +76,11 @@ class Place(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One series of a chart; its ranges stand on the chart's own sheet."""
+    """One series of a chart."""
 
     name: str
-    categories: Rect | Area  # texts, or the x of a scatter chart
-    values: Rect | Area
+    categories: Area  # texts, or the x of a scatter chart
+    values: Area
     labels: Sequence[str] = ()  # a text for every point
 
 
@@ -120,8 +121,8 @@ class Sheet:
     widths: Mapping[int, float] = field(default_factory=dict)
     # cell -> 'Sheet'!A1, or external:file.xlsx
     links: dict[tuple[int, int], str] = field(default_factory=dict)
-    lists: dict[tuple[int, int], Any] = field(default_factory=dict)  # cell -> area of choices
-    scales: list[tuple[Rect, Dressing]] = field(default_factory=list)
+    lists: dict[tuple[int, int], Area] = field(default_factory=dict)  # cell -> its choices
+    dressings: list[tuple[Rect, Dressing]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     frozen: tuple[int, int] = (0, 0)
     merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
@@ -142,20 +143,22 @@ class Sheet:
         """Put a text or a number."""
         self.entries[row, col] = Entry(value, style)
 
-    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
-        """Put a formula, an expression; gives the cell, for other formulas to read."""
-        self.entries[row, col] = Entry(None, style, expression(formula), array)
+    def formula(
+        self,
+        row: int,
+        col: int,
+        formula: Any,
+        style: str,
+        array: bool = False,
+        cell: Area | None = None,
+    ) -> Area:
+        """Put a formula, an expression; gives its cell, for other formulas to read."""
+        self.entries[row, col] = Entry(None, style, expression(formula), array, cell)
         return self[row, col]
-
-    def calc(
-        self, row: int, col: int, formula: str, value: str | float, style: str, array: bool = False
-    ) -> None:
-        """Put a formula's text and the value that it has now."""
-        self.entries[row, col] = Entry(value, style, formula, array)
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
         """Have cells of this sheet look like what they hold."""
-        self.scales += [(area.rect, dressing) for dressing in dressings]
+        self.dressings += [(area.rect, dressing) for dressing in dressings]
 
     def link(self, row: int, col: int, text: str, target: str) -> None:
         """Put a text that leads elsewhere."""
@@ -236,10 +239,8 @@ class Reading(Reader):
         """What an entry shows."""
         if entry.formula is None:
             return None if entry.value == "" else entry.value
-        if isinstance(entry.formula, str):
-            return entry.value
         try:
-            value = entry.formula.value(self)
+            value = self(entry.cell) if entry.cell is not None else entry.formula.value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):
@@ -307,7 +308,7 @@ class Book:
             if isinstance(formula, Constant):
                 sheet.put(*at, formula.number, style)
             else:
-                sheet.formula(*at, formula, style, array)
+                sheet.formula(*at, formula, style, array, block[i, j])
 
     # --- where things stand ---------------------------------------------------------------
 
@@ -338,9 +339,9 @@ class Book:
 
     # --- formulas and their values --------------------------------------------------------
 
-    def text(self, formula: Expression | str, here: str) -> str:
+    def text(self, formula: Expression, here: str) -> str:
         """A formula as it stands on a sheet, without the leading "="."""
-        return formula if isinstance(formula, str) else formula.text(A1(self.locate, here))
+        return formula.text(A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The formulas of a computed block that has a place, by row and column."""

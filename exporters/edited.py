@@ -1,39 +1,39 @@
 """A workbook that somebody has edited and saved: what differs from the one that was built.
 
-The book is built again from the workbook's own Source sheet, and every cell of the file is held
-against it by one rule: a formula for being a formula still, what is typed (weights, settings, the
-sentence, the dials) by value, everything else for standing where it stood. Numbers are the same
-when they agree to 14 digits, for LibreOffice writes 15.
+The book is built again, a model's from the workbook's own Source sheet, one without a model by its
+name, and every cell of the file is held against it by one rule: a formula for being a formula
+still, what is typed (weights, settings, the sentence, the dials) by value, everything else for
+standing where it stood. Numbers are the same when they agree to 14 digits, for LibreOffice writes
+15.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from openpyxl import load_workbook
+from typing import Any, NamedTuple, TypeVar
 
 from engine import Evaluator, InputError, Model
 from engine.cells.block import Block
 from engine.cells.expression import Constant
+from engine.cells.values import CellError
 from engine.studies import ablation
-from exporters import source
-from exporters.address import quoted
-from exporters.book import Sheet
-from exporters.model_book import ModelBook, cell
+from exporters import reading, source
+from exporters.book import Book, Sheet
+from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.plan import MANY_WORDS
+from exporters.reading import WorkbookFile
 from exporters.story import Story
 from exporters.transformer import assemble
 
 SAME = 1e-14  # relative
 TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in
 BLANK = Story("", "", [], [], [])
+E = TypeVar("E", bound="Edited")
 
 
-class Change(NamedTuple):
+class EditedCell(NamedTuple):
     """One cell that differs: its name, its place, what it was and is."""
 
     name: str
@@ -46,10 +46,9 @@ class Change(NamedTuple):
 class Edited:
     """A workbook as built, and what was changed in it."""
 
-    book: ModelBook
-    model: Model
-    inputs: list[Change] = field(default_factory=list)
-    overwritten: list[Change] = field(default_factory=list)  # formulas that were typed over
+    book: Book
+    inputs: list[EditedCell] = field(default_factory=list)
+    overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of both
 
     def live(self) -> Evaluator:
@@ -62,6 +61,18 @@ class Edited:
         for at, value in self.values.items():
             live.set(*at, value)
         return live
+
+
+@dataclass
+class EditedModel(Edited):
+    """A model's workbook as built, and what was changed in it."""
+
+    book: ModelBook
+
+    @property
+    def model(self) -> Model:
+        """The model as built."""
+        return self.book.model
 
     @property
     def words(self) -> list[str]:
@@ -87,41 +98,48 @@ class Edited:
         return int(self._live["position"][0, 0])
 
 
-def read(path: str | Path, find: Callable[[str], Model] | None = None) -> Edited:
-    """What was edited in a workbook. One that does not carry its model has it found by its title.
+def read(
+    path: str | Path,
+    find: Callable[[str], Model] | None = None,
+    worksheets: Callable[[str], Book] | None = None,
+) -> Edited:
+    """What was edited in a workbook.
 
-    Raises InputError for a file that is no workbook of ours, one whose sheets were taken apart,
-    and a weight that holds no number.
+    One that does not carry its model has it found by its title; one without a model is built by
+    `worksheets`, which takes its name. Raises InputError for a file that is no workbook of ours,
+    one whose sheets were taken apart, and a weight that holds no number.
     """
-    path = Path(path)
-    written, computed = _open(path)
+    file = WorkbookFile(path)
     try:
-        return _compare(_rebuild(written, find), written, computed)
+        if source.SHEET in file:
+            return _compared(EditedModel(_rebuild(file, find)), file)
+        return _compared(Edited(_built(file, worksheets)), file)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _open(path: Path) -> tuple[Any, Any]:
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return load_workbook(path), load_workbook(path, data_only=True)
-    except Exception as error:  # openpyxl lets through whatever zip and XML raise
-        raise InputError(f"{path} is not an .xlsx workbook ({type(error).__name__})") from None
+def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> EditedModel:
+    """What was edited in a model's workbook. Raises InputError as `read` does, and for a workbook
+    that holds no transformer."""
+    found = read(path, find, None)
+    assert isinstance(found, EditedModel)
+    return found
 
 
-def _facts(written: Any) -> source.Source:
-    if source.SHEET not in written.sheetnames:
-        raise InputError("it has no sheet Source: it holds no transformer, is not a workbook of "
-                         "cellformer's, or the sheet was deleted; build it anew")  # fmt: skip
-    return source.read(source.column(written))
+def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
+    """The book of a workbook without a model, as it was built: Start names it."""
+    title = file[start.SHEET][0, 0] if start.SHEET in file else None
+    if worksheets is None or not isinstance(title, str):
+        raise InputError(
+            "it has no sheet Source: it holds no transformer, is not a workbook of cellformer's, "
+            "or the sheet was deleted; build it anew"
+        )
+    return worksheets(title.partition(":")[0])
 
 
-def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBook, Model]:
-    """The book as it was built."""
-    facts = _facts(written)
+def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
+    """A model's book as it was built."""
+    facts = source.read(file[source.SHEET].column(0))
     model = facts.model
     if model is None:
         if find is None:
@@ -134,56 +152,61 @@ def _rebuild(written: Any, find: Callable[[str], Model] | None) -> tuple[ModelBo
         )
     if facts.model is None:
         model = ablation.averaged(model, [facts.passage.ids])
-    return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings), model
+    return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings)
 
 
-def _compare(built: tuple[ModelBook, Model], written: Any, computed: Any) -> Edited:
-    book, model = built
-    found = Edited(book, model)
-    file = File(written, computed)
+def _compared(found: E, file: WorkbookFile) -> E:
+    """The edits of a file, filled in."""
+    book = found.book
     for sheet in book.sheets.values():
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
-            if sheet.name not in written.sheetnames:
+            if sheet.name not in file:
                 raise InputError(f"sheet {sheet.name!r} is missing; put it back, or build anew")
-            _in_place(sheet, written[sheet.name])
+            _in_place(book, sheet, file[sheet.name])
     for block in book.graph:
         _block(found, block, file)
     for sheet in book.sheets.values():
-        if sheet.name in written.sheetnames:
+        if sheet.name in file:
             _formulas(found, sheet, file)
     return found
+
+
+def _held(book: Book, sheet: Sheet) -> set[tuple[int, int]]:
+    """The cells of a sheet that are a block's."""
+    places = [place for place in book.places.values() if place.sheet == sheet.name]
+    return {place.cell(i, j) for place in places for i, j in place.block.whole.cells()}
 
 
 # --- where things stand -----------------------------------------------------------------------
 
 
-def _in_place(sheet: Sheet, written: Any) -> None:
+def _in_place(book: Book, sheet: Sheet, written: reading.Sheet) -> None:
     """Raise InputError where texts and numbers that nobody types over stand elsewhere."""
+    held = _held(book, sheet)
     fixed = {
         at: entry.value
         for at, entry in sheet.entries.items()
-        if entry.formula is None and entry.style not in TYPED and entry.value != ""
+        if entry.formula is None
+        and entry.style not in TYPED
+        and entry.value != ""
+        and at not in held
     }
     for run in sheet.runs:
         fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
-    moved = sorted(at for at, value in fixed.items() if not _alike(value, _at(written, *at)))
+    moved = sorted(at for at, value in fixed.items() if not _alike(value, written[at]))
     for what, verb, down, right in (
         ("row", "inserted", 1, 0),
         ("row", "deleted", -1, 0),
         ("column", "inserted", 0, 1),
         ("column", "deleted", 0, -1),
     ):
-        same = sum(_alike(fixed[r, c], _at(written, r + down, c + right)) for r, c in moved)
+        same = sum(_alike(fixed[r, c], written[r + down, c + right]) for r, c in moved)
         if 2 * same > len(moved) > 1:
             at = moved[0][0] + 1 if what == "row" else min(c for _, c in moved) + 1
             raise InputError(
                 f"a {what} was {verb} in sheet {sheet.name!r} about {what} {at}; "
                 "undo that, or type the edits into a workbook built anew"
             )
-
-
-def _at(written: Any, row: int, col: int) -> Any:
-    return written.cell(row + 1, col + 1).value if min(row, col) >= 0 else None
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -195,40 +218,20 @@ def _alike(a: Any, b: Any) -> bool:
 # --- what stands there ------------------------------------------------------------------------
 
 
-class File(NamedTuple):
-    """A workbook's file, as openpyxl reads it: formulas, and the values that they have."""
-
-    written: Any
-    computed: Any
-
-    def is_formula(self, sheet: str, row: int, col: int) -> bool:
-        """Whether a cell holds a formula."""
-        return bool(self.written[sheet].cell(row + 1, col + 1).data_type == "f")
-
-    def value(self, sheet: str, row: int, col: int) -> Any:
-        """The cell, with the value that it shows."""
-        return self.computed[sheet].cell(row + 1, col + 1)
-
-
-def _formulas(found: Edited, sheet: Sheet, file: File) -> None:
+def _formulas(found: Edited, sheet: Sheet, file: WorkbookFile) -> None:
     """Formulas of a page, of no block, that were typed over."""
-    named = {
-        (place.sheet, *place.cell(i, j))
-        for place in found.book.places.values()
-        if place.sheet == sheet.name
-        for i, j in place.block.whole.cells()
-    }
+    held = _held(found.book, sheet)
     for (row, col), entry in sheet.entries.items():
         at = (sheet.name, row, col)
-        if entry.formula is not None and at not in named and not file.is_formula(*at):
-            where = f"{quoted(sheet.name)}!{cell(row, col)}"
+        there = file[sheet.name].cell((row, col))
+        if entry.formula is not None and (row, col) not in held and there.formula is None:
+            where = found.book.address(sheet[row, col])
             name = next((name for name, spot in found.book.spots.items() if spot == at), where)
-            value = file.value(*at).value
-            now = "" if value is None else value
-            found.overwritten.append(Change(name, where, found.book.clean.cell(*at), now))
+            now = "" if there.value is None else there.value
+            found.overwritten.append(EditedCell(name, where, found.book.clean.cell(*at), now))
 
 
-def _block(found: Edited, block: Block, file: File) -> None:
+def _block(found: Edited, block: Block, file: WorkbookFile) -> None:
     """Formulas for being formulas still, what is typed by value."""
     place = found.book.places[block.name]
     entries = found.book.sheets[place.sheet].entries
@@ -238,7 +241,7 @@ def _block(found: Edited, block: Block, file: File) -> None:
         at = place.cell(i, j)
         held = block.expression is not None and isinstance(block.expression(i, j), Constant)
         by_formula = block.computed and not held
-        if by_formula and file.is_formula(place.sheet, *at):
+        if by_formula and file[place.sheet].cell(at).formula is not None:
             continue
         change = _change(found.book, block, i, j, file, by_formula)
         if change is None:
@@ -251,13 +254,12 @@ def _block(found: Edited, block: Block, file: File) -> None:
 
 
 def _change(
-    book: ModelBook, block: Block, i: int, j: int, file: File, by_formula: bool
-) -> Change | None:
+    book: Book, block: Block, i: int, j: int, file: WorkbookFile, by_formula: bool
+) -> EditedCell | None:
     """What became of a cell; None where it is the same. A formula that was typed over is not."""
     place, name = book.places[block.name], f"{block.name}[{i},{j}]"
-    at = (place.sheet, *place.cell(i, j))
-    where, there = f"{quoted(place.sheet)}!{cell(*at[1:])}", file.value(*at)
-    if file.is_formula(*at) and there.value is None:
+    where, there = book.address(block[i, j]), file[place.sheet].cell(place.cell(i, j))
+    if there.formula is not None and there.value is None:
         raise InputError(
             f"{where} holds a formula without a value; open and save it in a spreadsheet"
         )
@@ -266,15 +268,14 @@ def _change(
         now: float | str = _text(there.value)
         same = now == was
     else:
-        now = _number(there, f"{where} ({name})", by_formula)
+        now = _number(there.value, f"{where} ({name})", by_formula)
         same = abs(now - was) <= SAME * abs(was)
-    return None if same and not by_formula else Change(name, where, was, now)
+    return None if same and not by_formula else EditedCell(name, where, was, now)
 
 
-def _number(there: Any, where: str, formula: bool) -> float:
+def _number(value: reading.Value, where: str, formula: bool) -> float:
     """The number in a cell. Raises InputError for anything else."""
-    value = there.value
-    if there.data_type == "e":
+    if isinstance(value, CellError):
         raise InputError(f"{where} holds the error {value}; type a number")
     if isinstance(value, bool):
         return float(value)

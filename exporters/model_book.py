@@ -11,7 +11,7 @@ from engine.cells.formula import A1, Formulas
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
-from exporters.address import a1, address, quoted
+from exporters.address import address
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Printed
@@ -51,10 +51,6 @@ class ModelBook(Book):
     def by_hand(self) -> bool:
         """Whether weights stand beside what they multiply."""
         return self.plan.by_hand
-
-    def spot(self, name: str, sheet: str = "") -> str:
-        """The address of a named single cell, with its sheet unless it stands on `sheet`."""
-        return self.address(self.named(name), sheet)
 
     @property
     def blocks(self) -> list[Block]:
@@ -166,25 +162,3 @@ class ModelBook(Book):
                 way = ""
             ways[operand.name] = way if ways.get(operand.name, way) == way else ""
         return ways
-
-
-def span(rect: Rect, absolute: bool = False) -> str:
-    """A rectangle of a sheet as a range even where it is one cell: `B2:B2`."""
-    return a1(rect, "all" if absolute else "", True)
-
-
-def entry(rect: Rect, row: str, col: str, sheet: str = "", absolute: bool = False) -> str:
-    """A formula for the entry of a range at a row and column, counted from 1. Of one cell, that
-    cell: not every program looks things up in a lone one."""
-    text = (f"{quoted(sheet)}!" if sheet else "") + a1(rect, "all" if absolute else "")
-    return f"INDEX({text},{row},{col})" if rect.size > 1 else text
-
-
-def cell(row: int, col: int, absolute: bool = False) -> str:
-    """The address of one cell as text."""
-    return a1(one(row, col), "all" if absolute else "")
-
-
-def one(row: int, col: int) -> Rect:
-    """The rectangle of one cell."""
-    return Rect(row, row + 1, col, col + 1)

@@ -16,6 +16,7 @@ class Plan:
     readout: Readout = EVERYTHING
     live: tuple[str, ...] = ()  # the parts that recompute; (): all
     by_hand: bool = False  # small enough that weights stand beside what they multiply
+    continues: bool = True  # the sentence goes on by itself: no token sees those after it
 
     @property
     def reduced(self) -> bool:
@@ -24,8 +25,8 @@ class Plan:
 
     @property
     def generates(self) -> bool:
-        """Whether its tokens can follow from those before: every token's logits are there."""
-        return not self.readout.one_token
+        """Whether its tokens follow from those before: every token's logits are there."""
+        return self.continues and not self.readout.one_token
 
 
 WHOLE = Plan()
@@ -34,4 +35,4 @@ WHOLE = Plan()
 def for_model(model: Model, live: Sequence[str] = (), by_hand: bool = False) -> Plan:
     """The plan of a model's workbook; `live` names the parts that are to recompute."""
     readout = ONE_TOKEN if model.spec.d_vocab > MANY_WORDS else EVERYTHING
-    return Plan(readout, tuple(live), by_hand)
+    return Plan(readout, tuple(live), by_hand, model.spec.causal)

@@ -115,6 +115,9 @@ class WorkbookFile:
     def __iter__(self) -> Iterator[str]:
         return iter(self.parts)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
+
     @cached_property
     def names(self) -> dict[str, list[tuple[str, str]]]:
         """What is named in all of the workbook: by name, the sheet and the area, such as B2:C9."""

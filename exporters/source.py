@@ -77,12 +77,6 @@ def unpack(archive: bytes) -> Model:
         return Model(**{**vars(model), "averages": averages})
 
 
-def column(written: Any) -> list[str]:
-    """The texts of the Source sheet's first column, in a workbook that openpyxl has opened."""
-    texts = [row[0] for row in written[SHEET].iter_rows(max_col=1, values_only=True)]
-    return ["" if text is None else str(text) for text in texts]
-
-
 def digits(column: list[str]) -> float | None:
     """What a Source sheet says that shortened weights do to a logit; None: they are exact."""
     try:
@@ -93,7 +87,8 @@ def digits(column: list[str]) -> float | None:
 
 
 def _facts(column: list[str]) -> dict[str, Any]:
-    return json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+    facts: dict[str, Any] = json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+    return facts
 
 
 def read(column: list[str]) -> Source:

@@ -215,7 +215,7 @@ class Worksheet:
         self._formulas[table.grid.name] = cell
         place = self.rect(table)
         for i, j in np.ndindex(*table.shape):
-            self.formula(place.top + i, place.left + j, cell(i, j), style)
+            self.formula(place.top + i, place.left + j, cell(i, j), style, table[i, j])
 
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
@@ -264,18 +264,20 @@ class Worksheet:
         """Where an area of a table stands on this sheet."""
         return self.book.locate(area)[1]
 
-    def formula(self, row: int, col: int, formula: Any, style: str) -> Area:
-        """One formula, in a fill's style in the colour of what it reads; gives its cell."""
+    def formula(
+        self, row: int, col: int, formula: Any, style: str, cell: Area | None = None
+    ) -> Area:
+        """One formula, in a fill's style in the colour of what it reads; gives its cell. `cell` is
+        the table's whose formula it is."""
         elsewhere = any(
             self.book.locate(area)[0] != self.sheet.name for area in expression(formula).areas()
         )
-        return self.sheet.formula(
-            row, col, formula, _style(style, "green" if elsewhere else "black")
-        )
+        style = _style(style, "green" if elsewhere else "black")
+        return self.sheet.formula(row, col, formula, style, cell=cell)
 
     def shade(self, area: Area, dressing: Dressing) -> None:
         """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
-        self.sheet.scales.append((self.rect(area), dressing))
+        self.sheet.dressings.append((self.rect(area), dressing))
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
         """Dress the cells for which a formula holds; it is that of the first of them."""

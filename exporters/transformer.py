@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
-from engine.cells.part import frozen
+from engine.cells.part import only_live
 from engine.models import prompt
 from engine.models.generate import Passage
 from engine.models.model import Model
@@ -53,13 +53,13 @@ def assemble(
     graph: Graph = model.graph(passage.ids, plan.readout)
     prompt.heat(graph, passage)
     if plan.live:
-        graph = frozen(graph, plan.live)
+        graph = only_live(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     if not plan.reduced:
-        prompt.follow(graph, passage, labels["vocab"])
+        prompt.follow(graph, passage, labels["vocab"], plan.continues)
         prompt.look(graph, labels[graph["logits"].axes[1]])
     book = ModelBook(
         title,

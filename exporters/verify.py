@@ -42,7 +42,7 @@ class UnreadableError(Exception):
 
 
 @dataclass(frozen=True)
-class Report:
+class Verdict:
     """What one engine says of a workbook."""
 
     engine: str
@@ -97,31 +97,31 @@ def _check_size(path: Path) -> None:
             )
 
 
-def verify(book: FormulaCells | Path, engine: str) -> Report:
+def verify(book: FormulaCells | Path, engine: str) -> Verdict:
     """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
     if isinstance(book, Path):
         book = read(book)
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
         reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
-        return Report(engine, 0, 0.0, "", reason)
+        return Verdict(engine, 0, 0.0, "", reason)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "book.xlsx"
         poison(book.path, copy)
         try:
             recomputed = ENGINES[engine].recompute(copy, book)
         except UnreadableError as error:
-            return Report(engine, 0, 0.0, "", f"it cannot read this file ({error})")
+            return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
     return compare(engine, book, recomputed)
 
 
-def compare(engine: str, book: FormulaCells, recomputed: Values) -> Report:
+def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
     """Hold an engine's values against the file's."""
     gaps = {cell: _gap(value, recomputed.get(cell)) for cell, value in book.formulas.items()}
     worst = max(gaps, key=gaps.__getitem__)
     where = _describe(book, worst)
     if gaps[worst] == float("inf"):
         where += f": {book.formulas[worst]!r} in the file, {recomputed.get(worst)!r} recomputed"
-    return Report(engine, len(gaps), gaps[worst], where)
+    return Verdict(engine, len(gaps), gaps[worst], where)
 
 
 def _gap(a: Value, b: Value) -> float:

@@ -22,6 +22,8 @@ MEANING = {
     "q_norm": "gain of the query norm",
     "k_norm": "gain of the key norm",
     "embed": "each token's vector, looked up",
+    "word": "each token's vector, before it is stretched",
+    "sqrt_d_model": "what each token's vector is multiplied by",
     "pos_embed": "each position's vector, looked up",
     "resid_pre": "the residual stream as the block finds it",
     "resid_mid": "the residual stream after attention",

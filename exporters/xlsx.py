@@ -22,7 +22,7 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, expression
+from engine.cells.expression import expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from exporters import theme
@@ -31,7 +31,7 @@ from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
 from exporters.dressing import Beyond, Dressing, Unlike, When
 
-Report = Callable[[int], object]  # told how many cells have been written since the last time
+Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 MOST_NAMED = 5_000_000  # cells of a file in which all have an address
@@ -63,7 +63,7 @@ class _Sheet(Worksheet):
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
         self.n_shared = 0  # formulas that a column shares
-        self.report: Report = _nothing
+        self.report: Progress = _nothing
 
     def add_strips(self, area: Rect, strip: Strip) -> None:
         """Have a block written: `strip(row)` gives the XML of its cells in that row."""
@@ -113,7 +113,13 @@ class _Sheet(Worksheet):
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(self, row: int, col: int, formula: str, value: Any, style: Any) -> None:
+    def put_formula(
+        self, row: int, col: int, formula: str, value: Any, style: Any, array: bool
+    ) -> None:
+        """A formula and its value; an array formula looks at ranges entry by entry."""
+        if array:
+            self.write_array_formula(row, col, row, col, "=" + formula, style, value)
+            return
         self._check_dimensions(row, col)
         self.table[row][col] = CellFormulaTuple(formula, style, value)
 
@@ -179,7 +185,7 @@ def _part(name: str) -> ZipInfo:
     return part
 
 
-def write(book: Book, path: str | Path, report: Report = _nothing) -> Path:
+def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
 
     `report` is called as rows are written, with the number of cells since the last call.
@@ -250,36 +256,33 @@ def _write_sheet(
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
+    clean = book.clean
     for (row, col), entry in sheet.entries.items():
-        _write_entry(book, ws, row, col, entry, sheet, formats)
+        style = formats[entry.style]
+        if entry.formula is not None:
+            text = book.text(entry.formula, sheet.name)
+            ws.put_formula(row, col, text, clean.cell(sheet.name, row, col), style, entry.array)
+        else:
+            _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
         ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
-        source = choices if isinstance(choices, str) else book.address(choices)
-        rule = {"validate": "list", "source": "=" + source, "error_title": "Unknown word"}
+        source = "=" + book.address(choices)
+        rule = {"validate": "list", "source": source, "error_title": "Unknown word"}
         rule["error_message"] = "Choose a word from the list."
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
-    for area, dressing in sheet.scales:
+    for area, dressing in sheet.dressings:
         ws.conditional_format(a1(area), _rule(book, sheet, dressing, formats))
     for chart in sheet.charts:
-        _write_chart(book, workbook, ws, sheet, chart)
+        _write_chart(book, workbook, ws, chart)
 
 
-def _write_entry(
-    book: Book, ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, formats: Formats
-) -> None:
-    style = formats[entry.style]
-    if entry.formula is not None:
-        text, value = book.text(entry.formula, sheet.name), book.clean.cell(sheet.name, row, col)
-        if entry.array:
-            ws.write_array_formula(row, col, row, col, "=" + text, style, value)
-        else:
-            ws.put_formula(row, col, text, value, style)
-        return
+def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
+    """A text, a number or a link."""
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
         target = link if link.startswith("external:") else f"internal:{link}"
@@ -418,25 +421,10 @@ def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dic
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
-    if dressing not in theme.SHADES:
-        return _rule_in_words(dressing, formats)
     return theme.SHADES[dressing]
 
 
-def _rule_in_words(dressing: str, formats: Formats) -> dict[str, Any]:
-    """A dressing as Play and the worksheets by hand still spell it."""
-    name, _, limit = dressing.partition(" ")
-    style, _, formula = limit.partition(" ")
-    if name == "when":
-        return {"type": "formula", "criteria": formula, "format": formats[style]}
-    mark = {"type": "cell", "format": formats["differs"]}
-    if name == "unlike":
-        return mark | {"criteria": "!=", "value": f'"{limit}"'}
-    limit = limit or "0.0000001"
-    return mark | {"criteria": "not between", "minimum": f"=-{limit}", "maximum": f"={limit}"}
-
-
-def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, sheet: Sheet, chart: Chart) -> None:
+def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> None:
     kind: dict[str, str] = {"type": chart.kind}
     if chart.joined:
         kind["subtype"] = "straight_with_markers"
@@ -444,7 +432,7 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, sheet: Sheet, chart
     several = len(chart.series) > 1
     colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
     for series, colour in zip(chart.series, colours, strict=True):
-        drawn.add_series(_series(book, sheet, chart, series, colour))
+        drawn.add_series(_series(book, chart, series, colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
     numbers = {"num_format": chart.number, "major_gridlines": lines}
@@ -460,19 +448,12 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, sheet: Sheet, chart
     ws.insert_chart(chart.row, chart.col, drawn)
 
 
-def _range(book: Book, sheet: Sheet, cells: Rect | Area) -> str:
-    """The address of a chart's cells."""
-    if isinstance(cells, Area):
-        return book.address(cells.fixed)
-    return f"{quoted(sheet.name)}!{a1(cells, 'all')}"
-
-
-def _series(book: Book, sheet: Sheet, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
+def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
         "name": series.name,
-        "categories": "=" + _range(book, sheet, series.categories),
-        "values": "=" + _range(book, sheet, series.values),
+        "categories": "=" + book.address(series.categories.fixed),
+        "values": "=" + book.address(series.values.fixed),
     }
     if chart.kind in ("column", "bar"):
         found |= {"fill": {"color": colour}, "gap": 60}

@@ -1,112 +1,178 @@
-"""Tokenizers of every kind, learnt by the `tokenizers` library from our own documents.
-
-Those hold more than one alphabet, so that a vocabulary of some hundred pieces has to cut.
-"""
+"""Tokenizers of every kind, learnt by the `tokenizers` library, and texts to try them on."""
 
 import json
+import random
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from pydoc_data import topics
 
-import tokenizers
-from conftest import ROOT
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, processors, trainers
+from tokenizers import pre_tokenizers as pre
 
-from engine.models.subwords import QWEN_WORDS
+from engine.models.tokenizer import Library
+from engine.models.tokenizing.settings import LLAMA3, QWEN2
 
-TEXTS = [(ROOT / name).read_text() for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
-LINES = "\n".join(TEXTS).splitlines()
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-EDGES = ("<s>", "</s>")
-
-
-def around(inner: Any, first: str, last: str | None = None) -> Any:
-    """A post-processor that puts special tokens around a text."""
-    names = [name for name in (first, last) if name]
-    template = [first, "$A", last] if last else [first, "$A"]
-    ids = [(name, inner.token_to_id(name)) for name in names]
-    return processors.TemplateProcessing(single=template, special_tokens=ids)
-
-
-def byte_level() -> Any:
-    """GPT-2's kind."""
-    inner = tokenizers.Tokenizer(models.BPE())
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    special = ["<|endoftext|>", "<|user|>"]
-    trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, special_tokens=special)
-    inner.train_from_iterator(LINES, trainer)
-    return inner
+LINES = "\n".join(topics.topics.values())[:150_000].splitlines()  # Python's own manual
+LINES += 20 * [
+    "Ein Café über naïve Ägypter, 1234 5678 ñandú's don't I'll We'Re THEY'VE",
+    "x = 42;  y\t= 'abc' + \"déjà\" // 😀 🎉",
+    "日本語 текст",
+]
+MARKS = ["<s>", "</s>", "<unk>"]
+SIGNS = "a|the|'s|'S|'re|'LL|'|don't| |  |   |\n|\t|\n\n|1|12|2024|!|...|?!|,|(|\"|-|_|<"
+WORDS = "é|ü|Ñ|ß|İ|😀|👍🏽|日本|я|²|½|Zoo|Once upon a time|KING|Hello|’s|🎉 x|한|ა"
+ODD = "\u00a0|▁|\u0301|ﬁ|Å|ſ|'ſ"
+ATOMS = "|".join((SIGNS, WORDS, ODD)).split("|")
 
 
-def byte_level_begun() -> Any:
-    """Llama 3's kind: its pattern for words, and a begin-of-text token."""
-    inner = byte_level()
-    split = pre_tokenizers.Split(tokenizers.Regex(QWEN_WORDS), "isolated")
-    plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    inner.pre_tokenizer = pre_tokenizers.Sequence([split, plain])
-    inner.post_processor = around(inner, "<|endoftext|>")
-    return inner
+def texts(n: int, length: int, seed: int = 0) -> list[str]:
+    """Random texts of at most so many characters: words of the manual, ASCII, odd signs; some are
+    empty."""
+    rng = random.Random(seed)
+
+    def one() -> str:
+        kind = rng.random()
+        if kind < 0.04:
+            return ""
+        if kind < 0.4:
+            words = rng.choice(LINES).split(" ")
+            return " ".join(words[: rng.randint(1, 8)])
+        if kind < 0.6:
+            return "".join(chr(rng.randint(32, 126)) for _ in range(rng.randint(1, length)))
+        return "".join(rng.choice(ATOMS) for _ in range(rng.randint(1, 9)))
+
+    return [one()[:length] for _ in range(n)]
 
 
-def sentence_pieces(prepend: bool = True) -> Any:
-    """Llama's kind: spaces are ▁, what is in no piece is bytes, `<s>` begins a text."""
-    learnt = tokenizers.Tokenizer(models.BPE(unk_token="<unk>"))
-    learnt.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+def _bytes(
+    splitting: pre.PreTokenizer, normalizer: normalizers.Normalizer | None = None, size: int = 800
+) -> Tokenizer:
+    found = Tokenizer(models.BPE())
+    found.pre_tokenizer = splitting
+    found.decoder = decoders.ByteLevel()
+    if normalizer:
+        found.normalizer = normalizer
     trainer = trainers.BpeTrainer(
-        vocab_size=500, limit_alphabet=90, special_tokens=["<unk>", *EDGES]
+        vocab_size=size,
+        initial_alphabet=pre.ByteLevel.alphabet(),
+        special_tokens=["<|endoftext|>"],
+        show_progress=False,
     )
-    learnt.train_from_iterator(LINES, trainer)
-    model = json.loads(learnt.to_str())["model"]
-    pieces = ["<unk>", *EDGES, *BYTES]
-    pieces += [p for p in sorted(model["vocab"], key=model["vocab"].get) if p not in pieces]
-    merges = [tuple(pair) for pair in model["merges"]]
-    vocabulary = {piece: i for i, piece in enumerate(pieces)}
-    bpe = models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
-    inner = tokenizers.Tokenizer(bpe)
-    spaces = normalizers.Replace(" ", "▁")
-    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁")] * prepend + [spaces])
+    found.train_from_iterator(LINES, trainer)
+    return found
+
+
+def _sentencepiece(size: int = 700) -> Tokenizer:
+    """Byte pairs as in Llama: the space is a sign, and what has no piece is bytes."""
+    found = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    found.pre_tokenizer = pre.Metaspace()
+    of_bytes = [f"<0x{b:02X}>" for b in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=MARKS + of_bytes,
+        limit_alphabet=70,
+        show_progress=False,
+    )
+    found.train_from_iterator(LINES, trainer)
+    spec = json.loads(found.to_str())
+    spec["pre_tokenizer"] = None
+    sign = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    parts = [{"type": "Prepend", "prepend": "▁"}, sign]
+    spec["normalizer"] = {"type": "Sequence", "normalizers": parts}
+    spec["added_tokens"] = [t for t in spec["added_tokens"] if t["content"] in MARKS]
+    found = Tokenizer.from_str(json.dumps(spec))
     back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    inner.decoder = decoders.Sequence(back + [decoders.Strip(" ", 1, 0)] * prepend)
-    inner.add_special_tokens(["<unk>", *EDGES])
-    inner.post_processor = around(inner, "<s>")
-    return inner
+    found.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)])
+    _between(found, "<s> $A", [("<s>", 0)])
+    return found
 
 
-def unigram() -> Any:
-    """T5's kind: the best path through pieces with a score, and `</s>` at the end."""
-    inner = tokenizers.Tokenizer(models.Unigram())
-    inner.normalizer = normalizers.NFKC()
-    inner.pre_tokenizer = pre_tokenizers.Metaspace()
-    inner.decoder = decoders.Metaspace()
-    special = ["<pad>", "</s>", "<unk>"]
-    trainer = trainers.UnigramTrainer(vocab_size=500, special_tokens=special, unk_token="<unk>")
-    inner.train_from_iterator(LINES, trainer)
-    inner.post_processor = around(inner, "</s>")
-    return inner
+def _gemma() -> Tokenizer:
+    """The same without a space before the text, split at spaces that have become signs."""
+    spec = json.loads(_sentencepiece().to_str())
+    spec["normalizer"] = spec["normalizer"]["normalizers"][1]
+    spec["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"String": " "},
+        "behavior": "MergedWithPrevious",
+        "invert": False,
+    }
+    spec["decoder"]["decoders"].pop()
+    return Tokenizer.from_str(json.dumps(spec))
 
 
-def word_pieces() -> Any:
-    """BERT's kind, padded and cut to a length as sentence encoders are saved."""
-    inner = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    inner.normalizer = normalizers.BertNormalizer()
-    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.decoder = decoders.WordPiece()
+def _wordpiece(lowercase: bool) -> Tokenizer:
+    found = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    found.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    found.pre_tokenizer = pre.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    inner.train_from_iterator(
-        LINES, trainers.WordPieceTrainer(vocab_size=600, special_tokens=special)
+    found.train_from_iterator(
+        LINES,
+        trainers.WordPieceTrainer(vocab_size=600, special_tokens=special, show_progress=False),
     )
-    inner.post_processor = around(inner, "[CLS]", "[SEP]")
-    inner.enable_padding(length=20)
-    inner.enable_truncation(8)
-    return inner
+    _between(found, "[CLS] $A [SEP]", [("[CLS]", 2), ("[SEP]", 3)])
+    return found
 
 
-KINDS: dict[str, Callable[[], Any]] = {
-    "byte-level": byte_level,
-    "byte-level with a beginning": byte_level_begun,
-    "SentencePiece": sentence_pieces,
-    "SentencePiece without a space before": lambda: sentence_pieces(prepend=False),
-    "Unigram": unigram,
-    "WordPiece": word_pieces,
+def _unigram(
+    splitting: pre.PreTokenizer, normalizer: normalizers.Normalizer | None = None
+) -> Tokenizer:
+    found = Tokenizer(models.Unigram())
+    found.pre_tokenizer = splitting
+    found.decoder = decoders.Metaspace()
+    if normalizer:
+        found.normalizer = normalizer
+    trainer = trainers.UnigramTrainer(
+        vocab_size=500, unk_token="<unk>", special_tokens=MARKS, show_progress=False
+    )
+    found.train_from_iterator(LINES, trainer)
+    _between(found, "$A </s>", [("</s>", 1)])
+    return found
+
+
+def _between(found: Tokenizer, form: str, special: list[tuple[str, int]]) -> None:
+    found.post_processor = processors.TemplateProcessing(single=form, special_tokens=special)
+
+
+def _llama3() -> Tokenizer:
+    found = _bytes(_split(LLAMA3))
+    _between(found, "<|endoftext|> $A", [("<|endoftext|>", 0)])
+    return found
+
+
+def _split(pattern: str) -> pre.PreTokenizer:
+    bytes_alone = pre.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre.Sequence([pre.Split(Regex(pattern), "isolated"), bytes_alone])
+
+
+def _one_space() -> normalizers.Normalizer:
+    return normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+
+
+KINDS: dict[str, Callable[[], Tokenizer]] = {
+    "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
+    "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
+    "llama3": _llama3,
+    "qwen2": lambda: _bytes(_split(QWEN2), normalizers.NFC()),
+    "smollm": lambda: _bytes(
+        pre.Sequence([pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False)])
+    ),
+    "sentencepiece": _sentencepiece,
+    "gemma": _gemma,
+    "bert": lambda: _wordpiece(lowercase=True),
+    "bert cased": lambda: _wordpiece(lowercase=False),
+    "unigram": lambda: _unigram(pre.Metaspace()),
+    "unigram whole": lambda: _unigram(pre.Metaspace(prepend_scheme="first", split=False)),
+    "unigram nfkc": lambda: _unigram(pre.Metaspace(), _one_space()),
+    "unigram of words": lambda: _unigram(
+        pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()]), normalizers.NFKC()
+    ),
 }
+
+
+@cache
+def learnt(kind: str) -> Library:
+    """A tokenizer of a kind."""
+    inner = KINDS[kind]()
+    return Library(inner, inner.get_vocab_size())

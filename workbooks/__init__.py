@@ -34,7 +34,7 @@ OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook decla
 def title(name: str) -> str:
     """What a workbook is, in a line."""
     module = find(name)
-    return getattr(module, "TITLE", None) or module.STORY.title
+    return str(module.TITLE if hasattr(module, "TITLE") else module.STORY.title)
 
 
 def by_topic() -> dict[str, list[str]]:

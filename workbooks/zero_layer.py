@@ -204,8 +204,8 @@ def next_word(labelled: Labelled, probs: Area) -> None:
     one_hot = labelled.computed("one_hot", (V, 1), is_word)
     p = labelled.computed("p", (1, V), picked)
     values = ws.rect(p)
-    words = values._replace(top=values.top - 1, bottom=values.top)
-    series = Series("p", words, values)
+    words = ws.sheet[values.top - 1, values.left : values.right]
+    series = Series("p", words, p)
     ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series]))
 
 

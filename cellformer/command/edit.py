@@ -28,7 +28,7 @@ TOP = 8
 
 def diff(file: File, model: Built = None) -> None:
     """List every weight, setting, switch and token that differs from the workbook as built."""
-    found = edited.read(file, _finder(model))
+    found = edited.read(file, _finder(model), names.book)
     if not found.inputs and not found.overwritten:
         line(f"{file}: nothing differs from the workbook as built")
         return
@@ -39,12 +39,11 @@ def diff(file: File, model: Built = None) -> None:
                 table.add_row(*(Text(_short(text)) for text in change))
             console.print(table)
             console.print()
-    was, now = sentence(found.book), " ".join(found.words)
-    if now != was:
-        line(f"the prompt: {was} → {now}")
-    for word in found.unknown:
-        line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
-    _ranking(found)
+    if isinstance(found, edited.EditedModel):
+        _prompt(found)
+        _ranking(found)
+    else:
+        printing.changes(found.live())
 
 
 def import_(
@@ -55,9 +54,9 @@ def import_(
     """Write the model that an edited workbook holds as a checkpoint."""
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file; name a folder with -o")
-    found = edited.read(file, _finder(model))
+    found = edited.read_model(file, _finder(model))
     blocks = found.model.graph([0]).blocks
-    change = {cell: value for cell, value in found.values.items() if cell[0] in blocks}
+    change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 
@@ -77,7 +76,16 @@ def _short(value: float | str) -> str:
     return f"{value:.10g}" if isinstance(value, float | int) else value
 
 
-def _ranking(found: edited.Edited) -> None:
+def _prompt(found: edited.EditedModel) -> None:
+    """Another prompt, and its words that are unknown."""
+    was, now = sentence(found.book), " ".join(found.words)
+    if now != was:
+        line(f"the prompt: {was} → {now}")
+    for word in found.unknown:
+        line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
+
+
+def _ranking(found: edited.EditedModel) -> None:
     """The top words before and after."""
     before = found.book.values["probs"][found.book.passage.n_prompt - 1]
     after = found.live()["probs"][found.position]

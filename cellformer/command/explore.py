@@ -23,6 +23,7 @@ from cellformer.command.options import (
     Sets,
     Target,
     Temperature,
+    Tokens,
     TopK,
     TopP,
 )
@@ -31,8 +32,9 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
+from engine.models import prompt as prompts
 from engine.models.choosing import Sampling
-from engine.models.generate import Step
+from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
 from engine.models.tokenizer import readable, shown, stream
 from engine.studies import ablation
@@ -49,6 +51,7 @@ def run(
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
+    tokens: Tokens = None,
     sets: Sets = None,
     ablate: Annotated[
         list[str] | None,
@@ -65,13 +68,14 @@ def run(
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
 
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
-    likeliest words after every sublayer.
+    likeliest words after every sublayer. With --tokens the prompt is continued, in cells: choose,
+    temperature, top_k, top_p and sentence can be set.
     """
     if names.is_worksheet(name):
         return _run_tables(name, sets, show, as_json)
     loaded = names.load(name, prompt, ids, not no_special)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
-    graph = model.graph(loaded.ids)
+    graph = _continued(model, loaded.ids, tokens)
     wanted = None if target is None else _target(model, target, graph)
     views = _views(graph, wanted) if lens or wanted is not None else None
     live = Evaluator(graph)
@@ -98,10 +102,18 @@ def trace(
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
+    tokens: Tokens = None,
     sets: Sets = None,
 ) -> None:
-    """Show a cell's formula, the cells that it reads and their values, as a tree."""
-    graph = names.graph(name, prompt, ids, not no_special)
+    """Show a cell's formula, the cells that it reads and their values, as a tree.
+
+    With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
+    """
+    if tokens is None:
+        graph = names.graph(name, prompt, ids, not no_special)
+    else:
+        loaded = names.load(name, prompt, ids, not no_special)
+        graph = _continued(loaded.model, loaded.ids, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
@@ -227,6 +239,13 @@ def info(
 
 
 # --- what they share ------------------------------------------------------------------------
+
+
+def _continued(model: Model, ids: Sequence[int], n_tokens: int | None) -> Graph:
+    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked."""
+    if n_tokens is None:
+        return model.graph(ids)
+    return prompts.graph(model, passage(model, ids, n_tokens))
 
 
 def _averaged(model: Model, ids: Sequence[int]) -> Model:

@@ -3,10 +3,11 @@
 What a user gives and cannot be used ends in one line on standard error and exit code 2.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 # Blocks are small: threads for matrix products cost more at start-up than they ever give back.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -19,7 +20,17 @@ import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import explore as exploring
-from cellformer.command.options import Ids, NoSpecial, Prompt, Seed, Temperature, TopK, TopP
+from cellformer.command.options import (
+    Ids,
+    NoSpecial,
+    Prompt,
+    Seed,
+    Size,
+    Temperature,
+    Tokens,
+    TopK,
+    TopP,
+)
 from cellformer.command.printing import console, line
 from engine import InputError
 
@@ -57,9 +68,7 @@ def build(
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
-    tokens: Annotated[
-        int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
-    ] = None,
+    tokens: Tokens = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -94,13 +103,9 @@ def build(
         return building.write(lambda: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special)
     n_tokens = loaded.n_tokens if tokens is None else tokens
-    if n_tokens < len(loaded.ids):
-        raise InputError(
-            f"--tokens {tokens} is less than the prompt's {len(loaded.ids)}; ask for more"
-        )
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
-    path = output or Path(f"{Path(name).resolve().name}.xlsx")
+    path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
     building.write(lambda: loaded.book(model, words, live or ()), path)
@@ -163,22 +168,69 @@ def verify(
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(help="A workbook whose model can be trained.")],
     output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
+    name: Annotated[
+        str | None, typer.Argument(help="A workbook whose model can be trained; or give --text.")
+    ] = None,
+    text: Annotated[
+        Path | None, typer.Option("--text", help="A text file in UTF-8, to learn from.")
+    ] = None,
+    vocab: Annotated[
+        str | None,
+        typer.Option("--vocab", help="characters, or how many pieces of a BPE to learn."),
+    ] = None,
+    layers: Size = None,
+    heads: Size = None,
+    d_model: Size = None,
+    d_mlp: Size = None,
+    context: Annotated[int | None, typer.Option(min=1, help="Tokens that it sees at most.")] = None,
+    steps: Size = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Windows of text in a step.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(min=0, help="The highest of the run.")
+    ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="Weights in float16: half as large a file.")
+    ] = False,
     seed: Seed = 0,
     embed_scale: Annotated[
         float | None,
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
     ] = None,
 ) -> None:
-    """Train a workbook's model anew, save it as a checkpoint, and print how well it does."""
+    """Train a model, save it as a checkpoint, and print how well it does.
+
+    A workbook's own model anew; or one of a text of yours, with --text and the sizes.
+    """
     from cellformer.command import train as training
 
-    training.run(name, output, seed, embed_scale)
+    sizes: dict[str, Any] = {
+        "vocab": vocab,
+        "n_layers": layers,
+        "n_heads": heads,
+        "d_model": d_model,
+        "d_mlp": d_mlp,
+        "context": context,
+        "steps": steps,
+        "batch": batch,
+        "learning_rate": learning_rate,
+        "half": half or None,
+    }
+    given = {size: value for size, value in sizes.items() if value is not None}
+    if name is not None:
+        if given:
+            raise InputError(f"{name} has sizes of its own; give --text alone for a model of yours")
+        return training.workbook(name, text, output, seed, embed_scale)
+    if text is None:
+        raise InputError("name a workbook to train, or give a text with --text FILE")
+    if embed_scale is not None:
+        raise InputError("--embed-scale is for workbooks; leave it out with --text alone")
+    training.from_text(training.chosen(**given), text, output, seed)
 
 
 def main() -> None:
     """Run the command; what cannot be used becomes one line and exit code 2."""
+    gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     try:
         app()
     except InputError as error:

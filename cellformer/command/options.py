@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 Name = Annotated[
-    str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+    str,
+    typer.Argument(
+        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name."
+    ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
 NoSpecial = Annotated[
@@ -13,6 +16,9 @@ NoSpecial = Annotated[
     typer.Option("--no-special", help="Leave out the tokens that the tokenizer itself adds."),
 ]
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
+Tokens = Annotated[
+    int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),
@@ -27,3 +33,4 @@ Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy."
 TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
 TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
+Size = Annotated[int | None, typer.Option(min=1)]

@@ -1,51 +1,119 @@
-"""Train the model of a workbook module that can be trained: one with `train` and `figures`."""
+"""Train a model: a workbook's own, where it declares `train` or `RUN`; or one of a text."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
+import numpy as np
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 import workbooks
 from cellformer.command.printing import console, line
 from engine import InputError, Model
-from engine.models import checkpoint
+from engine.models import checkpoint, corpus, text_training, training
+from engine.models.text_training import Check, TextRun
 
 EVERY = 50  # steps over which the loss shown is a mean
+TOKENIZERS = ("words.json", "characters.json", "tokenizer.json", "vocab.json")
+Steps = Iterator[training.Progress | Check | Model]
 
 
-def run(name: str, folder: Path, seed: int, embed_scale: float | None) -> None:
-    """Train, save, print the figures. Raises InputError for a module without a model to train."""
+def workbook(
+    name: str, text: Path | None, folder: Path, seed: int, embed_scale: float | None
+) -> None:
+    """Train a workbook's model anew. Raises InputError for a module without a model to train."""
     module = workbooks.find(name)
+    if hasattr(module, "RUN"):
+        if text is None:
+            raise InputError(f"{name} learns from a text that is not shipped; give --text FILE")
+        if embed_scale is not None:
+            raise InputError(f"{name} takes no --embed-scale; leave it out")
+        return from_text(module.RUN, text, folder, seed)
     if not hasattr(module, "train"):
-        able = ", ".join(n for n in workbooks.names() if hasattr(workbooks.find(n), "train"))
-        raise InputError(f"the weights of {name} are set by hand; what can be trained: {able}")
+        able = [n for n in workbooks.names() if _trainable(n)]
+        raise InputError(
+            f"the weights of {name} are set by hand; what can be trained: {', '.join(able)}"
+        )
+    if text is not None:
+        raise InputError(f"{name} does not learn from a text; leave --text out")
+    check_folder(folder)
+    model = _watch(module.train(seed, embed_scale), module.floor)
+    _finish(model, folder, module.figures(model))
+
+
+def _trainable(name: str) -> bool:
+    module = workbooks.find(name)
+    return hasattr(module, "train") or hasattr(module, "RUN")
+
+
+def from_text(run: TextRun, path: Path, folder: Path, seed: int) -> None:
+    """Train a model of a text file. Raises InputError for a text or sizes that cannot be used."""
+    found = corpus.corpus(corpus.read(path), run.n_pieces, run.context)
+    spec = run.spec(len(found.words.texts))
+    check_folder(folder)
+    line(
+        f"{len(found.learnt):,} tokens to learn from, {len(found.held_out):,} held out, "
+        f"{spec.d_vocab:,} different"
+    )
+    model = _watch(text_training.fit(run, found, seed))
+    _finish(model, folder, text_training.figures(model, found))
+
+
+def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
+    """The run that the command's options ask for. Raises InputError for what is no vocabulary."""
+    if vocab != "characters" and not vocab.isdecimal():
+        raise InputError(f"--vocab {vocab!r} is neither characters nor a number of pieces")
+    return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise InputError, before a long run, for a folder where its model cannot be saved."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with -o")
-    model = _train(module.train(seed, embed_scale), module.floor)
+    probe = folder / "model.safetensors.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def _finish(model: Model, folder: Path, figures: list[tuple[str, str]]) -> None:
+    for name in TOKENIZERS:  # an earlier model's would be read instead of this one's
+        (folder / name).unlink(missing_ok=True)
     checkpoint.save(model, folder)
     table = Table(box=None, show_header=False)
-    for text, figure in module.figures(model):
-        table.add_row(text, figure)
+    for text, figure in figures:
+        table.add_row(text, Text(figure))
     console.print(table)
     line(f"{folder}: checkpoint, {sum(w.size for w in model.weights.values()):,} parameters")
 
 
-def _train(steps, floor) -> Model:  # type: ignore[no-untyped-def]
-    """Every step with a bar: the mean loss, and how far that is above the floor."""
-    columns = ("{task.description}", BarColumn(), "{task.completed}/{task.total}")
-    texts = [TextColumn(c) if isinstance(c, str) else c for c in columns]
-    with Progress(*texts, TimeRemainingColumn(), console=console) as bar:
+def _watch(steps: Steps, floor: Callable[[np.ndarray], float] | None = None) -> Model:
+    """Every step with a bar: the mean loss, how far above the floor it is, and every check."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"))
+    with Progress(
+        *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console
+    ) as bar:
         task = bar.add_task("training", total=None)
-        losses, floors = [], []
+        losses: list[float] = []
+        floors: list[float] = []
         for step in steps:
             if isinstance(step, Model):
                 return step
+            if isinstance(step, Check):
+                line(f"step {step.step:,}: held-out loss {step.loss:.4f}")
+                console.print(Text(step.sample, "dim"))
+                continue
             losses.append(step.loss)
-            floors.append(floor(step.ids))
+            floors += [floor(step.ids)] if floor else []
             if len(losses) == EVERY:
-                above = sum(losses) / EVERY - sum(floors) / EVERY
-                text = f"loss {sum(losses) / EVERY:.4f}, {above:+.4f} above the floor"
-                bar.update(task, description=text)
+                above = f", {mean(losses) - mean(floors):+.4f} above the floor" if floors else ""
+                bar.update(task, description=f"loss {mean(losses):.4f}{above}")
                 losses, floors = [], []
             bar.update(task, completed=step.step + 1, total=step.steps)
     raise AssertionError("a run ends in a model")

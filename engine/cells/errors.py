@@ -17,6 +17,11 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     return module
 
 
+def first_line(error: Exception) -> str:
+    """What another library's error says, in a line."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
 def sides(shape: Iterable[int]) -> str:
     """A shape in a message: 3 x 4."""
     return " x ".join(map(str, shape))

@@ -230,14 +230,19 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
 
 
 def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
-    """The place of each of many values; of numbers that are to be the same, all at once."""
-    if number(kind) != 0 or wanted.dtype != np.float64 or cells.dtype != np.float64:
+    """The place of each of many values; of numbers, all at once."""
+    if wanted.dtype != np.float64 or cells.dtype != np.float64:
         return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
+    if number(kind) != 0:
+        places = np.searchsorted(cells, wanted, side="right")
+        if not places.all():
+            raise FormulaError("#N/A")
+        return places.astype(np.float64)
     order = np.argsort(cells, kind="stable")
     at = np.searchsorted(cells, wanted, sorter=order).clip(max=len(cells) - 1)
     if (cells[order[at]] != wanted).any():
         raise FormulaError("#N/A")
-    return order[at] + 1.0
+    return np.asarray(order[at] + 1.0)
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
@@ -273,6 +278,21 @@ def _middle(x: Any, start: Any, n: Any) -> str:
     return text_of(x)[first : first + int(number(n))]
 
 
+def _code(x: Any) -> float:
+    """The code point of a text's first character."""
+    text = text_of(x)
+    if not text:
+        raise FormulaError("#VALUE!")
+    return float(ord(text[0]))
+
+
+def _character(x: Any) -> str:
+    code = int(number(scalar(x)))
+    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+        raise FormulaError("#VALUE!")
+    return chr(code)
+
+
 EXACT = Function("EXACT", _exact)
 LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
 LEN = Function("LEN", lambda x: float(len(text_of(x))))
@@ -281,6 +301,8 @@ REPT = Function("REPT", lambda x, n: text_of(x) * int(number(n)))
 SUBSTITUTE = Function(
     "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
 )
+UNICHAR = Function("UNICHAR", _character)
+UNICODE = Function("UNICODE", _code)
 TRIM = Function("TRIM", lambda x: " ".join(part for part in text_of(x).split(" ") if part))
 
 

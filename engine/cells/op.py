@@ -13,9 +13,12 @@ blank on the sheet and hold `blank` in arrays (-inf for a masked score, 0 after 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from engine.cells.access import Subscript
+
+X = Any  # an operand, or what becomes of some: whatever the interpreter makes of it
 
 
 @runtime_checkable
@@ -80,9 +83,13 @@ class Op:
     blank: float
     many: frozenset[str]  # the parameters that take any number of operands
 
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
-        bound = inspect.signature(self.function).bind(None, *args, **kwargs).arguments
+        bound = self._signature.bind(None, *args, **kwargs).arguments
         pairs: list[tuple[str, Any]] = []
         for parameter, given in list(bound.items())[1:]:
             for operand in given if parameter in self.many else (given,):

@@ -12,7 +12,7 @@ from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
 
 
-def frozen(graph: Graph, live: Sequence[str]) -> Graph:
+def only_live(graph: Graph, live: Sequence[str]) -> Graph:
     """The graph of the blocks under the names `live` (`blocks.3`), and of what they read.
 
     Raises InputError for a name that no computed block is under.

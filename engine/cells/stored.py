@@ -11,10 +11,11 @@ with the same numbers.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -36,47 +37,122 @@ STRIP = 1 << 20  # numbers read from a file together
 AT_ONCE = 1 << 17  # numbers turned into decimals together
 
 
-class SafetensorsFile:
-    """A safetensors file: where each tensor begins, and a way to read from it."""
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies in its file, and how its bytes become numbers.
 
-    def __init__(self, path: Path):
+    A row is what the first axis counts; of a vector, one number. `paired` is how many rows a head
+    has where rows that rotate together stand side by side, as Meta's own files have them: they are
+    read as all first ones, then all second ones, as Hugging Face's have them.
+    """
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: Any  # of its numbers
+    row_bytes: int
+    unpack: Callable[[np.ndarray], np.ndarray] | None = None  # bytes [rows, row_bytes] to numbers
+    paired: int = 0
+
+    @classmethod
+    def plain(cls, offset: int, shape: tuple[int, ...], dtype: Any, paired: int = 0) -> "Place":
+        """Of numbers that follow each other as they are."""
+        return cls(offset, shape, dtype, prod(shape[1:]) * dtype.itemsize, paired=paired)
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.offset + self.shape[0] * self.row_bytes
+
+
+class TensorFile:
+    """A file with tensors at known places, and a way to read rows of them."""
+
+    def __init__(self, path: Path, places: Mapping[str, Place]):
         self.path = path
-        with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        self.begin = 8 + length
-        self.tensors = {k: v for k, v in header.items() if k != "__metadata__"}
+        self.places = places
         self._handle = os.open(path, os.O_RDONLY)
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
             os.close(self._handle)
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A tensor's sides."""
+        return self.places[name].shape
+
     def dtype(self, name: str) -> Any:
         """The type of a tensor's numbers."""
-        return DTYPES[self.tensors[name]["dtype"]]
+        return self.places[name].dtype
+
+    def whole(self, name: str) -> np.ndarray:
+        """A tensor, in its own type."""
+        shape = self.shape(name)
+        return self.read(name, (0, shape[0])).reshape(shape)
 
     def read(self, name: str, rows: Span) -> np.ndarray:
-        """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
-        entry = self.tensors[name]
-        dtype, shape = self.dtype(name), tuple(entry["shape"])
-        width = shape[1] * dtype.itemsize
-        offset = self.begin + entry["data_offsets"][0] + rows[0] * width
-        data = np.empty((rows[1] - rows[0], shape[1]), dtype)
-        view, done = data.data.cast("B"), 0
+        """Rows [start, stop) of a tensor, in its own type: [rows, columns]."""
+        paired = self.places[name].paired
+        if not paired:
+            return self._read(name, rows)
+        first, last = rows[0] // paired * paired, -(-rows[1] // paired) * paired
+        heads = self._read(name, (first, last))
+        halves = heads.reshape(-1, paired // 2, 2, heads.shape[1]).swapaxes(1, 2)
+        return halves.reshape(heads.shape)[rows[0] - first : rows[1] - first]
+
+    def _read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows in the order of the file."""
+        place = self.places[name]
+        n_rows = rows[1] - rows[0]
+        data = np.empty((n_rows, place.row_bytes), np.uint8)
+        offset = place.offset + rows[0] * place.row_bytes
+        view, done = data.reshape(-1).data, 0
         while done < len(view):
             n = os.preadv(self._handle, [view[done:]], offset + done)
             if not n:
                 raise InputError(f"{self.path} ends within {name}; fetch the file again")
             done += n
-        return data
+        return place.unpack(data) if place.unpack else data.view(place.dtype)
+
+
+class SafetensorsFile(TensorFile):
+    """A safetensors file, whose header says where each tensor begins."""
+
+    def __init__(self, path: Path):
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+        places = {
+            name: Place.plain(
+                8 + length + entry["data_offsets"][0], tuple(entry["shape"]), DTYPES[entry["dtype"]]
+            )
+            for name, entry in header.items()
+            if name != "__metadata__" and entry["shape"] and entry["dtype"] in DTYPES
+        }
+        super().__init__(path, places)
+
+
+class MatrixFile(Protocol):
+    """What `Stored` needs of the file that it stands for."""
+
+    @property
+    def path(self) -> Path:
+        """For messages."""
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A matrix's sides."""
+
+    def dtype(self, name: str) -> Any:
+        """The type of a matrix's numbers."""
+
+    def read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
     """A rectangle of a matrix in a file, perhaps transposed: an array of float64 not yet read."""
 
-    file: SafetensorsFile
+    file: MatrixFile
     name: str
     rows: Span  # of the matrix as it is in the file
     cols: Span
@@ -104,7 +180,7 @@ class Stored:
         """All of it, in the type of the file; of a narrow strip, the rest is let go row by row."""
         (top, bottom), (left, right) = self.rows, self.cols
         found = np.empty((bottom - top, right - left), self.file.dtype(self.name))
-        step = max(1, STRIP // max(1, self.file.tensors[self.name]["shape"][1]))
+        step = max(1, STRIP // max(1, self.file.shape(self.name)[1]))
         for k in range(top, bottom, step):
             rows = (k, min(k + step, bottom))
             found[k - top : rows[1] - top] = self.file.read(self.name, rows)[:, left:right]

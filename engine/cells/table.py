@@ -6,7 +6,7 @@ table whose expression takes runs of columns are computed at once.
 """
 
 from collections.abc import Iterable, MutableMapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Operation
 from engine.cells.stored import Stored
-from engine.cells.values import CellError, FormulaError
+from engine.cells.values import CellError, FormulaError, number
 
 
 class _Pending:
@@ -50,8 +50,8 @@ class Reader:
         rect, array = area.rect, self.values[block.name]
         if block.expression is not None and array.dtype == object:
             self._settle(block, rect, array)
-            if rect == block.whole:
-                array = self.values[block.name] = settled(array)
+            if rect == block.whole and (numbers := settled(array)) is not array:
+                array = self.values[block.name] = numbers
         if rect.size == 1:
             value = array[rect.top, rect.left]
             if isinstance(value, CellError):
@@ -62,6 +62,8 @@ class Reader:
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
+        if not any(isinstance(x, _Pending) for x in array[rect.slices].flat):
+            return
         if block.runs:
             for i in range(rect.top, rect.bottom):
                 self._run(block, i, max(rect.left, 1), rect.right, array)
@@ -84,11 +86,11 @@ class Reader:
         array[i, left:right] = UNDER_WAY
         formula = block.expression(i, np.arange(left, right))
         try:
-            if isinstance(formula, Operation) and _is(formula.left, block[i, left - 1 : right - 1]):
+            if _adds_to(formula, block[i, left - 1 : right - 1]):
                 begin, added = self(block[i, left - 1]), np.ravel(formula.right.value(self))
                 found = np.cumsum(np.concatenate([[begin], added]))[1:]
             else:
-                found = np.ravel(formula.value(self))
+                found = number(np.ravel(formula.value(self)))
             whole = bool(np.isfinite(found).all())
         except FormulaError:
             whole = False
@@ -120,9 +122,12 @@ class Reader:
         self.values[block.name] = self.rows(block, range(block.shape[0]))
 
 
-def _is(term: Expression, area: Area) -> bool:
-    """Whether a term is that area."""
-    return isinstance(term, Area) and term.grid is area.grid and term.rect == area.rect
+def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
+    """Whether a formula is that area, plus something."""
+    if not (isinstance(formula, Operation) and formula.sign == "+"):
+        return False
+    first = formula.left
+    return isinstance(first, Area) and first.grid is area.grid and first.rect == area.rect
 
 
 def settled(array: np.ndarray) -> np.ndarray:

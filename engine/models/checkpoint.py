@@ -1,6 +1,7 @@
 """Checkpoints as Hugging Face tools save them: config.json and safetensors, read and written back.
 
-What a config means and where each weight stands is in the file of its architecture.
+Models that come in another format are read as if they came so: see `formats`. What a config means
+and where each weight stands is in the file of its architecture.
 `model_type: cellformer` is our own layout: the fields of ModelSpec, and weights by our own names.
 """
 
@@ -14,31 +15,31 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError
-from engine.models import architectures
+from engine.models import architectures, formats
 from engine.models.architectures import OWN
-from engine.models.foreign import Config, Piece
+from engine.models.foreign import Piece
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tensors import Tensors
-from engine.models.tokenizer import load_tokenizer, save_tokenizer
+from engine.models.tokenizer import save_tokenizer
 
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
-def load(folder: str | Path) -> Model:
-    """The model of a checkpoint folder. Raises InputError for what does not fit together.
+def load(name: str | Path) -> Model:
+    """The model of a checkpoint folder, or of a file or a name that `formats` knows.
 
-    The matrices of a large one stay in their file, and are read as they are needed.
+    The matrices of a large one stay in their file, and are read as they are needed. Raises
+    InputError for what does not fit together.
     """
-    folder = Path(folder)
-    config = Config(folder / "config.json")
+    source = formats.open_source(str(name))
+    config, files = source.config, source.tensors
     architecture = architectures.find(config.get("model_type", str))
     spec = architecture.read_config(config)
+    config.check_unread()
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files = Tensors(folder)
     files.restore_prefix(embedding, head)
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
@@ -47,12 +48,12 @@ def load(folder: str | Path) -> Model:
     places = {ours: piece for ours, piece in everywhere.items() if ours in wanted}
     files.check(foreign_shapes(places, wanted), head)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
-    large = n_weights > MOST_HELD and all(entry.file for entry in files.held.values())
+    large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read
     return Model(
         spec,
         {ours: read(piece) for ours, piece in places.items()},
-        load_tokenizer(folder, spec.d_vocab),
+        source.tokenizer(spec.d_vocab),
         architecture=architecture.forward,
         config=config.values,
     )
@@ -61,14 +62,13 @@ def load(folder: str | Path) -> Model:
 def save(model: Model, folder: str | Path) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it came from.
 
-    Numbers are float32 where that holds all of them exactly, and float64 otherwise. Raises
-    InputError for a model of no architecture that `load` knows, and where nothing can be written.
+    Raises InputError for a model of no architecture that `load` knows, and where nothing can be
+    written.
     """
     if not saveable(model):
         raise InputError("a model of its own architecture has no checkpoint layout to be saved in")
     config = dict(model.config) or {"model_type": OWN, **changed_fields(model.spec)}
-    exact = all((w == np.asarray(w, dtype=np.float32)).all() for w in model.weights.values())
-    dtype = np.dtype(np.float32 if exact else np.float64)
+    dtype = number_type(model)
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
@@ -82,6 +82,15 @@ def save(model: Model, folder: str | Path) -> None:
         save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def number_type(model: Model) -> np.dtype[Any]:
+    """float32, or float16 where the config says so, if that holds every number; else float64."""
+    small = np.dtype(np.float16 if model.config.get("dtype") == "float16" else np.float32)
+    for dtype in (small, np.dtype(np.float32)):
+        if all((w == np.asarray(w, dtype=dtype)).all() for w in model.weights.values()):
+            return dtype
+    return np.dtype(np.float64)
 
 
 def saveable(model: Model) -> bool:

@@ -8,6 +8,7 @@ pieces, our name -> piece, serves loading and saving.
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,31 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+# What a config says that no forward pass reads, as patterns.
+OF_TRAINING = ("*dropout*", "*pdrop", "initializer_range", "gradient_checkpointing", "use_bfloat16")
+OF_TOKENS = ("*token", "*token_id", "*token_ids", "tokenizer_class", "prefix")
+OF_TASKS = ("summary_*", "task_specific_params", "finetuning_task", "*label*", "problem_type")
+OF_GENERATION = ("do_sample", "temperature", "top_k", "top_p", "num_beams", "max_*length")
+OF_FILES = ("_*", "*_version", "architectures", "auto_map", "model_type", "dtype", "torch_dtype")
+OF_PROGRAMS = ("*cache*", "return_dict", "output_*", "*attn_implementation", "pretraining_tp")
+NO_MATTER = OF_TRAINING + OF_TOKENS + OF_TASKS + OF_GENERATION + OF_FILES + OF_PROGRAMS
 
 
 class Config:
-    """A config.json, whose values are asked for with the type that they must have."""
+    """A config.json, whose values are asked for with the type that they must have.
 
-    def __init__(self, path: Path):
+    What nobody has asked for by the end may change what the model computes: see `check_unread`.
+
+    `values` are given where they stand in a file of another format, which is then `path`.
+    """
+
+    def __init__(self, path: Path, values: Any = None):
+        self.path, self.values = path, values
+        self.asked: set[str] = set()
+        if values is None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
         try:
             self.values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -37,11 +57,29 @@ class Config:
             raise InputError(f"{path} is not JSON: {error}") from None
         if not isinstance(self.values, dict):
             raise InputError(f"{path} holds no JSON object")
-        self.path = path
+
+    def look(self, name: str) -> Any:
+        """The value of a field, whatever it is; None where it is missing."""
+        self.asked.add(name)
+        return self.values.get(name)
+
+    def ignore(self, *names: str) -> None:
+        """Fields that the architecture's reference does not read either."""
+        self.asked |= set(names)
+
+    def check_unread(self) -> None:
+        """Raise InputError for an option that is on, and that the architecture did not ask for."""
+        for name, value in self.values.items():
+            off = value is None or value is False or value in ("", [], {})
+            if not (off or name in self.asked or any(fnmatch(name, p) for p in NO_MATTER)):
+                raise InputError(
+                    f"{self.path}: {name} = {value!r} is not known here, and could change what the "
+                    "model computes; if it does not, take it out"
+                )
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
         """The value of a field; `default` where it is missing or null, an error without one."""
-        value = self.values.get(name)
+        value = self.look(name)
         if value is None:
             if default is None:
                 raise InputError(f"{self.path} has no {name!r}")
@@ -52,6 +90,11 @@ class Config:
             raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
         return value
 
+    def optional(self, name: str, kind: type, default: Any) -> Any:
+        """The value of a field that may be null, which means that there is none."""
+        null = name in self.values and self.look(name) is None
+        return None if null else self.get(name, kind, default)
+
     def activation(self, name: str) -> Activation:
         """An activation, by the name that it has here."""
         value = self.get(name, str)
@@ -61,15 +104,17 @@ class Config:
 
     def divide(self, whole: str, by: str) -> int:
         """A head's size, where the config gives only the model's."""
-        a, b = self.get(whole, int), self.get(by, int)
+        a: int = self.get(whole, int)
+        b: int = self.get(by, int)
         if b < 1 or a % b:
             raise InputError(f"{self.path}: {by} = {b} does not divide {whole} = {a}")
         return a // b
 
     def refuse(self, name: str, allowed: Any, why: str) -> None:
         """Raise InputError where a field has another value than the one that can be used."""
-        if self.values.get(name, allowed) not in (allowed, None):
-            raise InputError(f"{self.path}: {name} = {self.values[name]!r} is not supported; {why}")
+        value = self.look(name)
+        if value not in (allowed, None):
+            raise InputError(f"{self.path}: {name} = {value!r} is not supported; {why}")
 
     def rope(self, base: str, part: str = "", default_part: float = 1.0) -> tuple[float, float]:
         """Rotary base and the share of features that rotate, in the newer or the older form.
@@ -77,7 +122,8 @@ class Config:
         An architecture without a `part` turns all of them, whatever the config says: so do its
         reference's modules.
         """
-        scaling = self.values.get("rope_scaling") or self.values.get("rope_parameters") or {}
+        scaling = self.look("rope_scaling") or self.look("rope_parameters") or {}
+        self.ignore("rope_parameters", "partial_rotary_factor", base)
         if not isinstance(scaling, dict):
             raise InputError(f"{self.path}: rope_scaling is {scaling!r}, not an object")
         kind = scaling.get("rope_type", scaling.get("type", "default"))

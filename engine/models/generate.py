@@ -100,9 +100,11 @@ def passage(
 ) -> Passage:
     """A prompt, continued to `n_tokens` tokens in all; just the prompt unless given.
 
-    Raises InputError as `generate` does.
+    Raises InputError as `generate` does, and for fewer tokens than the prompt has.
     """
     n_tokens = len(ids) if n_tokens is None else n_tokens
+    if n_tokens < len(ids):
+        raise InputError(f"{n_tokens} tokens are less than the prompt's {len(ids)}; ask for more")
     model.check_ids(ids)
     numbers = np.random.default_rng(seed).random(n_tokens + 1)
     more = n_tokens - len(ids)

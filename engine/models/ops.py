@@ -4,20 +4,21 @@ Parameters are what the cell reads, subscripts say which cells of it (the codes 
 `cells.access`), and `m` has the primitives.
 """
 
+from collections.abc import Sequence
 from math import inf
 
-from engine.cells.op import op
+from engine.cells.op import Math, X, op
 
 # --- embedding and residual stream --------------------------------------------------------
 
 
 @op(ids="i,0", table="?,j")
-def embed(m, ids, table):
+def embed(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
 
 
 @op(xs="i,j", b="0,j", many="xs")
-def add(m, xs, b=None):
+def add(m: Math, xs: Sequence[X], b: X = None) -> X:
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -25,7 +26,7 @@ def add(m, xs, b=None):
 
 
 @op(x="i,j", length="0,0")
-def stretch(m, x, length):
+def stretch(m: Math, x: X, length: X) -> X:
     return x * length
 
 
@@ -33,24 +34,24 @@ def stretch(m, x, length):
 
 
 @op(own="i,j", shared="i,j")
-def both(m, own, shared):
+def in_effect(m: Math, own: X, shared: X) -> X:
     return own * shared
 
 
 @op(average="i,j", on="0,0", mean_ablation="0,0")
-def instead(m, average, on, mean_ablation):
+def stand_in(m: Math, average: X, on: X, mean_ablation: X) -> X:
     return average * ((1 - on) * mean_ablation)
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
-def write(m, x, w, on, off=None, b=None):
+def switched_linear(m: Math, x: X, w: X, on: X, off: X = None, b: X = None) -> X:
     """A share of the residual stream: none of its own while `on` is 0."""
     own = (m.dot(x, w) if b is None else m.dot(x, w) + b) * on
     return own if off is None else own + off
 
 
 @op(zs="i,:", ws=":,j", b="0,j", many="zs ws")
-def write_heads(m, zs, ws, b=None):
+def sum_of_heads(m: Math, zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
     """What all heads together write."""
     shares = [m.dot(z, w) for z, w in zip(zs, ws, strict=True)]
     total = shares[0]
@@ -63,12 +64,12 @@ def write_heads(m, zs, ws, b=None):
 
 
 @op(x="i,:", w=":,j", b="0,j")
-def linear(m, x, w, b=None):
+def linear(m: Math, x: X, w: X, b: X = None) -> X:
     return m.dot(x, w) if b is None else m.dot(x, w) + b
 
 
 @op(x="i,:", w="j,:", b="0,j")
-def linear_tied(m, x, w, b=None):
+def linear_tied(m: Math, x: X, w: X, b: X = None) -> X:
     """The unembedding with tied weights: each word's row of the embedding is its column."""
     return m.dot(x, w) if b is None else m.dot(x, w) + b
 
@@ -77,22 +78,22 @@ def linear_tied(m, x, w, b=None):
 
 
 @op(x="i,:")
-def mean(m, x):
+def mean(m: Math, x: X) -> X:
     return m.mean(x)
 
 
 @op(x="i,:", eps="0,0")
-def deviation(m, x, eps):
+def deviation(m: Math, x: X, eps: X) -> X:
     return m.sqrt(m.varp(x) + eps)
 
 
 @op(x="i,j", mean="i,0", scale="i,0")
-def normalize(m, x, mean, scale):
+def normalize(m: Math, x: X, mean: X, scale: X) -> X:
     return (x - mean) / scale
 
 
 @op(x="i,j", w="0,j", b="0,j")
-def affine(m, x, w, b=None):
+def affine(m: Math, x: X, w: X, b: X = None) -> X:
     return x * w if b is None else x * w + b
 
 
@@ -100,30 +101,35 @@ def affine(m, x, w, b=None):
 
 
 @op(x="i,:", eps="0,0")
-def root_mean_square(m, x, eps):
+def root_mean_square(m: Math, x: X, eps: X) -> X:
     return m.sqrt(m.dot(x, x) / m.count(x) + eps)
 
 
 @op(x="i,j", by="i,0")
-def divide_rows(m, x, by):
+def divide_rows(m: Math, x: X, by: X) -> X:
     return x / by
+
+
+@op(x="i,j", w="0,j")
+def gain_above_one(m: Math, x: X, w: X) -> X:
+    return x * (1 + w)
 
 
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
 
 
 @op(position="i,0", frequency="0,j")
-def cosine(m, position, frequency):
+def cosine(m: Math, position: X, frequency: X) -> X:
     return m.cos(position * frequency)
 
 
 @op(position="i,0", frequency="0,j", sign="0,j")
-def signed_sine(m, position, frequency, sign):
+def signed_sine(m: Math, position: X, frequency: X, sign: X) -> X:
     return m.sin(position * frequency) * sign
 
 
 @op(x="i,j", partner="i,~", cos="i,j", sin="i,j")
-def rotate(m, x, partner, cos, sin):
+def rotate(m: Math, x: X, partner: X, cos: X, sin: X) -> X:
     return x * cos + partner * sin
 
 
@@ -131,22 +137,22 @@ def rotate(m, x, partner, cos, sin):
 
 
 @op(x="i,j")
-def reciprocal(m, x):
+def reciprocal(m: Math, x: X) -> X:
     return 1 / x
 
 
 @op(q="i,:", k="j,:", scale="0,0", out="i,≤i", blank=-inf)
-def scores(m, q, k, scale):
+def scores(m: Math, q: X, k: X, scale: X) -> X:
     return m.dot(q, k) * scale
 
 
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
-def mix(m, pattern, v, on=None):
+def mix(m: Math, pattern: X, v: X, on: X = None) -> X:
     return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
 
 
 @op(x="i,j", cap="0,0", out="i,≤i", blank=-inf)
-def soft_cap(m, x, cap):
+def soft_cap(m: Math, x: X, cap: X) -> X:
     """Scores that stay between -cap and cap (Gemma Team 2024, section 2)."""
     return m.tanh(x / cap) * cap
 
@@ -155,22 +161,22 @@ def soft_cap(m, x, cap):
 
 
 @op(x="i,≤i")
-def row_max(m, x):
+def row_max(m: Math, x: X) -> X:
     return m.max(x)
 
 
 @op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
-def exp(m, x, top, temperature=None):
+def exp(m: Math, x: X, top: X, temperature: X = None) -> X:
     return m.exp(x - top) if temperature is None else m.exp((x - top) / temperature)
 
 
 @op(x="i,≤i")
-def row_sum(m, x):
+def row_sum(m: Math, x: X) -> X:
     return m.sum(x)
 
 
 @op(x="i,j", total="i,0", out="i,≤i")
-def share(m, x, total):
+def fraction(m: Math, x: X, total: X) -> X:
     return x / total
 
 
@@ -178,34 +184,34 @@ def share(m, x, total):
 
 
 @op(ids="i,0", table="j,?")
-def column(m, ids, table):
+def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
 
 
 @op(x="i,j", mean="i,0")
-def centre(m, x, mean):
+def centre(m: Math, x: X, mean: X) -> X:
     return x - mean
 
 
 @op(x="i,:", direction="j,:", by="i,0")
-def credit(m, x, direction, by=None):
+def credit(m: Math, x: X, direction: X, by: X = None) -> X:
     return m.dot(x, direction) if by is None else m.dot(x, direction) / by
 
 
 @op(x="0,:", direction="j,:", by="i,0")
-def credit_of_bias(m, x, direction, by):
+def credit_of_bias(m: Math, x: X, direction: X, by: X) -> X:
     return m.dot(x, direction) / by
 
 
 @op(score="i,0", cap="0,0")
-def capped_by(m, score, cap):
+def capped_by(m: Math, score: X, cap: X) -> X:
     """How many times larger a score is than capped: a / tanh(a), which is 1 for a score of 0."""
     size = m.maximum(m.sqrt(score * score) / cap, 1e-9)
     return size / m.tanh(size)
 
 
 @op(x="0,0", by="i,0")
-def over(m, x, by=None):
+def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
 
 
@@ -213,29 +219,29 @@ def over(m, x, by=None):
 
 
 @op(x="i,j")
-def relu(m, x):
+def relu(m: Math, x: X) -> X:
     return m.maximum(x, 0)
 
 
 @op(x="i,j")
-def gelu(m, x):
+def gelu(m: Math, x: X) -> X:
     """GELU (Hendrycks & Gimpel 2016, section 2); 0.70710... is 1 / sqrt(2)."""
     return 0.5 * x * (1 + m.erf(x * 0.7071067811865476))
 
 
 @op(x="i,j")
-def silu(m, x):
+def silu(m: Math, x: X) -> X:
     """x times the logistic function of x, through tanh, which never overflows."""
     return x * (0.5 + 0.5 * m.tanh(0.5 * x))
 
 
 @op(x="i,j")
-def gelu_tanh(m, x):
+def gelu_tanh(m: Math, x: X) -> X:
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
     return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
 
 
 @op(gate="i,j", x="i,j")
-def gated(m, gate, x):
+def gated(m: Math, gate: X, x: X) -> X:
     """Shazeer 2020, section 2: the gate opens or closes each hidden cell."""
     return gate * x

@@ -19,7 +19,7 @@ def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | Non
     e = g.block("exp", ops.exp, x, top, temperature)  # as x
     total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
     where, name = out
-    return where.block(name, ops.share, e, total)  # as x
+    return where.block(name, ops.fraction, e, total)  # as x
 
 
 def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
@@ -37,6 +37,13 @@ def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
     w = ln.weight("w", "d_model") if w is None else w
     return ln.block("out", ops.affine, normalized, w)  # as x
+
+
+def rms_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
+    """RMSNorm whose gain is 1 + w."""
+    scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
+    normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
+    return ln.block("out", ops.gain_above_one, normalized, ln.weight("w", "d_model"))  # as x
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
@@ -85,22 +92,24 @@ def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:
     return h.block(name, ops.rotate, x, x, *turn, half=h.spec.rotary // 2)
 
 
-class Shared(NamedTuple):
+class OfAllHeads(NamedTuple):
     """What all heads of a layer share, each [1, 1]."""
 
     scale: Block  # what scores are multiplied by
     switch: Block  # 1; 0 silences every head
+    cap: Block | None  # what scores stay within; None: any score
 
 
-def shared(attn: Forward) -> Shared:
+def of_all_heads(attn: Forward, cap: float | None = None) -> OfAllHeads:
     """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
     spec = attn.spec
     divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
     scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
-    return Shared(scale, attn.input("switch", 1.0))
+    switch = attn.input("switch", 1.0)
+    return OfAllHeads(scale, switch, None if cap is None else attn.input("cap", cap))
 
 
-def instead(g: Forward, on: Block) -> Block | None:
+def stand_in(g: Forward, on: Block) -> Block | None:
     """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
 
     The average is a constant that `ablation.averages` measures; until then it is zero.
@@ -108,7 +117,7 @@ def instead(g: Forward, on: Block) -> Block | None:
     if not g.readout.by_head:
         return None
     average = g.input("average", np.zeros((1, g.spec.d_model)), ("", "d_model"))
-    return g.block("off", ops.instead, average, on, g["mean_ablation"])
+    return g.block("off", ops.stand_in, average, on, g["mean_ablation"])
 
 
 class Head(NamedTuple):
@@ -119,18 +128,23 @@ class Head(NamedTuple):
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
 
-def attend(h: Forward, q: Block, k: Block, v: Block, layer: Shared, mask: Mask) -> Head:
+def attend(h: Forward, q: Block, k: Block, v: Block, layer: OfAllHeads, mask: Mask) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
-    scores = h.block("scores", ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    name = "scores" if layer.cap is None else "uncapped"
+    scores = h.block(name, ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    if layer.cap:
+        scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
     if not h.readout.by_head:
-        on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
+        on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
         z = h.block("z", ops.mix, pattern, v, on)  # [n_tokens, d_head]
         return Head(z, h.weight("W_O", "d_head", "d_model"), None)
     z = h.block("z", ops.mix, pattern, v)  # [n_tokens, d_head]
     W_O = h.weight("W_O", "d_head", "d_model")
-    on = h.block("on", ops.both, h.input("switch", 1.0), layer.switch)  # [1, 1]
-    result = h.block("result", ops.write, z, W_O, on, instead(h, on))  # [n_tokens, d_model]
+    on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
+    result = h.block(
+        "result", ops.switched_linear, z, W_O, on, stand_in(h, on)
+    )  # [n_tokens, d_model]
     return Head(z, W_O, result)
 
 
@@ -145,7 +159,7 @@ def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
     if results:
         return b.block("attn_out", ops.add, results, b=b_O)
     zs, weights, _ = zip(*heads, strict=True)
-    return b.block("attn_out", ops.write_heads, zs, weights, b=b_O)
+    return b.block("attn_out", ops.sum_of_heads, zs, weights, b=b_O)
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:
@@ -154,16 +168,19 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     W_out = mlp.weight("W_out", "d_mlp", "d_model")
     b_out = mlp.weight("b_out", "d_model") if bias else None
     on = mlp.input("switch", 1.0)
-    return b.block("mlp_out", ops.write, post, W_out, on, instead(mlp, on), b_out)
+    return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def unembed(g: Forward, x: Block, W_E: Block) -> None:
+def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
     if g.readout.one_token:
         x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+    name = "logits" if cap is None else "uncapped"
     if g.spec.tied:
-        logits = g.block("logits", ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
+        logits = g.block(name, ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
     else:
-        logits = g.block("logits", ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+        logits = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    if cap is not None:
+        logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
     temperature = g.input("temperature", 1.0)
     softmax(g.at("softmax"), logits, temperature=temperature, out=(g, "probs"))

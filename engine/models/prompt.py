@@ -38,7 +38,7 @@ def graph(model: Model, passage: Passage) -> Graph:
     """The graph of a passage whose tokens follow what is typed and chosen."""
     g = model.graph(passage.ids)
     heat(g, passage)
-    follow(g, passage, shown(model.vocabulary.texts))
+    follow(g, passage, shown(model.vocabulary.texts), model.spec.causal)
     return g
 
 
@@ -48,11 +48,11 @@ def heat(g: Graph, passage: Passage) -> None:
         g.fill("temperature", np.array([[passage.sampling.temperature]]))
 
 
-def follow(g: Graph, passage: Passage, words: Sequence[str]) -> None:
+def follow(g: Graph, passage: Passage, words: Sequence[str], continues: bool) -> None:
     """Have the tokens of a graph, which are those of a passage, follow a sentence.
 
-    `words` are the texts of all tokens that there are. What a model does not continue, because its
-    tokens see those after them, has the tokens that it was built with where none are typed.
+    `words` are the texts of all tokens that there are. Where the sentence ends, it `continues`
+    itself; a model whose tokens see those after them cannot, and keeps the tokens of the passage.
     """
     n_tokens = len(passage.ids)
     ids = typed_ids(g, [words[i] for i in passage.ids[: passage.n_prompt]], n_tokens, words)
@@ -64,7 +64,7 @@ def follow(g: Graph, passage: Passage, words: Sequence[str]) -> None:
     def token(t: int, _: int) -> Expression:
         if t == 0:
             return ids[0, 0]
-        otherwise = chosen[t - 1, 0] if g.spec.causal else built[t, 0]
+        otherwise = chosen[t - 1, 0] if continues else built[t, 0]
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
@@ -113,8 +113,9 @@ def look(g: Graph, words: Sequence[str]) -> None:
     texts = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
     for name in ("target", "rival"):
         text = words[int(g.inputs[name][0, 0])]
-        word = g.at("look").input(name, text, kind="table")
-        g.follow(name, lambda i, j, word=word: id_of(word[0, 0], texts.area))
+        word = g.at("look").input(name, text, kind="table")[0, 0]
+        ident = id_of(word, texts.area)
+        g.follow(name, lambda *_, ident=ident: ident)
 
 
 def id_of(text: Expression, texts: Area) -> Expression:

@@ -1,16 +1,18 @@
-"""The tensors of a checkpoint folder, whichever of its files each is in."""
+"""The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
 
 import ml_dtypes  # noqa: F401  teaches numpy bfloat16
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from engine.cells.errors import InputError, sides
-from engine.cells.stored import SafetensorsFile, Stored
+from engine.cells.errors import InputError, first_line, sides
+from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile
 from engine.models.foreign import Config, Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -27,29 +29,95 @@ BUFFERS = (  # stored in some checkpoints, and no weights
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """A tensor in a file, read when it is fetched; `file` where slices of it can be read."""
+    """A tensor in a file, read when it is fetched; `file` where slices of it can be read.
+
+    `name` is what the file calls it, and a `turned` matrix is stored there the other way round.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     fetch: Callable[[], np.ndarray]
-    file: SafetensorsFile | None = None
+    file: MatrixFile | None = None
+    name: str = ""
+    turned: bool = False
 
 
-def in_safetensors(path: Path) -> Iterator[tuple[str, TensorEntry]]:
+def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
+    """A tensor of a file whose places are known."""
+    shape = file.shape(name)[::-1] if turned else file.shape(name)
+
+    def fetch() -> np.ndarray:
+        values = file.whole(name)
+        return values.T if turned else values
+
+    return TensorEntry(shape, label(file.dtype(name)), fetch, file, name, turned)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An array that stands for a file: of a tensor that somebody else has read, or mapped."""
+
+    path: Path
+    values: np.ndarray
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its sides."""
+        return self.values.shape
+
+    def dtype(self, name: str) -> Any:
+        """The type of its numbers."""
+        return self.values.dtype
+
+    def read(self, name: str, rows: Span) -> np.ndarray:
+        """Rows [start, stop)."""
+        return self.values[slice(*rows)]
+
+
+def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:
+    """A tensor in memory; the path is for messages."""
+    file = Held(path, values)
+    return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values), file, name)
+
+
+def label(dtype: Any) -> str:
+    """What a type of numbers is called in safetensors files; its own name for other ones."""
+    return {kind: name for name, kind in DTYPES.items()}.get(dtype, str(dtype))
+
+
+def in_safetensors(path: Path) -> dict[str, TensorEntry]:
     """The tensors of a safetensors file."""
     try:
-        opened = safe_open(path, framework="numpy")
+        opened: Any = safe_open(path, framework="numpy")
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is no safetensors file: {error}") from None
-    slices = SafetensorsFile(path)
+    file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)
-        fetch = partial(opened.get_tensor, name)
-        yield name, TensorEntry(tuple(part.get_shape()), part.get_dtype(), fetch, slices)
+        shape, fetch = tuple(part.get_shape()), partial(opened.get_tensor, name)
+        slices = file if name in file.places else None
+        found[name] = TensorEntry(shape, part.get_dtype(), fetch, slices, name)
+    return found
 
 
-def in_torch(path: Path) -> Iterator[tuple[str, TensorEntry]]:
-    """The tensors of a pytorch_model.bin, through torch's loader for weights alone: no pickle."""
+def in_torch(path: Path) -> dict[str, TensorEntry]:
+    """The tensors of a pytorch_model.bin."""
+    return {n: held(path, n, values) for n, values in arrays(path, torch_load(path)).items()}
+
+
+def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
+    """Tensors of torch's as arrays; those of bfloat16, which numpy lacks, are widened."""
+    import torch
+
+    if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
+        raise InputError(f"{path} holds no weights by name")
+    return {
+        str(name): (t.float() if t.dtype == torch.bfloat16 else t).detach().numpy()
+        for name, t in tensors.items()
+    }
+
+
+def torch_load(path: Path) -> dict[Any, Any]:
+    """What torch saved in a file, through its loader for weights alone: no code is run."""
     try:
         import torch
     except ImportError:
@@ -57,12 +125,13 @@ def in_torch(path: Path) -> Iterator[tuple[str, TensorEntry]]:
             f"{path} needs torch to be read; install it, or save the model as safetensors"
         ) from None
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-        items = [(str(name), tensor.to(torch.float64).numpy()) for name, tensor in tensors.items()]
+        mapped = is_zipfile(path)  # as torch has written files since its version 1.6
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # torch raises nothing narrower
-        raise InputError(f"{path} holds no weights: {str(error).splitlines()[0]}") from None
-    for name, values in items:
-        yield name, TensorEntry(values.shape, "F64", partial(np.asarray, values))
+        raise InputError(f"{path} holds no weights: {first_line(error)}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} holds no weights by name")
+    return found
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -83,19 +152,29 @@ def weight_files(folder: Path) -> list[Path]:
     raise InputError(f"{folder} holds no model.safetensors and no index of shards")
 
 
-class Tensors:
-    """The tensors of a checkpoint folder, whichever of its files each is in."""
+def of_folder(folder: Path) -> dict[str, TensorEntry]:
+    """The tensors of a checkpoint folder as Hugging Face tools save it."""
+    found: dict[str, TensorEntry] = {}
+    for path in weight_files(folder):
+        found |= (in_safetensors if path.suffix == ".safetensors" else in_torch)(path)
+    return found
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.held: dict[str, TensorEntry] = {}
-        for path in weight_files(folder):
-            reader = in_safetensors if path.suffix == ".safetensors" else in_torch
-            self.held |= dict(reader(path))
+
+class Tensors:
+    """The tensors of a checkpoint, whichever of its files each is in; `path` is for messages."""
+
+    def __init__(self, path: Path, held: Mapping[str, TensorEntry]):
+        self.path = path
+        self.held = dict(held)
         for wrapper in WRAPPERS:
             if all(name.startswith(wrapper) for name in self.held):
                 self.held = {n.removeprefix(wrapper): t for n, t in self.held.items()}
         self.values: dict[str, np.ndarray] = {}
+
+    def can_stay(self, names: Iterable[str]) -> bool:
+        """Whether every matrix of those tensors can stay in its file."""
+        entries = [self.held[name] for name in names]
+        return all(entry.file for entry in entries if len(entry.shape) > 1)
 
     def restore_prefix(self, embedding: str, head: str) -> None:
         """Give names the base model's prefix where a checkpoint leaves it out.
@@ -130,24 +209,24 @@ class Tensors:
         if faults:
             listed = "; ".join(faults[:MAX_FAULTS])
             more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
-            raise InputError(f"weights in {self.folder} do not fit config.json: {listed}{more}")
+            raise InputError(f"weights in {self.path} do not fit its config: {listed}{more}")
 
     def stored(self, piece: Piece) -> "np.ndarray | Stored":
         """A piece as it stays in its file; a vector is read."""
         held = self.held[piece.name]
         if len(held.shape) == 1 or held.file is None:
             return self.read(piece)
-        spans = [(0, n) for n in held.shape]
-        if piece.stop is not None:
-            spans[piece.axis] = (piece.start, piece.stop)
-        return Stored(held.file, piece.name, spans[0], spans[1], piece.transposed)
+        rows, cols = held.shape[::-1] if held.turned else held.shape
+        whole = Stored(held.file, held.name, (0, rows), (0, cols), held.turned)
+        part = whole.part(*(*piece.slices, slice(None))[:2])
+        return part.swapaxes(0, 1) if piece.transposed else part
 
     def read(self, piece: Piece) -> np.ndarray:
         """A piece as float64, in our orientation. Raises InputError where it is not finite."""
         if piece.name not in self.values:
             values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():
-                raise InputError(f"{piece.name} in {self.folder} holds a value that is not finite")
+                raise InputError(f"{piece.name} in {self.path} holds a value that is not finite")
             self.values[piece.name] = values
         values = self.values[piece.name][piece.slices]
         return values.T if piece.transposed else values

@@ -18,7 +18,7 @@ from engine.models.architectures import gpt2
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import WordList
+from engine.models.tokenizer import Tokenizer
 
 IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
 Batches = Callable[[np.random.Generator, int], np.ndarray]  # how many -> ids [batch, length]
@@ -33,6 +33,7 @@ class Recipe:
     embed_scale: float  # standard deviation of the initial token embedding
     learning_rate: float = 3e-3
     warmup: int = 100  # steps
+    flat: float = 0.0  # share of the steps before the decay begins
     last_rate: float = 0.02  # share of the learning rate that is left at the end
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.01  # of matrices
@@ -44,7 +45,8 @@ class Recipe:
         """The learning rate of a step, from 0 to steps - 1."""
         if step < self.warmup:
             return self.learning_rate * (step + 1) / self.warmup
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        start = max(self.warmup, round(self.flat * self.steps))
+        done = max(0, step - start) / max(1, self.steps - start)
         return self.learning_rate * (
             self.last_rate + (1 - self.last_rate) * (1 + cos(pi * done)) / 2
         )
@@ -58,6 +60,7 @@ class Progress:
     steps: int
     loss: float
     ids: np.ndarray  # [batch, length]
+    weights: Mapping[str, Any]  # torch tensors by name, which the next step changes
 
 
 def train(
@@ -67,7 +70,7 @@ def train(
 
     Raises InputError where torch is missing.
     """
-    torch = _torch()
+    torch = torch_()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     rng = np.random.default_rng(seed)
@@ -95,8 +98,19 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate(step)
         optimizer.step()
-        yield Progress(step, recipe.steps, float(loss.detach()), ids)
-    yield {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+        yield Progress(step, recipe.steps, float(loss.detach()), ids, tensors)
+    yield arrays(tensors)
+
+
+def as_tensors(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays, or tensors, as float32 tensors."""
+    torch = torch_()
+    return {name: torch.as_tensor(w, dtype=torch.float32) for name, w in weights.items()}
+
+
+def arrays(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Torch tensors as arrays of their own, which no later step changes."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in tensors.items()}
 
 
 def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -114,15 +128,23 @@ def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[s
     return weights
 
 
-def trained(spec: ModelSpec, weights: Mapping[str, np.ndarray], words: WordList) -> Model:
-    """The model of trained weights, with the config that it is saved with as GPT-2 is."""
-    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
-    return Model(spec, arrays, words, architecture=gpt2.forward, config=gpt2.config(spec))
+def trained(
+    spec: ModelSpec, weights: Mapping[str, np.ndarray], words: Tokenizer, half: bool = False
+) -> Model:
+    """The model of trained weights, with the config that it is saved with as GPT-2 is.
+
+    `half` rounds the weights to float16, which they are then saved as.
+    """
+    dtype = np.dtype(np.float16 if half else np.float32)
+    rounded = {name: w.astype(dtype).astype(np.float64) for name, w in weights.items()}
+    no_marks = {"bos_token_id": None, "eos_token_id": None}  # GPT-2's own are beyond the words
+    config = {**gpt2.config(spec), **no_marks, "dtype": dtype.name}
+    return Model(spec, rounded, words, architecture=gpt2.forward, config=config)
 
 
 def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:
     """Logits [batch, n_tokens, d_vocab] of a GPT-2 style decoder over torch tensors by name."""
-    torch = _torch()
+    torch = torch_()
     F = torch.nn.functional
     batch, n = ids.shape
 
@@ -150,7 +172,8 @@ def forward(spec: ModelSpec, w: Mapping[str, Any], ids: Any) -> Any:
     return norm(x, "ln_final") @ w["W_E"].T
 
 
-def _torch() -> Any:
+def torch_() -> Any:
+    """The torch library. Raises InputError where it is not installed."""
     try:
         import torch
     except ImportError:

@@ -41,8 +41,13 @@ def add(g: Graph, position: int, target: int, rival: int) -> Views:
     return views
 
 
-NORMS = (ops.affine, ops.normalize, ops.divide_rows)  # they carry a vector on, of another size
-GAINS = (ops.affine, ops.stretch)  # they multiply its features
+NORMS = (
+    ops.affine,
+    ops.gain_above_one,
+    ops.normalize,
+    ops.divide_rows,
+)  # they carry a vector on, of another size
+GAINS = (ops.affine, ops.gain_above_one, ops.stretch)  # they multiply its features
 
 
 def stages(g: Graph) -> list[Block]:

@@ -45,4 +45,5 @@ def joint(x: np.ndarray, perplexity: float) -> np.ndarray:
 def distances(x: np.ndarray) -> np.ndarray:
     """Squared distances between all rows: [n, n]."""
     square = (x * x).sum(axis=1)
-    return np.maximum(square[:, None] + square[None, :] - 2 * x @ x.T, 0)
+    found: np.ndarray = np.maximum(square[:, None] + square[None, :] - 2 * x @ x.T, 0)
+    return found

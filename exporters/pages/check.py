@@ -9,7 +9,7 @@ from exporters import layout
 from exporters.dressing import Unlike
 from exporters.large import play as large
 from exporters.model_book import ModelBook
-from exporters.pages import index, trajectory
+from exporters.pages import index, play
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
@@ -63,12 +63,12 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
         ABS(book.named("attribution gap")),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
-    live = trajectory.every_word(book, 3)
+    live = play.logits(book)
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
     yield "the last stage of Lens is the readout itself", gap
 
 
 def _largest_change(book: ModelBook) -> Expression:
     """The largest change of any logit from its baseline."""
-    changes = trajectory.every_word(book, 4)
+    changes = play.logit_changes(book)
     return MAX(MAX(changes), -MIN(changes))

@@ -17,9 +17,11 @@ STREAM_LEAVES = ("resid_pre", "resid_mid", "resid_post", "resid_final", "embed")
 SUBLAYERS = (
     ("ln1.out", ("ln1.",)),
     ("attn_out", ("attn.",)),
+    ("ln1_post.out", ("ln1_post.",)),
     ("resid_mid", ()),
     ("ln2.out", ("ln2.",)),
     ("mlp_out", ("mlp.",)),
+    ("ln2_post.out", ("ln2_post.",)),
     ("resid_post", ()),
 )
 

@@ -100,7 +100,7 @@ def add(book: ModelBook) -> None:
     """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
-    sheet.purpose = PURPOSE if continues(book) else BOTH_WAYS
+    sheet.purpose = PURPOSE if book.plan.continues else BOTH_WAYS
     sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
         PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
     }
@@ -113,11 +113,6 @@ def add(book: ModelBook) -> None:
     _chart(book, sheet, n)
 
 
-def continues(book: ModelBook) -> bool:
-    """Whether the model can go on with a sentence, word by word."""
-    return bool(book.graph.spec.causal)
-
-
 def by_id_row(book: ModelBook) -> int:
     """The first row of the table of every word by id."""
     return RESULTS_ROW + 3 + n_results(book) + 4
@@ -127,6 +122,21 @@ def n_results(book: ModelBook) -> int:
     """How many ranked words are shown."""
     n = book.graph["logits"].shape[1]
     return n if n <= MOST_RANKS else FEW_RANKS
+
+
+def logits(book: ModelBook) -> Area:
+    """Every word's logit at the position, live."""
+    return _of_every_word(book, ALL_LOGIT + LIVE)
+
+
+def logit_changes(book: ModelBook) -> Area:
+    """What each word's logit has changed by since the workbook was built."""
+    return _of_every_word(book, ALL_LOGIT + MOVED)
+
+
+def _of_every_word(book: ModelBook, col: int) -> Area:
+    top, n_words = by_id_row(book), book.graph["logits"].shape[1]
+    return book.sheet(PLAY)[top : top + n_words, col]
 
 
 # --- the prompt ---------------------------------------------------------------------------
@@ -143,7 +153,7 @@ def sentence(book: ModelBook) -> str:
 
 
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
-    what = "it continues itself" if continues(book) else "each word is read with all the others"
+    what = "it continues itself" if book.plan.continues else "each word is read with all the others"
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
@@ -161,7 +171,7 @@ def _message(book: ModelBook, sheet: Sheet) -> Expression:
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
     unknown = COUNTIF(along(book, sheet, FROM_ROW).as_range, "given") < count
     longer = f"longer than the {n} columns of this sheet: the rest is left out"
-    if continues(book):
+    if book.plan.continues:
         nothing: Any = "nothing is typed: " & stand_in & " stands in"
         counted = count & " given, " & n - count & " generated"
     else:
@@ -205,7 +215,7 @@ def _tokens(book: ModelBook, sheet: Sheet) -> None:
 
 def _not_given(book: ModelBook) -> str:
     """Where a word comes from that was not typed."""
-    return "generated" if continues(book) else "as built"
+    return "generated" if book.plan.continues else "as built"
 
 
 def _token(book: ModelBook, sheet: Sheet, t: int) -> None:
@@ -294,8 +304,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
 def _results(book: ModelBook, sheet: Sheet) -> int:
     """The ranked words at the position, live, with their baseline; returns how many."""
     n, top = n_results(book), RESULTS_ROW + 3
-    position, first = book.graph["position"][0, 0], by_id_row(book)
-    n_words = book.graph["logits"].shape[1]
+    position = book.graph["position"][0, 0]
     here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
     sheet.formula(RESULTS_ROW, 0, "What comes after ‘" & here & "’", "heading")
     text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
@@ -307,7 +316,7 @@ def _results(book: ModelBook, sheet: Sheet) -> int:
         return entry(book.graph[f"choice.{step}"][:, rank], 1, position + 1)
 
     def of_word(col: int) -> Expression:
-        return entry(sheet[first : first + n_words, col], ident + 1, 1)
+        return entry(_of_every_word(book, col), ident + 1, 1)
 
     for rank in range(n):
         row = top + rank

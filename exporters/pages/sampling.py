@@ -53,7 +53,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {0: 14, 1: 14}
-    if not book.graph.spec.causal:
+    if not book.plan.continues:
         sheet.purpose = OF_EACH
     words = book.labels[book.graph["logits"].axes[1]]
     for t in range(len(book.passage.ids)):

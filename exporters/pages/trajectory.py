@@ -14,11 +14,10 @@ from engine.cells.functions import IF, IFERROR, INDEX, SQRT, SUM, VARP
 from engine.studies.lens import scoring
 from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
-from exporters.layout import LENS, PLAY
+from exporters.layout import LENS
 from exporters.lookups import id_of, product_sum
 from exporters.model_book import ModelBook
 from exporters.pages.lens import stage_name
-from exporters.pages.play import by_id_row
 
 SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
@@ -60,12 +59,6 @@ def add(book: ModelBook) -> None:
     sheet.charts.append(chart)
 
 
-def every_word(book: ModelBook, col: int) -> Area:
-    """A column of Play's table of every word."""
-    top, n_words = by_id_row(book), book.graph["logits"].shape[1]
-    return book.sheet(PLAY)[top : top + n_words, col]
-
-
 def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
     """The words that the plane starts with: the target, and the last word of the prompt."""
     target, rival = int(book.value("target", 0, 0)), int(book.value("rival", 0, 0))
@@ -76,7 +69,7 @@ def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
 
 def _words(book: ModelBook, sheet: Sheet) -> None:
     """Four cells with words to choose, and their ids: -1 where there is none."""
-    texts = every_word(book, 1).fixed.as_range
+    texts = book.graph["outputs"].area.fixed.as_range
     words = book.labels[book.graph["logits"].axes[1]]
     for col, head in ((1, "word"), (2, "minus"), (3, "id"), (4, "minus id")):
         sheet.put(WORDS_ROW - 1, col, head, "label")

@@ -64,6 +64,17 @@ def test_trace_shows_formula_and_values_as_a_tree() -> None:
     assert out.count("W_U[") == 6 and "blocks.0.resid_mid[2,0]" in out
 
 
+def test_trace_shows_how_a_word_was_chosen() -> None:
+    """From the token back to the logits of the token before it."""
+    game = ("trace", "dialogue-game", "--tokens", "12")
+    out = cli(*game, "tokens[9,0]", "--depth", "1").out
+    assert "tokens[9,0] = 3   if(9 < n_prompt, prompt.id[9,0], choice.chosen[8,0])" in out
+    out = cli(*game, "choice.chosen[8,0]", "--depth", "4").out
+    assert "choice.order[8,0] = 3" in out and "logits[8,0]" in out
+    sampled = cli(*game, "choice.chosen[8,0]", "--set", "choose[0,0]=sampled").out
+    assert 'if(choose = "sampled", drawn[8,0], greedy[8,0])' in sampled and "rank[8,0]" in sampled
+
+
 def test_verify_prints_a_line_per_engine(built) -> None:
     done = cli("verify", str(built["fluffy-creature"]), "--engine", "ironcalc")
     assert done.code == 0
@@ -92,6 +103,8 @@ BAD = [
     (("build", "cat-sat", "-o", "x.xls"), ".xlsx"),
     (("build", "dialogue-game", "--tokens", "2"), "prompt's 4"),
     (("build", "dialogue-game", "--tokens", "40"), "context of 32"),
+    (("trace", "dialogue-game", "tokens[0,0]", "--tokens", "2"), "prompt's 4"),
+    (("run", "dialogue-game", "--tokens", "40"), "context of 32"),
     (("build", "dialogue-game", "--temperature", "-1"), "greedy"),
     (("run", "cat-sat", "--ablate", "blocks.0.attn.h1"), "blocks.0.attn.h0"),
     (("run", "cat-sat", "--target", "dogs"), "dog"),
@@ -169,7 +182,7 @@ def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
 
 def test_a_head_switched_off_stands_beside_the_baseline() -> None:
     out = cli("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").out
-    first = out.splitlines()[1].split()
+    first = next(line.split() for line in out.splitlines() if line.startswith("  1"))
     assert first[1] == "vice" and "baseline" in out
     as_json = cli(
         "run", "dialogue-game", "--ablate", "blocks.1.attn.h2", "--mean", "--json", "--show",

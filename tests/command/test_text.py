@@ -2,34 +2,31 @@
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import cli, needs, random_model
-from learnt import byte_level_begun, sentence_pieces
+from learnt import KINDS, learnt
 
 from engine import ModelSpec
 from engine.models import checkpoint
-from engine.models.tokenizer import Library
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import WorkbookFile
 from exporters.verify import verify
 
 SPEC = {"d_model": 4, "n_ctx": 24, "n_layers": 1, "n_heads": 1, "d_head": 4}
-PROMPT = "Once upon é a  cell"
+PROMPT = "Once upon é a  value"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random model with Llama's kind of tokenizer, which begins with <s> and ends with </s>."""
-    inner = sentence_pieces()
-    n = inner.get_vocab_size()
-    model = random_model(ModelSpec(d_vocab=n, **SPEC))
+    pieces = learnt("sentencepiece")
+    model = random_model(ModelSpec(d_vocab=pieces.n, **SPEC))
     path = tmp_path_factory.mktemp("text") / "llama"
-    checkpoint.save(replace(model, vocabulary=Library(inner, n, begin=1, ends=(2,))), path)
+    checkpoint.save(replace(model, vocabulary=replace(pieces, begin=0, ends=(1,))), path)
     return path
 
 
@@ -42,12 +39,12 @@ def tokens(*args: object) -> list[int]:
 
 def test_a_prompt_has_what_the_tokenizer_adds_unless_told_not_to(folder: Path) -> None:
     with_beginning = tokens(folder, "--prompt", PROMPT)
-    assert with_beginning[0] == 1
+    assert with_beginning[0] == 0
     assert tokens(folder, "--prompt", PROMPT, "--no-special") == with_beginning[1:]
 
 
 def test_no_prompt_is_the_beginning_of_a_text(folder: Path, tmp_path: Path) -> None:
-    assert tokens(folder) == [1]
+    assert tokens(folder) == [0]
     assert cli("build", folder, "-o", tmp_path / "a.xlsx", "--tokens", "2").code == 0
     assert WorkbookFile(tmp_path / "a.xlsx")["Play"][PROMPT_ROW, PROMPT_COL] == "<s>"
     for command in (("run", folder), ("build", folder, "-o", tmp_path / "b.xlsx")):
@@ -60,17 +57,17 @@ def test_every_command_takes_no_special(folder: Path, tmp_path: Path) -> None:
     cell = "tokens[0,0]"
     before = tokens(folder, *plain)[0]
     assert f"{cell} = {before}" in cli("trace", folder, cell, *plain).out
-    assert f"{cell} = 1" in cli("trace", folder, cell, "--prompt", PROMPT).out
+    assert f"{cell} = 0" in cli("trace", folder, cell, "--prompt", PROMPT).out
     for command in ("ablate", "generate"):
         both = [cli(command, folder, *given).out for given in (plain, plain[:2])]
         assert both[0] and both[0] != both[1]
-    sweep = ("sweep", folder, "W_E[1,0]", "--steps", "2")
+    sweep = ("sweep", folder, "W_E[0,0]", "--steps", "2")
     assert cli(*sweep, *plain).out != cli(*sweep, *plain[:2]).out
 
 
 def test_run_shows_the_prompt_as_one_line(folder: Path) -> None:
-    line = cli("run", folder, "--prompt", "a\ncell").out.splitlines()[0]
-    assert line.split("   ")[0] == "a\\ncell" and line.endswith("tokens")
+    line = cli("run", folder, "--prompt", "a\nvalue").out.splitlines()[0]
+    assert line.split("   ")[0] == "a\\nvalue" and line.endswith("tokens")
 
 
 def test_generate_prints_the_prompt_and_its_continuation(folder: Path) -> None:
@@ -81,15 +78,15 @@ def test_generate_prints_the_prompt_and_its_continuation(folder: Path) -> None:
 
 
 def test_generate_fills_the_context_unless_told_how_far(folder: Path) -> None:
-    out = cli("generate", folder, "--ids", "1,300", "--ignore-eos", "--table").out
+    out = cli("generate", folder, "--ids", "0,300", "--ignore-eos", "--table").out
     assert out.splitlines()[-1].split()[0] == str(SPEC["n_ctx"] - 2)
 
 
 def test_generate_stops_at_the_end_of_the_text(folder: Path) -> None:
-    args = ("generate", folder, "--ids", "1,300", "-n", "9", "--table")
+    args = ("generate", folder, "--ids", "0,300", "-n", "9", "--table")
     rows = [line.split() for line in cli(*args, "--ignore-eos").out.splitlines()[2:]]
     third = int(rows[2][2])
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [third, 2]}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [third, 1]}))
     try:
         ended = [line.split() for line in cli(*args).out.splitlines()[2:]]
     finally:
@@ -137,23 +134,21 @@ def test_a_target_is_the_token_that_a_reader_means(folder: Path) -> None:
         return done.out.split("logit of ")[1].split("  ")[0].strip()
 
     probs = json.loads(cli("run", folder, "--prompt", PROMPT, "--json", "--show", "probs").out)
-    vocabulary = sentence_pieces()
+    vocabulary = learnt("sentencepiece").inner
     plain, spaced, byte = (vocabulary.token_to_id(p) for p in ("a", "▁a", "<0x61>"))
     likelier = "a" if probs["probs"][-1][plain] > probs["probs"][-1][spaced] else "␣a"
     assert followed("a") == likelier
     assert (followed("␣a"), followed(" a"), followed("<0x61>")) == ("␣a", "␣a", "<0x61>")
     assert byte not in (plain, spaced)
-    done = cli("run", folder, "--prompt", PROMPT, "--target", "a cell")
+    done = cli("run", folder, "--prompt", PROMPT, "--target", "a value")
     assert done.code == 2 and "2 tokens; name one" in done.err
 
 
-@pytest.mark.parametrize("kind", [sentence_pieces, byte_level_begun])
-def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: Callable, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sentencepiece", "llama3", "bert"])
+def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path: Path) -> None:
     needs("ironcalc")
-    inner = kind()
-    n = inner.get_vocab_size()
-    model = random_model(ModelSpec(d_vocab=n, **SPEC), seed=2)
-    checkpoint.save(replace(model, vocabulary=Library(inner, n, begin=1)), tmp_path / "m")
+    model = random_model(ModelSpec(d_vocab=learnt(kind).n, **SPEC), seed=2)
+    checkpoint.save(replace(model, vocabulary=learnt(kind)), tmp_path / "m")
     out = tmp_path / "m.xlsx"
     done = cli("build", tmp_path / "m", "--prompt", PROMPT, "--tokens", "16", "-o", out)
     assert done.code == 0, done.err
@@ -165,7 +160,7 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: Callable, tmp_
 def test_greedy_text_is_that_of_transformers(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="pip install 'cellformer[reference]'")
     transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
-    inner = sentence_pieces()
+    inner = KINDS["sentencepiece"]()
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
         vocab_size=inner.get_vocab_size(),
@@ -178,7 +173,7 @@ def test_greedy_text_is_that_of_transformers(tmp_path: Path) -> None:
         initializer_range=0.5,
     )
     model = transformers.LlamaForCausalLM(config)
-    model.generation_config.eos_token_id = list(np.arange(2, 700, 40).tolist())
+    model.generation_config.eos_token_id = np.arange(2, 700, 14).tolist()
     model.save_pretrained(tmp_path)
     inner.save(str(tmp_path / "tokenizer.json"))
     tokenizer = transformers.PreTrainedTokenizerFast(

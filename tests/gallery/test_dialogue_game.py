@@ -1,26 +1,27 @@
 """The shipped model keeps the rules; its workbook recomputes, generates, and takes any prompt."""
 
-import re
-import zipfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import assert_recomputes, needs
-from openpyxl import load_workbook
+from conftest import assert_agrees, default_book, needs, recalculated, typed
 
 from engine import Model
+from engine.cells.batch import variants
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
-from exporters.verify import recalculate_in_libreoffice, verify
+from exporters.reading import WorkbookFile
+from exporters.verify import poison, read, verify
 from exporters.xlsx import write
 from workbooks import dialogue_game
 from workbooks.dialogue_game import game
 
+OFFICE = pytest.mark.office
 MODEL = dialogue_game.model()
 GREEDY, SAMPLED = Sampling(), Sampling(temperature=1.5, top_k=12, top_p=0.95)
 PROMPTS = (
@@ -53,19 +54,35 @@ def test_the_loss_is_at_its_floor() -> None:
     assert game.loss(MODEL, games) - game.floor(games) < 0.005
 
 
+def probabilities(games: np.ndarray) -> np.ndarray:
+    """The next word's probabilities in games of one length, as variants of the first:
+    [n, length - 1, d_vocab]."""
+    graph = MODEL.graph(games[0, :-1].tolist())
+    changes = [{("tokens", t, 0): float(i) for t, i in enumerate(row[:-1])} for row in games]
+    return variants(graph, changes)["probs"]
+
+
+def test_a_game_among_many_is_the_game_alone() -> None:
+    games = game.games(np.random.default_rng(76), 3)
+    for row, probs in zip(games, probabilities(games), strict=True):
+        alone = MODEL.graph(row[:-1].tolist()).values["probs"]
+        np.testing.assert_allclose(probs, alone, rtol=0, atol=1e-12)
+
+
 def test_epithets_and_calls_over_ten_thousand_turns() -> None:
     """Epithets: is the likeliest word the right one? Calls: how much is left to calling back?"""
     wrong = turns = 0
     kept: list[float] = []
-    for row in game.games(np.random.default_rng(78), 1700):
-        words = [game.WORDS[i] for i in row]
-        probs = MODEL.graph(row[:-1].tolist()).values["probs"]
-        for k, state in enumerate(game.states(words)[: len(words) - 1]):
-            turns += state.next == "callee"
-            if state.next == "epithet":
-                wrong += game.WORDS[int(probs[k].argmax())] != words[k + 1]
-            if state.next == "callee" and state.before:
-                kept.append(1 - probs[k, game.ID[state.before]])
+    games = game.games(np.random.default_rng(78), 1700)
+    for several in np.split(games, 17):
+        for row, probs in zip(several, probabilities(several), strict=True):
+            words = [game.WORDS[i] for i in row]
+            for k, state in enumerate(game.states(words)[: len(words) - 1]):
+                turns += state.next == "callee"
+                if state.next == "epithet":
+                    wrong += game.WORDS[int(probs[k].argmax())] != words[k + 1]
+                if state.next == "callee" and state.before:
+                    kept.append(1 - probs[k, game.ID[state.before]])
     assert turns >= 10_000
     assert wrong <= 0.001 * turns
     assert np.mean(kept) >= 0.995
@@ -104,103 +121,124 @@ def build(model: Model, prompt: str, n: int, sampling: Sampling, path: Path, see
     return write(dialogue_game.build(model, words), path)
 
 
-def test_five_prompts_sampled_and_greedy(tmp_path: Path) -> None:
-    needs("libreoffice")
-    paths = [
-        build(MODEL, prompt, 9, sampling, tmp_path / f"{k}-{sampling.top_k}.xlsx", seed=k)
-        for k, prompt in enumerate(PROMPTS)
-        for sampling in (GREEDY, SAMPLED)
-    ]
-    assert_recomputes(paths, tmp_path / "wrong")
+WAYS = ("greedy", "sampled")
+FIVE = {
+    f"{k} {way}": (prompt, sampling, k)
+    for k, prompt in enumerate(PROMPTS)
+    for way, sampling in zip(WAYS, (GREEDY, SAMPLED), strict=True)
+}
+PARTS = ablation.parts(MODEL.graph([0]))
+N_TYPED, N_COLUMNS = 20, 12
+SENTENCES = [
+    ("", "nothing is typed"),
+    ("<BOS> Pitro chiama", "a word is unknown"),
+    (" ".join(["<BOS>", *["Pietro chiama 3 <SEP>"] * 3]), "13 given, 3 generated"),
+    (" ".join(["<BOS>", *["1 chiama 2 <SEP> 2"] * 3]), "16 given, 0 generated"),
+    (" ".join(["<BOS>", *["1 chiama 2 <SEP> 2"] * 5]), "longer than the 16 columns"),
+]
+
+
+def full_prompt(folder: Path) -> Path:
+    """A workbook whose prompt is as long as the context."""
+    ids = game.games(np.random.default_rng(81), 1)[0, :-1].tolist()
+    assert len(ids) == MODEL.spec.n_ctx
+    return write(dialogue_game.build(MODEL, passage(MODEL, ids)), folder / "full.xlsx")
+
+
+def switched_off(k: int, folder: Path) -> Path:
+    """A workbook of an engine whose k-th switch is off; the sheet must come to the same."""
+    inputs = {**MODEL.averages, f"{PARTS[k]}.switch": np.zeros((1, 1))}
+    if k % 2:
+        inputs["mean_ablation"] = np.ones((1, 1))
+    model = replace(MODEL, averages=inputs)
+    return build(model, PROMPTS[0], NARROW, GREEDY, folder / f"{PARTS[k]}.xlsx")
+
+
+@cache
+def typed_games() -> dict[str, tuple[str, str, list[int]]]:
+    """Sentences to type, how words are to be chosen, and all ids that the engine then has."""
+    rng, found = np.random.default_rng(80), {}
+    for k, row in enumerate(game.games(rng, N_TYPED)):
+        ids = row[: int(rng.integers(1, N_COLUMNS - 2))].tolist()
+        sentence = " ".join(game.WORDS[i] for i in ids)
+        for chosen, sampling in zip(WAYS, (GREEDY, Sampling(temperature=1.0)), strict=True):
+            steps = generate(MODEL, ids, N_COLUMNS - len(ids), sampling, seed=3)
+            found[f"{k}-{chosen}"] = sentence, chosen, ids + [step.token for step in steps]
+    return found
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("five")
+    return {
+        name: build(MODEL, prompt, 9, sampling, folder / f"{name}.xlsx", seed=k)
+        for name, (prompt, sampling, k) in FIVE.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def built_with_other_values(five, tmp_path_factory) -> dict[str, Path]:
+    """Workbooks that LibreOffice recomputes from wrong values."""
+    folder = tmp_path_factory.mktemp("others")
+    switched = {part: switched_off(k, folder) for k, part in enumerate(PARTS)}
+    return {**five, **switched, "full": full_prompt(folder)}
+
+
+@pytest.fixture(scope="module")
+def office(built, built_with_other_values, tmp_path_factory) -> dict[str, WorkbookFile]:
+    """All that LibreOffice is asked here, in one start."""
+    folder = tmp_path_factory.mktemp("office")
+    paths = {name: folder / f"{name}.xlsx" for name in built_with_other_values}
+    for name, path in built_with_other_values.items():
+        poison(path, paths[name])
+    book = dialogue_game.build(MODEL, passage(MODEL, ids_of(PROMPTS[0]), N_COLUMNS, GREEDY, seed=3))
+    source = write(book, folder / "source.xlsx")
+    sentence, choose = (book.cell(name, 0, 0) for name in ("sentence", "choose"))
+    for key, (text, chosen, _) in typed_games().items():
+        cells = {sentence: text, choose: chosen}
+        paths[key] = typed(source, folder / f"typed {key}.xlsx", cells)
+    for k, (text, _) in enumerate(SENTENCES):
+        cells = {default_book("dialogue-game").cell("sentence", 0, 0): text}
+        key = f"sentence {k}"
+        paths[key] = typed(built["dialogue-game"], folder / f"{key}.xlsx", cells)
+    return recalculated(paths, folder / "out")
+
+
+@OFFICE
+@pytest.mark.parametrize("name", [*FIVE, *PARTS, "full"])
+def test_it_recomputes_however_it_is_built(name: str, built_with_other_values, office) -> None:
+    """Five prompts sampled and greedy, every switch off in turn, a prompt of the whole context."""
+    assert_agrees(read(built_with_other_values[name]), office[name])
+
+
+def test_there_are_two_layers_of_parts_to_switch_off() -> None:
+    assert len(PARTS) == 2 * (4 + 2)
+
+
+def test_a_sampled_prompt_in_ironcalc(tmp_path: Path) -> None:
     needs("ironcalc")
-    assert verify(paths[1], "ironcalc").agrees
-
-
-def test_every_switch_off_in_turn(tmp_path: Path) -> None:
-    """Each file is built by an engine whose switch is off; the sheet must come to the same."""
-    needs("libreoffice")
-    paths = []
-    for k, part in enumerate(ablation.parts(MODEL.graph([0]))):
-        inputs = {**MODEL.averages, f"{part}.switch": np.zeros((1, 1))}
-        if k % 2:
-            inputs["mean_ablation"] = np.ones((1, 1))
-        model = replace(MODEL, averages=inputs)
-        paths.append(build(model, PROMPTS[0], NARROW, GREEDY, tmp_path / f"{part}.xlsx"))
-    assert len(paths) == 2 * (4 + 2)
-    assert_recomputes(paths, tmp_path / "wrong")
+    path = build(MODEL, PROMPTS[0], 9, SAMPLED, tmp_path / "sampled.xlsx")
+    assert verify(path, "ironcalc").agrees
 
 
 def test_its_size(built) -> None:
     assert built["dialogue-game"].stat().st_size < 6_000_000
 
 
-def retyped(source: Path, target: Path, sentence: str, chosen: str) -> Path:
-    """A copy with another sentence, and another way to choose: as a reader types them."""
-    old = "&lt;BOS&gt; Pietro chiama Paolo"
-    new = sentence.replace("<", "&lt;").replace(">", "&gt;")
-    with zipfile.ZipFile(source) as book, zipfile.ZipFile(target, "w") as copy:
-        for name in book.namelist():
-            data = book.read(name)
-            if name == "xl/sharedStrings.xml":
-                text, n = re.subn(f"<t>{old}</t>", f"<t>{new}</t>", data.decode())
-                text, m = re.subn("<t>greedy</t>", f"<t>{chosen}</t>", text)
-                assert n == m == 1
-                data = text.encode()
-            copy.writestr(name, data)
-    return target
-
-
-def test_the_sheet_generates_what_generate_does(tmp_path: Path) -> None:
+@OFFICE
+@pytest.mark.parametrize("key", [f"{k}-{way}" for k in range(N_TYPED) for way in WAYS])
+def test_the_sheet_generates_what_generate_does(key: str, office) -> None:
     """Twenty prompts typed into one workbook, greedy, and sampled with its random numbers."""
-    needs("libreoffice")
-    n, rng = 12, np.random.default_rng(80)
-    heat = Sampling(temperature=1.0)
-    book = dialogue_game.build(MODEL, passage(MODEL, ids_of(PROMPTS[0]), n, GREEDY, seed=3))
-    source = write(book, tmp_path / "book.xlsx")
-    expected, paths = [], []
-    (tmp_path / "typed").mkdir()
-    for k, row in enumerate(game.games(rng, 20)):
-        ids = row[: int(rng.integers(1, n - 2))].tolist()
-        sentence = " ".join(game.WORDS[i] for i in ids)
-        for chosen, sampling in (("greedy", GREEDY), ("sampled", heat)):
-            path = tmp_path / "typed" / f"{k}-{chosen}.xlsx"
-            paths.append(retyped(source, path, sentence, chosen))
-            steps = generate(MODEL, ids, n - len(ids), sampling, seed=3)
-            expected.append(ids + [step.token for step in steps])
-    for path, ids in zip(
-        recalculate_in_libreoffice(paths, tmp_path / "out"), expected, strict=True
-    ):
-        play = load_workbook(path, data_only=True, read_only=True)["Play"]
-        (row,) = play.iter_rows(ID_ROW + 1, ID_ROW + 1, PROMPT_COL + 1, PROMPT_COL + n)
-        assert [cell.value for cell in row] == ids, path.name
+    play = office[key]["Play"]
+    ids = typed_games()[key][2]
+    assert [play[ID_ROW, PROMPT_COL + k] for k in range(N_COLUMNS)] == ids
 
 
-@pytest.mark.parametrize(
-    ("sentence", "message"),
-    [
-        ("", "nothing is typed"),
-        ("<BOS> Pitro chiama", "a word is unknown"),
-        (" ".join(["<BOS>", *["Pietro chiama 3 <SEP>"] * 3]), "13 given, 3 generated"),
-        (" ".join(["<BOS>", *["1 chiama 2 <SEP> 2"] * 3]), "16 given, 0 generated"),
-        (" ".join(["<BOS>", *["1 chiama 2 <SEP> 2"] * 5]), "longer than the 16 columns"),
-    ],
-)
-def test_no_sentence_makes_an_error(sentence: str, message: str, built, tmp_path: Path) -> None:
-    needs("libreoffice")
-    path = retyped(built["dialogue-game"], tmp_path / "typed.xlsx", sentence, "greedy")
-    (out,) = recalculate_in_libreoffice([path], tmp_path / "out")
-    sheets = load_workbook(out, data_only=True)
-    errors = [c.coordinate for s in sheets for row in s for c in row if c.data_type == "e"]
-    assert not errors
-    assert message in sheets["Play"]["C6"].value
-    row = sheets["Play"][FROM_ROW + 1]
-    states = {c.value for c in row if c.value}
+@OFFICE
+@pytest.mark.parametrize("k", range(len(SENTENCES)))
+def test_no_sentence_makes_an_error(k: int, office) -> None:
+    file, message = office[f"sentence {k}"], SENTENCES[k][1]
+    assert not [sheet for sheet in file if file[sheet].errors]
+    assert message in file["Play"]["C6"]
+    states = {cell.value for (row, _), cell in file["Play"].cells.items() if row == FROM_ROW}
     assert ("unknown: Pitro" in states) == ("unknown" in message)
-
-
-def test_a_prompt_as_long_as_the_context(tmp_path: Path) -> None:
-    needs("libreoffice")
-    ids = game.games(np.random.default_rng(81), 1)[0, :-1].tolist()
-    assert len(ids) == MODEL.spec.n_ctx
-    path = write(dialogue_game.build(MODEL, passage(MODEL, ids)), tmp_path / "full.xlsx")
-    assert_recomputes([path], tmp_path / "wrong")

@@ -21,6 +21,10 @@ LLAMA = {
     "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 12, **SMALL,
 }  # fmt: skip
+GEMMA2 = LLAMA | {
+    "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 7,
+    "attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0,
+}  # fmt: skip
 NEOX = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
     "max_position_embeddings": 12, **SMALL,
@@ -39,6 +43,7 @@ MODELS = {
     "qwen3": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=6)),
     "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
     "gpt_neo": lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO)),
+    "gemma2": lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**GEMMA2)),
 }
 
 

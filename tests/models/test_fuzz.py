@@ -1,6 +1,8 @@
 """Random configurations of every architecture, live against transformers. Needs torch."""
 
+import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,7 +25,7 @@ except ImportError:
 sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
-N = 208  # configurations, the architectures in turn
+N = 240  # configurations, the architectures in turn
 
 
 def pick(rng: np.random.Generator, *choices: object) -> object:
@@ -135,7 +137,21 @@ def gpt_neo(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-MAKERS = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo)
+def gemma2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng)
+    config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
+    config |= {
+        "sliding_window": int(rng.integers(1, 5)),
+        "query_pre_attn_scalar": int(rng.integers(1, 20)),
+        "attn_logit_softcapping": pick(rng, None, 0.7, 50.0),
+        "final_logit_softcapping": pick(rng, None, 2.0, 30.0),
+        "attention_bias": bool(rng.integers(2)),
+        "layer_types": pick(rng, None, ["full_attention"] * config["num_hidden_layers"]),
+    }
+    return t.Gemma2ForCausalLM(t.Gemma2Config(**config))
+
+
+MAKERS = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 
 
 def test_random_configurations_agree(tmp_path: Path) -> None:
@@ -191,3 +207,24 @@ def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
     torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match="holds no weights"):
         checkpoint.load(tmp_path)
+
+
+ODD = {
+    "a head that is not the embedding": ("gpt2-untied", {"tie_word_embeddings": True}),
+    "a part that is not rotated": ("llama", {"partial_rotary_factor": 0.5}),
+    "two accounts of rotary positions": (
+        "qwen3",
+        {"rope_scaling": {"rope_type": "default", "rope_theta": 77.0}},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_config_means_what_it_does_to_the_reference(name: str, tmp_path: Path) -> None:
+    source, fields = ODD[name]
+    folder = Path(shutil.copytree(GOLDEN / source, tmp_path / source))
+    values = json.loads((folder / "config.json").read_text()) | fields
+    (folder / "config.json").write_text(json.dumps(values))
+    ids = [3, 1, 4, 1, 5]
+    reference = compute(t.AutoModelForCausalLM.from_pretrained(folder), ids)
+    assert largest_gap(checkpoint.load(folder).graph(ids), reference) < TOLERANCE

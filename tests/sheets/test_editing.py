@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import EARLIER, GOLDEN, default_book, needs, random_model
+from conftest import EARLIER, GOLDEN, cli, default_book, random_model, recalculated, typed
 from openpyxl import load_workbook
 
-from cellformer.command import main as command
 from engine import Evaluator, InputError, ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
@@ -19,10 +18,12 @@ from engine.studies import ablation
 from engine.studies.folding import folded
 from exporters import anymodel, edited
 from exporters.book import Book
-from exporters.verify import recalculate_in_libreoffice
+from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
 N_EDITS = 100
+OFFICE = pytest.mark.office
+Edits = dict[tuple[str, int, int], float]
 SPARED = ("eps", "positions")  # not edited at random
 
 
@@ -34,12 +35,12 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
     return target
 
 
-def random_edits(book: Book, n: int, seed: int) -> dict[tuple[str, int, int], float]:
+def random_edits(book: Book, n: int, seed: int) -> Edits:
     """Cells of inputs, in proportion to nothing: a switch is as likely as an embedding."""
     rng = np.random.default_rng(seed)
     inputs = [b for b in book.graph if b.kind in ("weight", "setting")]
     blocks = [b for b in inputs if b.leaf not in SPARED]
-    found: dict[tuple[str, int, int], float] = {}
+    found: Edits = {}
     while len(found) < n:
         block = blocks[int(rng.integers(len(blocks)))]
         i, j = (int(rng.integers(size)) for size in block.shape)
@@ -50,111 +51,103 @@ def random_edits(book: Book, n: int, seed: int) -> dict[tuple[str, int, int], fl
 
 
 @pytest.fixture(scope="module")
-def hundred(built, tmp_path_factory) -> tuple[Path, dict[tuple[str, int, int], float]]:
-    """A hundred random edits of the dialogue game and another prompt, saved by LibreOffice."""
-    needs("libreoffice")
-    folder = tmp_path_factory.mktemp("hundred")
+def edits() -> Edits:
+    return random_edits(default_book("dialogue-game"), N_EDITS, 5)
+
+
+@pytest.fixture(scope="module")
+def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
+    """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
+    saved by LibreOffice, started once."""
+    folder = tmp_path_factory.mktemp("office")
     book = default_book("dialogue-game")
-    edits = random_edits(book, N_EDITS, 5)
-
-    def change(sheets: Any) -> None:
-        for (name, i, j), value in edits.items():
-            row, col = book.places[name].cell(i, j)
-            sheets[book.places[name].sheet].cell(row + 1, col + 1).value = value
-        sheets["Play"]["C5"] = "<BOS> 3 chiama Paolo"
-
-    path = edit(built["dialogue-game"], folder / "edited.xlsx", change)
-    return recalculate_in_libreoffice([path], folder / "out")[0], edits
+    cells = {book.cell(*cell): value for cell, value in edits.items()}
+    cells["Play", 4, 2] = "<BOS> 3 chiama Paolo"
+    hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
+    three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
+    return recalculated({"hundred": hundred, "three": three}, folder / "out")
 
 
-def test_diff_finds_exactly_the_edits(hundred) -> None:
-    path, edits = hundred
-    found = edited.read(path)
-    typed = "<BOS> 3 chiama Paolo"
-    assert found.values == edits | {("sentence", 0, 0): typed}
+@pytest.fixture(scope="module")
+def hundred(office) -> WorkbookFile:
+    return office["hundred"]
+
+
+@OFFICE
+def test_diff_finds_exactly_the_edits(hundred, edits) -> None:
+    found = edited.read(hundred.path)
+    assert found.values == edits
     names = {f"{name}[{i},{j}]" for name, i, j in edits}
-    assert {change.name for change in found.inputs} == names | {"sentence[0,0]"}
+    assert {change.name for change in found.inputs} == names | {"prompt"}
     assert found.overwritten == [] and found.unknown == []
-    (sentence,) = (change for change in found.inputs if change.name == "sentence[0,0]")
-    assert sentence.now == typed and found.words == typed.split()
+    (prompt,) = (change for change in found.inputs if change.name == "prompt")
+    assert prompt.now == "<BOS> 3 chiama Paolo"
 
 
+@OFFICE
 def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred) -> None:
-    path, _ = hundred
-    found = edited.read(path)
-    live, sheets = found.live(), load_workbook(path, data_only=True)
+    found = edited.read(hundred.path)
+    live = found.live()
     for name in ("tokens", "logits", "probs", "blocks.1.attn.h2.pattern"):
         place = found.book.places[name]
         for i, j in place.block.whole.cells():
             if place.block.has(i, j):
-                row, col = place.cell(i, j)
-                value = sheets[place.sheet].cell(row + 1, col + 1).value
+                value = hundred[place.sheet][place.cell(i, j)]
                 assert value == pytest.approx(live[name][i, j], abs=1e-9), (name, i, j)
 
 
-def test_import_gives_the_sheet_s_logits(hundred, tmp_path: Path, monkeypatch, capsys) -> None:
-    path, _ = hundred
-    assert call(monkeypatch, "import", str(path), "-o", str(tmp_path / "model")) == 0
+@OFFICE
+def test_import_gives_the_sheet_s_logits(hundred, tmp_path: Path) -> None:
+    assert cli("import", hundred.path, "-o", tmp_path / "model").code == 0
     model = checkpoint.load(tmp_path / "model")
-    found = edited.read(path)
+    found = edited.read(hundred.path)
     logits = model.graph(found.ids).values["logits"]
     place = found.book.places["logits"]
-    sheet = load_workbook(path, data_only=True)[place.sheet]
     for i, j in np.ndindex(*logits.shape):
-        row, col = place.cell(i, j)
-        assert sheet.cell(row + 1, col + 1).value == pytest.approx(logits[i, j], abs=1e-6)
+        shown = hundred[place.sheet][place.cell(i, j)]
+        assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-def test_nothing_edited_nothing_found(built, monkeypatch, capsys) -> None:
-    for name in EARLIER:
-        assert call(monkeypatch, "diff", str(built[name])) == 0
-        assert "nothing differs" in capsys.readouterr().out
+@pytest.mark.parametrize("name", EARLIER)
+def test_nothing_edited_nothing_found(name: str, built) -> None:
+    done = cli("diff", built[name])
+    assert done.code == 0
+    assert "nothing differs" in done.out
 
 
-def call(monkeypatch, *args: str) -> object:
-    monkeypatch.setattr("sys.argv", ["cellformer", *args])
-    try:
-        command.main()
-    except SystemExit as stopped:
-        return stopped.code
-    return 0
+def three_edits(sheets: Any) -> None:
+    """A word picked in place of the second, another top-k, and a formula for a weight."""
+    sheets["Play"]["D8"] = "dog"
+    sheets["Play"]["C18"] = 3
+    place = default_book("cat-sat").places["blocks.0.attn.h0.W_K"]
+    row, col = place.cell(0, 0)
+    sheets[place.sheet].cell(row + 1, col + 1).value = "=1+1"
 
 
-def test_diff_prints_the_edits_and_what_they_did(built, tmp_path, monkeypatch, capsys) -> None:
-    weight = default_book("cat-sat").places["blocks.0.attn.h0.W_K"]
+def test_a_weight_s_formula_without_a_value_is_told(built, tmp_path: Path) -> None:
+    path = edit(built["cat-sat"], tmp_path / "edited.xlsx", three_edits)
+    done = cli("diff", path)  # openpyxl computes nothing
+    assert done.code == 2
+    assert "formula without a value" in done.err
 
-    def change(sheets: Any) -> None:
-        sheets["Play"]["D8"] = "dog"  # picked in place of the second word
-        sheets["Play"]["C18"] = 3  # top-k
-        row, col = weight.cell(0, 0)
-        sheets[weight.sheet].cell(row + 1, col + 1).value = "=1+1"
 
-    path = edit(built["cat-sat"], tmp_path / "edited.xlsx", change)
-    assert call(monkeypatch, "diff", str(path)) == 2  # openpyxl computes nothing
-    assert "formula without a value" in capsys.readouterr().err
-    needs("libreoffice")
-    (path,) = recalculate_in_libreoffice([path], tmp_path / "out")
-    assert call(monkeypatch, "diff", str(path)) == 0
-    out = capsys.readouterr().out
+@OFFICE
+def test_diff_prints_the_edits_and_what_they_did(office) -> None:
+    code, out, _ = cli("diff", office["three"].path)
+    assert code == 0
     assert "the cat sat" in out and "the dog sat" in out and "top_k" in out
     assert "blocks.0.attn.h0.W_K[0,0]" in out and "next word" in out
 
 
-def test_a_formula_typed_over_is_told_and_not_imported(
-    built, tmp_path, monkeypatch, capsys
-) -> None:
-    place = default_book("cat-sat").places["blocks.0.attn.h0.scores"]
-    row, col = place.cell(1, 0)
-
-    def change(sheets: Any) -> None:
-        sheets[place.sheet].cell(row + 1, col + 1).value = 0.5
-
-    path = edit(built["cat-sat"], tmp_path / "edited.xlsx", change)
+def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
+    at = default_book("cat-sat").cell("blocks.0.attn.h0.scores", 1, 0)
+    path = typed(built["cat-sat"], tmp_path / "edited.xlsx", {at: 0.5})
     found = edited.read(path)
     assert [c.name for c in found.overwritten] == ["blocks.0.attn.h0.scores[1,0]"]
     assert found.live()["blocks.0.attn.h0.scores"][1, 0] == 0.5
-    assert call(monkeypatch, "import", str(path), "-o", str(tmp_path / "model")) == 2
-    assert "cannot hold" in capsys.readouterr().err
+    done = cli("import", path, "-o", tmp_path / "model")
+    assert done.code == 2
+    assert "cannot hold" in done.err
     assert not (tmp_path / "model").exists()
 
 
@@ -227,32 +220,33 @@ def two_layers(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(("change", "fact"), BAD)
 def test_what_cannot_be_read_back_gets_one_line(
-    change, fact: str, two_layers, tmp_path: Path, monkeypatch, capsys
+    change, fact: str, two_layers, tmp_path: Path
 ) -> None:
     path = edit(two_layers, tmp_path / "edited.xlsx", change)
-    for args in (("diff", str(path)), ("import", str(path), "-o", str(tmp_path / "model"))):
-        assert call(monkeypatch, *args) == 2
-        printed = capsys.readouterr()
-        assert printed.out == "" and printed.err.count("\n") == 1
-        assert fact in printed.err and "edited.xlsx" in printed.err
+    for args in (("diff", path), ("import", path, "-o", tmp_path / "model")):
+        code, out, err = cli(*args)
+        assert code == 2
+        assert out == "" and err.count("\n") == 1
+        assert fact in err and "edited.xlsx" in err
     assert not (tmp_path / "model").exists()
 
 
-def test_a_file_of_somebody_else_s(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_file_of_somebody_else_s(tmp_path: Path) -> None:
     import openpyxl
 
     openpyxl.Workbook().save(tmp_path / "theirs.xlsx")
-    assert call(monkeypatch, "diff", str(tmp_path / "theirs.xlsx")) == 2
-    assert "no sheet Source" in capsys.readouterr().err
+    done = cli("diff", tmp_path / "theirs.xlsx")
+    assert done.code == 2
+    assert "no sheet Source" in done.err
 
 
-def test_a_model_without_a_checkpoint_layout(built, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_model_without_a_checkpoint_layout(built, tmp_path: Path) -> None:
     """final-step searches for a posited query: it is found by its name, and cannot be saved."""
     path = edit(built["final-step"], tmp_path / "edited.xlsx", lambda sheets: None)
-    assert call(monkeypatch, "diff", str(path)) == 0
-    capsys.readouterr()
-    assert call(monkeypatch, "import", str(path), "-o", str(tmp_path / "model")) == 2
-    assert "no checkpoint layout" in capsys.readouterr().err
+    assert cli("diff", path).code == 0
+    done = cli("import", path, "-o", tmp_path / "model")
+    assert done.code == 2
+    assert "no checkpoint layout" in done.err
 
 
 # --- folding ----------------------------------------------------------------------------------
@@ -315,24 +309,21 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
     book = anymodel.build("any", model, passage(model, [1, 2, 3], 5))
     path = write(book, tmp_path / "any.xlsx")
     edits = random_edits(book, 5, 1)
-
-    def change(sheets: Any) -> None:
-        for (block, i, j), value in edits.items():
-            row, col = book.places[block].cell(i, j)
-            sheets[book.places[block].sheet].cell(row + 1, col + 1).value = value
-
-    found = edited.read(edit(path, tmp_path / "edited.xlsx", change))
+    cells = {book.cell(*cell): value for cell, value in edits.items()}
+    found = edited.read(typed(path, tmp_path / "edited.xlsx", cells))
     assert found.values == edits
     assert found.ids == [1, 2, 3]
     assert np.isfinite(found.live()["logits"]).all()
 
 
-def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("exporters.source.MOST_WEIGHTS", 10)
     model = replace(MODELS["gpt2"])
     path = write(anymodel.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
-    assert call(monkeypatch, "diff", str(path)) == 2
-    assert "--model" in capsys.readouterr().err
+    done = cli("diff", path)
+    assert done.code == 2
+    assert "--model" in done.err
     shutil.copytree(GOLDEN / "gpt2", tmp_path / "gpt2")
-    assert call(monkeypatch, "diff", str(path), "--model", str(tmp_path / "gpt2")) == 0
-    assert "nothing differs" in capsys.readouterr().out
+    done = cli("diff", path, "--model", tmp_path / "gpt2")
+    assert done.code == 0
+    assert "nothing differs" in done.out

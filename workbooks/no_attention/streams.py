@@ -94,7 +94,7 @@ def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
     exps = table("exps", "exponentials", lambda m, j: EXP(logits[m, j]))
     probs = table("probs", "probabilities", lambda m, j: exps[m, j] / SUM(exps[m, :]))
     first_row = ws.rect(probs[0, :])
-    words = first_row._replace(top=first_row.top - 1, bottom=first_row.top)
+    words = ws.sheet[first_row.top - 1, first_row.left : first_row.right]
     series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
     row = ws.rect(logits).top - 2
     ws.chart(Chart(row, 12, "column", "Probabilities, next word", series))

@@ -53,7 +53,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
     """Multi-head attention: every head writes its own share, `result`, into the stream."""
     spec, attn = b.spec, b.at("attn")
-    shared = parts.shared(attn)
+    of_all = parts.of_all_heads(attn)
     head_axes = ("d_model", "d_head")
     heads = []
     for head in range(spec.n_heads):
@@ -64,7 +64,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
         if turn:
             q = parts.rotate(h, "rot_q", q, turn)
             k = parts.rotate(h, "rot_k", k, turn)
-        heads.append(parts.attend(h, q, k, v, shared, Mask(spec.causal)))
+        heads.append(parts.attend(h, q, k, v, of_all, Mask(spec.causal)))
     return parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
 
 
@@ -105,6 +105,7 @@ def read_config(c: Config) -> ModelSpec:
     """The fields of ModelSpec by name; those that are left out are at their defaults."""
     given = {k: v for k, v in c.values.items() if k != "model_type"}
     known = ModelSpec.__dataclass_fields__
+    c.ignore(*known)
     for name, value in given.items():
         if name not in known:
             raise InputError(f"{c.path}: {name!r} is no field of a model; {nearest(name, known)}")

@@ -27,14 +27,14 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn)
+        of_all = parts.of_all_heads(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=True)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=True)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
-            heads.append(parts.attend(h, q, k, v, shared, Mask()))  # z: [n_tokens, d_head]
+            heads.append(parts.attend(h, q, k, v, of_all, Mask()))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
@@ -53,11 +53,12 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def read_config(c: Config) -> ModelSpec:
     """GPT-2's config."""
     c.refuse("scale_attn_by_inverse_layer_idx", False, "scores are scaled alike in every layer")
+    c.ignore("reorder_and_upcast_attn")  # of half precision
     d_head = c.divide("n_embd", "n_head")
     return ModelSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("n_embd", int),
-        n_ctx=c.get("n_positions", int, c.values.get("n_ctx")),
+        n_ctx=c.get("n_positions", int, c.look("n_ctx")),
         n_layers=c.get("n_layer", int),
         n_heads=c.get("n_head", int),
         d_head=d_head,

@@ -29,14 +29,14 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn)
+        of_all = parts.of_all_heads(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=False)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=False)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=False)
-            heads.append(parts.attend(h, q, k, v, shared, mask))  # z: [n_tokens, d_head]
+            heads.append(parts.attend(h, q, k, v, of_all, mask))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
@@ -54,6 +54,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 def read_config(c: Config) -> ModelSpec:
     """GPT-Neo's config."""
+    c.ignore("attention_layers")  # attention_types, spelt out
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
     kinds = [k for pattern, n in c.get("attention_types", list) for _ in range(n) for k in pattern]
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:

@@ -26,7 +26,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
         attn = b.at("attn")
         y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn)
+        of_all = parts.of_all_heads(attn)
         heads = []
         for head in range(spec.n_heads):
             h = attn.at(f"h{head}")
@@ -35,7 +35,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
             q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
             k = parts.rotate(h, "rot_k", k, turn)  # [n_tokens, d_head]
-            heads.append(parts.attend(h, q, k, v, shared, Mask()))  # z: [n_tokens, d_head]
+            heads.append(parts.attend(h, q, k, v, of_all, Mask()))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
         resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 

@@ -28,7 +28,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         attn = b.at("attn")
         mask = Mask(window=spec.window(layer))
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        shared = parts.shared(attn)
+        of_all = parts.of_all_heads(attn)
         q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
         k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
         keys, values = [], []
@@ -48,7 +48,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
                 q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
             q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
             k, v = keys[head // group], values[head // group]
-            heads.append(parts.attend(h, q, k, v, shared, mask))  # z: [n_tokens, d_head]
+            heads.append(parts.attend(h, q, k, v, of_all, mask))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
@@ -99,14 +99,15 @@ def read_config(c: Config) -> ModelSpec:
 
 def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     """How far back each layer looks: Mistral in every layer, Qwen in those that say so."""
-    window = c.values.get("sliding_window")
+    c.ignore("use_sliding_window", "max_window_layers", "layer_types")
+    window = c.look("sliding_window")
     if window is None or (kind != "mistral" and not c.get("use_sliding_window", bool, False)):
         return ()
     window = c.get("sliding_window", int)
     if kind == "mistral":
         return (window,) * n_layers
     first = c.get("max_window_layers", int, 28)
-    kinds = c.values.get("layer_types") or [
+    kinds = c.look("layer_types") or [
         "sliding_attention" if layer >= first else "full_attention" for layer in range(n_layers)
     ]
     return tuple(window if k == "sliding_attention" else None for k in kinds)

@@ -1,0 +1,83 @@
+"""A tokenizer of GPT-2's size in a sheet: seconds, megabytes, and whether its ids are right.
+
+Learns 50,257 byte pairs from the source of Python's own library, types 50 texts of up to 60
+characters, each into a copy of the sheet, has LibreOffice recompute them all from wrong values, and
+compares every id with the `tokenizers` library.
+
+    PYTHONPATH=.:tests:tests/models python benchmarks/tokenizer.py
+"""
+
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+
+from learnt import texts
+from test_tokenizing import SENTENCE, assert_right, book_of, in_engine, of_many, rows_in
+from tokenizers import Tokenizer, models, trainers
+from tokenizers import pre_tokenizers as pre
+
+from engine.models.tokenizer import Library
+from exporters import xlsx
+from exporters.reading import WorkbookFile
+from exporters.verify import poison, recalculate_in_libreoffice
+
+N_TEXTS, LENGTH, SIZE = 50, 60, 50_257
+
+
+def learn() -> Library:
+    """A byte-level BPE of GPT-2's size and splitting."""
+    found = Tokenizer(models.BPE())
+    found.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
+    alphabet = pre.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=SIZE, initial_alphabet=alphabet, show_progress=False)
+    folder = Path(sysconfig.get_path("stdlib"))
+    sources = (path.read_bytes().decode("utf-8", "ignore") for path in sorted(folder.rglob("*.py")))
+    found.train_from_iterator(sources, trainer)
+    return Library(found, found.get_vocab_size())
+
+
+def main() -> None:
+    """Learn the tokenizer, and measure it."""
+    tokenizer = learn()
+    print(f"{tokenizer.n:,} pieces")
+    with tempfile.TemporaryDirectory() as name:
+        measure(tokenizer, Path(name))
+
+
+def measure(tokenizer: Library, folder: Path) -> None:
+    """Build, write, recompute, compare; each with its seconds."""
+    begin = time.perf_counter()
+    book = book_of(tokenizer, "Once upon a time there was a spreadsheet", LENGTH)
+    book.graph.values  # noqa: B018
+    print(
+        f"tables in the engine: {time.perf_counter() - begin:.1f} s, {book.n_formulas:,} formulas"
+    )
+    begin, plain = time.perf_counter(), folder / "plain.xlsx"
+    xlsx.write(book, plain)
+    size = plain.stat().st_size / 1e6
+    print(f"written: {time.perf_counter() - begin:.1f} s, {size:.2f} MB")
+    wrong = folder / "wrong.xlsx"
+    poison(plain, wrong)
+    sentences = texts(N_TEXTS, LENGTH, seed=1)
+    seconds = []
+    for n in (1, N_TEXTS):
+        of_many(wrong, folder / f"{n}.xlsx", sentences[:n], SENTENCE)
+        begin = time.perf_counter()
+        (done,) = recalculate_in_libreoffice([folder / f"{n}.xlsx"], folder / "out")
+        seconds.append(time.perf_counter() - begin)
+    each = (seconds[1] - seconds[0]) / (N_TEXTS - 1)
+    print(
+        f"LibreOffice, loaded, recomputed, saved: {seconds[0]:.1f} s, and {each:.2f} s a sentence"
+    )
+    rows = rows_in(WorkbookFile(done), [f"T{k}" for k in range(N_TEXTS)], book)
+    fine = [assert_right(tokenizer, *each) for each in zip(sentences, rows, strict=True)]
+    print(f"{sum(fine)} of {N_TEXTS} texts have the library's ids, the others a message")
+    begin = time.perf_counter()
+    for text in sentences:
+        assert_right(tokenizer, text, in_engine(book.graph, text))
+    print(f"the engine: {(time.perf_counter() - begin) / N_TEXTS:.2f} s a sentence")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Gemma 2 (Gemma Team 2024, section 2): norms before and after each sublayer, scores and logits
+that are capped, windows in every other layer, embeddings times the root of their size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from engine.cells.access import Mask
+from engine.models import ops, parts
+from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("gemma2",)
+EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NORMS = {  # our name -> theirs
+    "ln1": "input_layernorm",
+    "ln1_post": "post_attention_layernorm",
+    "ln2": "pre_feedforward_layernorm",
+    "ln2_post": "post_feedforward_layernorm",
+}
+
+
+@dataclass(frozen=True)
+class Gemma2Spec(ModelSpec):
+    """What Gemma 2 has beyond others: how far scores and logits may go from zero; None: any far."""
+
+    score_cap: float | None = None
+    logit_cap: float | None = None
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    assert isinstance(spec, Gemma2Spec)
+    W_E, word = parts.embed(g, ids, "embed.word")  # word: [n_tokens, d_model]
+    length = g.input("embed.sqrt_d_model", sqrt(spec.d_model))
+    stream = [g.block("embed", ops.stretch, word, length)]  # [n_tokens, d_model]
+    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+    group = spec.n_heads // spec.kv_heads  # heads that share keys
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+
+        attn = b.at("attn")
+        mask = Mask(window=spec.window(layer))
+        y = parts.rms_norm_above_one(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        of_all = parts.of_all_heads(attn, spec.score_cap)
+        keys, values = [], []
+        for n in range(spec.kv_heads):
+            kv = attn.at(f"kv{n}")
+            k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.qkv_bias)
+            keys.append(parts.rotate(kv, "rot_k", k, turn))  # [n_tokens, d_head]
+            values.append(parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias))
+        heads = []
+        for n in range(spec.n_heads):
+            h = attn.at(f"h{n}")
+            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
+            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
+            heads.append(parts.attend(h, q, keys[n // group], values[n // group], of_all, mask))
+        wrote = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
+        wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
+        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
+
+        mlp = b.at("mlp")
+        y = parts.rms_norm_above_one(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
+        gate = parts.linear(mlp, "gate", y, "gate", ("d_model", "d_mlp"), bias=False)
+        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=False)
+        opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
+        post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
+        wrote = parts.contract(b, post, bias=False)  # [n_tokens, d_model]
+        wrote = parts.rms_norm_above_one(b.at("ln2_post"), wrote, spec.norm_eps)
+        stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.rms_norm_above_one(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E, spec.logit_cap)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Gemma 2's config."""
+    c.refuse("use_bidirectional_attention", False, "each token sees those before it")
+    c.ignore("hidden_act")  # `hidden_activation` is what counts
+    n_layers, window = c.get("num_hidden_layers", int), c.get("sliding_window", int, 4096)
+    kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
+    theta, _ = c.rope("rope_theta")
+    bias = c.get("attention_bias", bool, False)
+    return Gemma2Spec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=c.get("max_position_embeddings", int),
+        n_layers=n_layers,
+        n_heads=c.get("num_attention_heads", int),
+        n_kv_heads=c.get("num_key_value_heads", int),
+        d_head=c.get("head_dim", int),
+        d_mlp=c.get("intermediate_size", int),
+        activation=c.activation("hidden_activation"),
+        position="rotary",
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=c.get("tie_word_embeddings", bool, True),
+        qkv_bias=bias,
+        out_bias=bias,
+        windows=tuple(window if k == "sliding_attention" else None for k in kinds[:n_layers]),
+        sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
+        rope_theta=theta,
+        score_cap=c.optional("attn_logit_softcapping", float, 50.0),
+        logit_cap=c.optional("final_logit_softcapping", float, 30.0),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]."""
+    yield "W_E", Piece("model.embed_tokens.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield "ln_final.w", Piece("model.norm.weight")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"model.layers.{layer}"
+        for ours, theirs in NORMS.items():
+            yield f"{b}.{ours}.w", Piece(f"{f}.{theirs}.weight")
+        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
+        yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)

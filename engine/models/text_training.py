@@ -1,0 +1,152 @@
+"""A model of anybody's text: its sizes and recipe, checks on the way, the best one kept."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.models import training
+from engine.models.corpus import Corpus
+from engine.models.model import Model
+from engine.models.spec import ModelSpec
+from engine.models.tokenizer import Library, Tokenizer
+from engine.models.training import Progress, Recipe
+
+N_CHECKS = 10  # of a run, evenly spread
+MOST_WINDOWS = 400  # of the part held out, in a check on the way
+WINDOWS_AT_ONCE = 100
+SAMPLE_LENGTH, SAMPLE_HEAT = 200, 0.8  # tokens of a sample, and its temperature
+
+
+@dataclass(frozen=True)
+class TextRun:
+    """What is to be trained: the vocabulary, a GPT-2 style decoder's sizes, and for how long."""
+
+    n_pieces: int | None = None  # of a BPE learnt from the text; None: characters
+    n_layers: int = 4
+    n_heads: int = 4
+    d_model: int = 128
+    d_mlp: int | None = None  # None: four times d_model
+    context: int = 64
+    steps: int = 2000
+    batch: int = 32
+    learning_rate: float = 3e-3
+    half: bool = False  # weights rounded to float16, which halves their file
+
+    def spec(self, n_words: int) -> ModelSpec:
+        """The model's sizes. Raises InputError for heads that do not divide the model."""
+        if self.d_model % self.n_heads:
+            raise InputError(f"{self.n_heads} heads do not divide d_model = {self.d_model}")
+        return ModelSpec(
+            d_vocab=n_words,
+            d_model=self.d_model,
+            n_ctx=self.context,
+            n_layers=self.n_layers,
+            n_heads=self.n_heads,
+            d_head=self.d_model // self.n_heads,
+            d_mlp=self.d_mlp or 4 * self.d_model,
+            activation="gelu_tanh",
+            position="learned",
+            norm="layer",
+            final_norm=True,
+            tied=True,
+            bias=True,
+        )
+
+    @property
+    def recipe(self) -> Recipe:
+        """A full learning rate for half of the steps, then its decay."""
+        return Recipe(
+            steps=self.steps,
+            batch=self.batch,
+            embed_scale=0.05,
+            learning_rate=self.learning_rate,
+            flat=0.5,
+            betas=(0.9, 0.99),
+            weight_decay=0.1,
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far a run is: the loss on a part of what is held out, in nats per token, and a sample."""
+
+    step: int
+    loss: float
+    sample: str
+
+
+def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | Model]:
+    """Each step's progress, a check now and then and, last, the model of the best check.
+
+    Raises InputError where torch is missing, and where the run comes to no number.
+    """
+    spec = run.spec(len(corpus.words.texts))
+    windows = corpus.windows(MOST_WINDOWS)
+    every = max(1, run.steps // N_CHECKS)
+    least, best = np.inf, dict[str, np.ndarray]()
+    for step in training.train(spec, run.recipe, corpus.batches, seed):
+        if isinstance(step, dict):
+            break
+        yield step
+        done = step.step + 1
+        if done % every == 0 or done == run.steps:
+            found = loss(spec, step.weights, windows)
+            if found < least:
+                least, best = found, training.arrays(step.weights)
+            yield Check(done, found, sample(spec, step.weights, corpus, seed))
+    if not best:
+        raise InputError("the loss is no longer a number; try a lower --learning-rate")
+    yield training.trained(spec, best, corpus.words, run.half)
+
+
+def loss(spec: ModelSpec, weights: Mapping[str, Any], windows: np.ndarray) -> float:
+    """The mean loss over windows of ids [n_windows, length], in nats per token.
+
+    Weights are torch tensors or arrays, by name.
+    """
+    torch = training.torch_()
+    tensors = training.as_tensors(weights)
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, len(windows), WINDOWS_AT_ONCE):
+            ids = torch.as_tensor(windows[start : start + WINDOWS_AT_ONCE])
+            logits = training.forward(spec, tensors, ids[:, :-1]).flatten(0, 1)
+            targets = ids[:, 1:].flatten()
+            total += float(torch.nn.functional.cross_entropy(logits, targets, reduction="sum"))
+    return total / windows[:, 1:].size
+
+
+def sample(spec: ModelSpec, weights: Mapping[str, Any], corpus: Corpus, seed: int) -> str:
+    """What a model goes on with after the first token that is held out."""
+    torch = training.torch_()
+    tensors = training.as_tensors(weights)
+    rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
+    ids = corpus.held_out[:1].tolist()
+    with torch.no_grad():
+        for _ in range(SAMPLE_LENGTH):
+            window = torch.tensor([ids[-spec.n_ctx :]])
+            logits = training.forward(spec, tensors, window)[0, -1] / SAMPLE_HEAT
+            shares = logits.softmax(-1).double().cumsum(-1).numpy()
+            token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
+            ids.append(min(token, spec.d_vocab - 1))
+    return text_of(corpus.words, ids)
+
+
+def text_of(words: Tokenizer, ids: list[int]) -> str:
+    """The text that ids stand for."""
+    if isinstance(words, Library):
+        return str(words.inner.decode(ids))
+    return "".join(words.texts[i] for i in ids)
+
+
+def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:
+    """How well a model does on all of what is held out."""
+    found = loss(model.spec, model.weights, corpus.windows())
+    each = found * len(corpus.held_out) / corpus.n_characters
+    return [
+        ("held-out loss, nats per token", f"{found:.4f}"),
+        ("nats per character", f"{each:.4f}"),
+    ]

@@ -1,0 +1,69 @@
+"""A tokenizer in cells: what is typed in one cell becomes token ids by formulas, step by step.
+
+`add` gives a graph the tables; a page lays them out. Symbols are numbers throughout, never texts:
+looking a text up ignores case and takes wildcards. The way of a text:
+
+    sentence -> characters -> pieces of the tokenizer's first splitting -> symbols -> ids
+
+Characters and words are looked up; byte pairs are merged, a row for each merge; WordPiece takes the
+longest piece of a word, Unigram the best path. What the sheet cannot tokenize as the tokenizer
+does gives a message and no id, never a wrong one.
+"""
+
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.models.tokenizer import Characters, Library, Tokenizer, WordList
+from engine.models.tokenizing import bpe, lists, unigram, wordpiece
+from engine.models.tokenizing.result import Result
+from engine.models.tokenizing.settings import Settings, read
+from engine.models.tokenizing.steps import Steps
+
+__all__ = ["TEXT_LENGTH", "Result", "add", "refusal"]
+
+TEXT_LENGTH = 60  # characters of a sentence, and bytes where symbols are bytes
+KINDS = {"BPE": bpe.add, "WordPiece": wordpiece.add, "Unigram": unigram.add}
+
+
+def add(
+    graph: Graph,
+    tokenizer: Tokenizer,
+    sentence: str = "",
+    n_tokens: int = TEXT_LENGTH,
+    text_length: int = TEXT_LENGTH,
+    special: bool = True,
+) -> Result:
+    """Give a graph the tables from the typed `sentence` to `tokenizer.ids` [n_tokens, 1].
+
+    `text_length` characters fit, or bytes; `special` adds the tokens that the tokenizer's own
+    files put before and after a text. Raises InputError for a tokenizer that has no such tables.
+    """
+    if reason := refusal(tokenizer):
+        raise InputError(reason)
+    steps = Steps(graph, tokenizer, sentence, text_length, n_tokens)
+    if isinstance(tokenizer, Characters):
+        return lists.add_characters(steps, tokenizer)
+    if isinstance(tokenizer, WordList):
+        return wordpiece.add_words(steps, tokenizer)
+    settings = _settings(tokenizer)
+    assert settings is not None
+    return KINDS[settings.kind](steps, settings, special)
+
+
+def refusal(tokenizer: Tokenizer) -> str:
+    """Why a tokenizer has no tables in cells, as a sentence; nothing where it has them."""
+    if isinstance(tokenizer, WordList):
+        return ""
+    try:
+        found = _settings(tokenizer)
+    except InputError as error:
+        return str(error)
+    return "" if found else "this model has no tokenizer: its sentence is given as token ids"
+
+
+def _settings(tokenizer: Tokenizer) -> Settings | None:
+    if not isinstance(tokenizer, Library):
+        return None
+    found = read(tokenizer.inner)
+    if found.kind == "BPE":
+        bpe.check(found)
+    return found

@@ -1,0 +1,266 @@
+"""The steps that all tokenizers share: the sentence, its characters, and symbols out of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Constant, Expression, Look, expression
+from engine.cells.functions import (
+    AND,
+    EXACT,
+    IF,
+    IFERROR,
+    INDEX,
+    INT,
+    LEFT,
+    LEN,
+    MATCH,
+    MID,
+    MOD,
+    OR,
+    SUBSTITUTE,
+    TRIM,
+    UNICHAR,
+    UNICODE,
+)
+from engine.cells.graph import Graph
+from engine.models.tokenizer import Tokenizer, shown
+from engine.models.tokenizing.settings import SPACE_SIGN, Settings
+from engine.models.tokenizing.unicode import OUTSIDE, UNREADABLE
+
+Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
+
+
+@dataclass(frozen=True, eq=False)
+class Row(Expression):
+    """Parts of a row side by side, for runs whose last cells have another formula."""
+
+    parts: Sequence[Expression]
+
+    def value(self, look: Look) -> Any:
+        return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
+
+
+@dataclass
+class Steps:
+    """A graph that a tokenizer's tables are added to, row by row, each as wide as the text."""
+
+    graph: Graph
+    tokenizer: Tokenizer
+    typed: str
+    text_length: int
+    n_tokens: int
+    problems: list[Problem] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        held = np.array([[self.typed]], dtype=object)
+        self.sentence = self.graph.input("sentence", held, kind="table")
+        self.graph = self.graph.at("tokenizer")
+        self.n = self.text_length
+        self.missing = 0  # a symbol that stands for what the vocabulary lacks
+
+    def input(self, name: str, values: Any) -> Block:
+        """A table of the tokenizer's own: numbers or texts [rows, columns]."""
+        return self.graph.input(name, values, kind="table")
+
+    @cached_property
+    def pieces(self) -> Block:
+        """The vocabulary as people read it, by symbol: a symbol is an id plus 1."""
+        texts = shown(self.tokenizer.texts)
+        return self.input("pieces", np.array([[text] for text in texts], dtype=object))
+
+    def one(self, name: str, formula: Any) -> Block:
+        """A single cell."""
+        return self.graph.table(name, (1, 1), lambda i, j: expression(formula))
+
+    def row(self, name: str, formula: Callable[[int], Any], runs: bool = False) -> Block:
+        """A row as wide as the text, by column."""
+        return self.graph.table(name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs)
+
+    # --- the text and its characters --------------------------------------------------------
+
+    def text(self, settings: Settings | None = None) -> None:
+        """The text as it is tokenized, its characters, and their codes."""
+        typed: Any = self.sentence[0, 0]
+        if settings:
+            self._refuse_added(settings.added)
+            typed = _collapsed(typed, settings)
+        if settings and settings.prefix:
+            self.n += 1
+            typed = _prefixed(typed, settings)
+        self.number = self.input("number", np.arange(1.0, self.n + 1)[None, :])
+        self.whole = self.one("text", typed & "")
+        self._codes()
+
+    def _refuse_added(self, added: Sequence[str]) -> None:
+        """A text that is one token wherever it stands is left to the tokenizer."""
+        if not added:
+            return
+        texts = self.input("added", np.array([[text] for text in added], dtype=object))
+        sentence = self.sentence[0, 0].fixed
+
+        def holds(k: int, j: int) -> Expression:
+            return IF(LEN(SUBSTITUTE(sentence, texts[k, 0], "")) < LEN(sentence), 1, 0)
+
+        held = self.graph.table("holds", (len(added), 1), holds)
+        which = MATCH(1, held.area.as_range, 0)
+        name = INDEX(texts.area, which, 1) if len(added) > 1 else texts[0, 0]
+        self.refuse(
+            IFERROR(which, 0) > 0,
+            expression("the text holds ") & name & ", which is a token by itself: leave it out",
+        )
+
+    def _codes(self) -> None:
+        """A column for each character. Excel counts a character beyond the first 65,536 as two,
+        which LEN(UNICHAR()) tells."""
+        text = self.whole[0, 0].fixed
+
+        def wide(k: int) -> Expression:
+            return IF(self.code[0, k] > 65535, LEN(UNICHAR(self.code[0, k])), 1)
+
+        def position(k: int) -> Any:
+            return 1 if k == 0 else self.position[0, k - 1] + wide(k - 1)
+
+        def code(k: int) -> Expression:
+            at = self.position[0, k]
+            of_two = IFERROR(UNICODE(MID(text, at, 2)), UNREADABLE)
+            return IF(at > LEN(text), 0, IFERROR(UNICODE(MID(text, at, 1)), of_two))
+
+        self.position = self.row("position", position)
+        self.code = self.row("code", code)
+        self.character = self.row("character", lambda k: _sign(self.code[0, k]))
+        last = self.n - 1
+        self.refuse(
+            AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
+            expression(f"the text is longer than {self.text_length} characters"),
+        )
+
+    def look_up(self, characters: np.ndarray) -> None:
+        """Each character's row in a table [ranges, fields] whose first column is the first code of
+        a range, and its kind, which is the second."""
+        self.characters = self.input("characters", characters)
+        first, kinds = self.characters[:, 0].fixed, self.characters[:, 1].fixed
+        self.entry = self.row("entry", lambda k: MATCH(self.code[0, k], first, 1), runs=True)
+        self.kind = self.row("kind", lambda k: INDEX(kinds, self.entry[0, k]), runs=True)
+        self.refuse_first(self.kind, OUTSIDE)
+
+    def field_of(self, column: int, entry: Any) -> Expression:
+        """A field of the table of characters."""
+        return INDEX(self.characters[:, column].fixed, entry)
+
+    def refuse(self, condition: Expression, message: Expression) -> None:
+        """Have the sheet say what is wrong, and give no ids."""
+        self.problems.append((condition, message))
+
+    def refuse_first(self, row: Block, value: float) -> None:
+        """Name the first character whose cell in a row has a value."""
+        which = MATCH(value, row.area, 0)
+        sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
+        text = expression("the character ") & sign & " (code " & code & ") has no ids here"
+        self.refuse(IFERROR(which, 0) > 0, text)
+
+    # --- symbols ----------------------------------------------------------------------------
+
+    def spread(self, length: Callable[[int], Any], runs: bool = True) -> None:
+        """Each character gives so many symbols: a column for each symbol, with the number of its
+        character, and the place within what that character gives, from 0."""
+        self.gives = self.row("gives", length, runs)
+
+        def before(k: int) -> Any:
+            return 0 if k == 0 else self.before[0, k - 1] + self.gives[0, k - 1]
+
+        self.before = self.row("before", before)
+        last = self.n - 1
+        self.total = self.one("total", self.before[0, last] + self.gives[0, last])
+        total, starts = self.total[0, 0].fixed, self.before.area.fixed
+
+        def source(k: int) -> Expression:
+            number = self.number[0, k].fixed_rows
+            return IF(number > total, 0, MATCH(number - 1, starts, 1))
+
+        def within(k: int) -> Expression:
+            place = self.number[0, k].fixed_rows - 1 - self.of_source(self.before, k)
+            return IF(self.source[0, k] > 0, place, 0)
+
+        self.source = self.row("source", source, runs=True)
+        self.within = self.row("within", within, runs=True)
+        self.refuse(
+            self.total[0, 0] > self.n,
+            expression("the text is longer than the ") & self.n & " symbols of this sheet: "
+            "a letter with an accent may count as two, an emoji as four",
+        )
+
+    def of_source(self, row: Block, k: int) -> Expression:
+        """What a row of characters says of the character that symbol k comes from; of the first
+        where there is no symbol."""
+        at = self.source[0, k]
+        return INDEX(row.area.fixed, 1, IF(at > 0, at, 1))
+
+    def utf8(self, k: Any) -> Expression:
+        """How many bytes of UTF-8 a character has."""
+        code = self.code[0, k]
+        long = IF(code < 2048, 2, IF(code < 65536, 3, 4))
+        return IF(code < 1, 0, IF(code < 128, 1, long))
+
+    def bytes(self) -> Block:
+        """The byte that each symbol is: six bits of the code, behind the sign of its place."""
+
+        def byte(k: int) -> Expression:
+            code, length = self.of_source(self.code, k), self.of_source(self.gives, k)
+            place = self.within[0, k]
+            bits = INT(code / 64 ** (length - 1 - place))
+            lead = IF(length < 2, 0, IF(length < 3, 192, IF(length < 4, 224, 240)))
+            return IF(self.source[0, k] > 0, IF(place > 0, 128 + MOD(bits, 64), bits + lead), -1)
+
+        return self.row("byte", byte, runs=True)
+
+
+def _sign(code: Area) -> Expression:
+    """A character as people see it."""
+    control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
+    return IF(
+        code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
+    )
+
+
+def _collapsed(typed: Expression, settings: Settings) -> Expression:
+    """Several spaces as one, where the tokenizer has them so."""
+    if settings.collapsed == "ends too":
+        return TRIM(SUBSTITUTE(SUBSTITUTE(typed, UNICHAR(10), " "), UNICHAR(9), " "))
+    if settings.collapsed == "between":
+        first, last = LEFT(typed, 1), MID(typed, LEN(typed), 1)
+        space_first, space_last = (IF(EXACT(c, " "), " ", "") for c in (first, last))
+        inner = IF(LEN(TRIM(typed)) > 0, space_first & TRIM(typed) & space_last, first)
+        return IF(LEN(typed) > 0, inner, "")
+    return typed
+
+
+def _prefixed(typed: Expression, settings: Settings) -> Expression:
+    """A space before the text, as the tokenizer puts it."""
+    with_space = expression(" ") & typed
+    if settings.prefix == "always":
+        return IF(LEN(typed) > 0, with_space, "")
+    code = UNICODE(typed)
+    there = OR(code == 32, code == ord(SPACE_SIGN)) if settings.signed else code == 32
+    return IF(LEN(typed) > 0, IF(there, typed, with_space), "")
+
+
+def shifted(
+    formula: Callable[[Any], Expression], k: Any, last: int, at_end: Callable[[int], Any]
+) -> Expression:
+    """A formula that reads the column to the right: what stands in the last columns, from `last`
+    on, is another one. `k` is a column, or a run of them."""
+    if not isinstance(k, np.ndarray):
+        return expression(at_end(k)) if k >= last else formula(k)
+    inner = k[k < last]
+    rest: list[Expression] = [expression(at_end(int(c))) for c in k[k >= last]]
+    return Row([formula(inner), *rest]) if inner.size else Row(rest)
+
+
+def zero(k: int) -> Constant:
+    """Nothing."""
+    return Constant(0.0)

@@ -1,0 +1,93 @@
+"""`cellformer train`: a text of anybody's becomes a checkpoint that the other commands read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import GOLDEN, cli
+from safetensors.numpy import load_file
+
+from exporters.verify import read
+
+TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
+SIZES = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 12, "--steps", 6, "--batch", 2)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def train(text: Path, folder: Path, *more: object) -> str:
+    pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
+    done = cli("train", "--text", text, "-o", folder, *SIZES, *more)
+    assert done.code == 0, done.err
+    return done.out
+
+
+@pytest.mark.parametrize("how", [("--half",), ("--vocab", "300", "--d-mlp", "20")])
+def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    out = train(text, folder, *how)
+    assert "step 6: held-out loss" in out
+    assert "nats per character" in out
+    tokenizer = "tokenizer.json" if "--vocab" in how else "characters.json"
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        tokenizer,
+    }
+    assert cli("run", folder, "--prompt", "Good").code == 0
+    assert cli("generate", folder, "--prompt", "Good", "-n", 5).code == 0
+    assert cli("build", folder, "--prompt", "Good", "-o", "m.xlsx", cwd=tmp_path).code == 0
+    assert read(tmp_path / "m.xlsx")
+
+
+def test_the_same_command_gives_the_same_file(text: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 4), ("b", 4), ("c", 5)):
+        train(text, tmp_path / name, "--seed", seed)
+    a, b, c = (load_file(tmp_path / name / "model.safetensors") for name in "abc")
+    assert all((a[name] == b[name]).all() for name in a)
+    assert any((a[name] != c[name]).any() for name in a)
+
+
+def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
+    train(text, tmp_path / "m")
+    train(text, tmp_path / "m", "--vocab", 270)
+    assert not (tmp_path / "m" / "characters.json").exists()
+    assert cli("run", tmp_path / "m", "--prompt", "Good").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("--text none.txt", "cannot read none.txt"),
+        ("--text empty.txt", "holds no text"),
+        ("--text latin.txt", "not UTF-8"),
+        ("--text text.txt --context 9000", "shorter --context"),
+        ("--text text.txt --vocab words", "neither characters nor"),
+        ("--text text.txt --vocab 9", "257"),
+        ("--text text.txt --heads 5", "do not divide"),
+        ("--text text.txt --embed-scale 1", "leave it out"),
+        ("--text text.txt -o text.txt", "is a file"),
+        ("--text text.txt -o text.txt/m", "cannot write"),
+        ("", "name a workbook to train"),
+        ("shakespeare", "give --text"),
+        ("shakespeare --text text.txt --embed-scale 1", "takes no --embed-scale"),
+        ("shakespeare --text text.txt --layers 3", "sizes of its own"),
+        ("dialogue-game --text text.txt", "leave --text out"),
+        ("dialogue-game --half", "sizes of its own"),
+        ("cat-sat", "dialogue-game, semantic-tiny, shakespeare"),
+    ],
+)
+def test_what_cannot_be_trained(line: str, fault: str, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "latin.txt").write_bytes("é".encode("latin-1") * 500)
+    where = () if "-o" in line else ("-o", "out")
+    done = cli("train", *line.split(), *where, cwd=tmp_path)
+    assert done.code == 2
+    assert fault in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

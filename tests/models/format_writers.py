@@ -1,0 +1,193 @@
+"""Checkpoint folders rewritten as other formats have them, as those formats' own tools do it."""
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+TOKENS = "tokenizer.ggml."
+
+
+def in_folder(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A folder's config and tensors, without an unembedding that is tied."""
+    config = json.loads((folder / "config.json").read_text())
+    tensors = load_file(folder / "model.safetensors")
+    if config["tie_word_embeddings"]:
+        tensors.pop("lm_head.weight", None)
+    return config, {n: t for n, t in tensors.items() if not n.endswith((".attn.bias", "inv_freq"))}
+
+
+def paired(rows: np.ndarray, n_heads: int) -> np.ndarray:
+    """What llama.cpp's converter does to the rows of a llama's queries and keys."""
+    half = rows.shape[0] // n_heads // 2
+    apart = rows.reshape(n_heads, 2, half, *rows.shape[1:])
+    return np.ascontiguousarray(apart.swapaxes(1, 2).reshape(rows.shape))
+
+
+# --- GGUF ---------------------------------------------------------------------------------------
+
+Pack = Callable[[str, np.ndarray], tuple[np.ndarray, Any]]  # name, matrix -> bytes, their kind
+
+
+def plain(dtype: Any) -> Pack:
+    """Matrices as numbers of a type; GGUF's writer knows float16 and float32."""
+    return lambda name, matrix: (matrix.astype(dtype), None)
+
+
+FLOAT32 = plain(np.float32)
+
+
+def write_gguf(
+    folder: Path, path: Path, pack: Pack = FLOAT32, said: Mapping[str, Any] | None = None
+) -> Path:
+    """A folder as llama.cpp's convert_hf_to_gguf writes it; `said` are more values."""
+    gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
+
+    config, tensors = in_folder(folder)
+    kind = {"mistral": "llama"}.get(config["model_type"], config["model_type"])
+    arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
+    writer = gguf.GGUFWriter(str(path), kind)
+    (gpt2_values if kind == "gpt2" else llama_values)(writer, config)
+    for key, value in (said or {}).items():
+        add_value(writer, key, value)
+    layers = config.get("num_hidden_layers", config.get("n_layer"))
+    names = gguf.get_tensor_name_map(arch, layers)
+    for name, values in tensors.items():
+        own = names.get_name(name, (".weight", ".bias"))
+        for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
+            if kind == "llama" and f"{part}_proj" in name:
+                values = paired(values, config[heads])
+        if kind == "gpt2" and values.ndim == 2 and ".h." in name:
+            values = np.ascontiguousarray(values.T)
+        data, packed = (values, None) if values.ndim == 1 else pack(own, values)
+        writer.add_tensor(own, data, raw_dtype=packed)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def add_value(writer: Any, key: str, value: Any) -> None:
+    """One value, of the type that converters give it."""
+    if isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    else:
+        writer.add_array(key, list(value))
+
+
+def llama_values(writer: Any, config: Mapping[str, Any]) -> None:
+    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(head)
+    writer.add_value_length(head)
+    writer.add_rope_dimension_count(head)
+    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
+
+
+def gpt2_values(writer: Any, config: Mapping[str, Any]) -> None:
+    writer.add_context_length(config["n_positions"])
+    writer.add_embedding_length(config["n_embd"])
+    writer.add_block_count(config["n_layer"])
+    writer.add_feed_forward_length(config["n_inner"] or 4 * config["n_embd"])
+    writer.add_head_count(config["n_head"])
+    writer.add_layer_norm_eps(config["layer_norm_epsilon"])
+
+
+# --- llama2.c -----------------------------------------------------------------------------------
+
+IN_LAYERS = {
+    "attention": [f"self_attn.{w}_proj" for w in "qkvo"],
+    "mlp": [f"mlp.{w}_proj" for w in ("gate", "down", "up")],
+}
+
+
+def write_llama2c(folder: Path, path: Path, version: int = 0, group: int = 4) -> Path:
+    """A folder as llama2.c's export.py writes it."""
+    config, tensors = in_folder(folder)
+    tied = config["tie_word_embeddings"]
+    layers = range(config["num_hidden_layers"])
+    for n in layers:
+        for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
+            name = f"model.layers.{n}.self_attn.{part}_proj.weight"
+            tensors[name] = paired(tensors[name], config[heads])
+    every = {part: [f"model.layers.{n}.{part}.weight" for n in layers] for part in PARTS}
+    first, last = ["model.embed_tokens.weight"], ["model.norm.weight"]
+    before, between = every["input_layernorm"], every["post_attention_layernorm"]
+    attention = [name for part in IN_LAYERS["attention"] for name in every[part]]
+    mlp = [name for part in IN_LAYERS["mlp"] for name in every[part]]
+    head = [] if tied else ["lm_head.weight"]
+    vocab = config["vocab_size"]
+    sizes = [config[key] for key in SIZES[:5]]
+    sizes += [vocab if tied or version else -vocab, config["max_position_embeddings"]]
+    if version:
+        start = struct.pack("<Ii7i?", 0x616B3432, version, *sizes, tied)
+        start = (start + struct.pack("<i", group) * (version == 2)).ljust(256, b"\0")
+        order = before + between + last + first + attention + mlp + head
+        data = [quantized(tensors[n], group) if version == 2 else flat(tensors[n]) for n in order]
+    else:
+        start = struct.pack("<7i", *sizes)
+        order = first + before + attention + between + mlp + last
+        size = config["hidden_size"] // config["num_attention_heads"]
+        turns = np.zeros(config["max_position_embeddings"] * size, np.float32)
+        data = [*(flat(tensors[n]) for n in order), flat(turns), *(flat(tensors[n]) for n in head)]
+    path.write_bytes(start + b"".join(data))
+    return path
+
+
+PARTS = [*IN_LAYERS["attention"], *IN_LAYERS["mlp"], "input_layernorm", "post_attention_layernorm"]
+SIZES = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+)
+
+
+def flat(values: np.ndarray) -> bytes:
+    return values.astype("<f4").tobytes()
+
+
+def quantized(values: np.ndarray, group: int) -> bytes:
+    """quantize_q80 of export.py, for matrices."""
+    if values.ndim == 1:
+        return flat(values)
+    numbers, scales = quantize(values, group)
+    return numbers.astype(np.int8).tobytes() + flat(scales)
+
+
+def quantize(values: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
+    groups = values.astype(np.float32).reshape(-1, group)
+    scales = np.abs(groups).max(axis=1) / np.float32(127)
+    return np.round(groups / scales[:, None]), scales
+
+
+def write_llama2c_tokenizer(path: Path, pieces: Sequence[str], scores: Sequence[float]) -> Path:
+    """As llama2.c's tokenizer.py exports it: the ends spelt otherwise, and spaces for ▁."""
+    data = struct.pack("<I", max(map(len, pieces)))
+    for i, (piece, score) in enumerate(zip(pieces, scores, strict=True)):
+        text = {1: "\n<s>\n", 2: "\n</s>\n"}.get(i, piece).replace("▁", " ").encode()
+        data += struct.pack("<fI", score, len(text)) + text
+    path.write_bytes(data)
+    return path

@@ -1,0 +1,187 @@
+"""Folders as people have them: configs of published models, options that matter, odd names."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+from safetensors.numpy import load_file, save_file
+
+from engine import InputError
+from engine.models import architectures, checkpoint
+from engine.models.foreign import Config
+
+# config.json of published models, shortened where a value repeats
+PUBLISHED = {
+    "gpt2": {
+        "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+        "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768,
+        "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1,
+        "summary_activation": None, "summary_first_dropout": 0.1, "summary_proj_to_labels": True,
+        "summary_type": "cls_index", "summary_use_proj": True, "vocab_size": 50257,
+        "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}},
+    },
+    "TinyStories-1M": {
+        "_name_or_path": "EleutherAI/gpt-neo-125M", "activation_function": "gelu_new",
+        "attention_dropout": 0, "attention_layers": ["global", "local"] * 4,
+        "attention_types": [[["global", "local"], 4]], "bos_token_id": 50256, "embed_dropout": 0,
+        "eos_token_id": 50256, "gradient_checkpointing": False, "hidden_size": 64,
+        "initializer_range": 0.02, "intermediate_size": None, "layer_norm_epsilon": 1e-05,
+        "max_position_embeddings": 2048, "model_type": "gpt_neo", "num_heads": 16, "num_layers": 8,
+        "resid_dropout": 0, "torch_dtype": "float32", "transformers_version": "4.28.1",
+        "use_cache": True, "vocab_size": 50257, "window_size": 256,
+    },
+    "pythia-70m": {
+        "architectures": ["GPTNeoXForCausalLM"], "bos_token_id": 0, "eos_token_id": 0,
+        "hidden_act": "gelu", "hidden_size": 512, "initializer_range": 0.02,
+        "intermediate_size": 2048, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+        "model_type": "gpt_neox", "num_attention_heads": 8, "num_hidden_layers": 6,
+        "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": False,
+        "use_cache": True, "use_parallel_residual": True, "vocab_size": 50304,
+    },
+    "TinyLlama": {
+        "attention_bias": False, "hidden_act": "silu", "hidden_size": 2048,
+        "intermediate_size": 5632, "max_position_embeddings": 2048, "model_type": "llama",
+        "num_attention_heads": 32, "num_hidden_layers": 22, "num_key_value_heads": 4,
+        "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": None, "rope_theta": 10000.0,
+        "tie_word_embeddings": False, "vocab_size": 32000,
+    },
+    "Mistral-7B": {
+        "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+        "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+        "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05,
+        "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 32000,
+    },
+    "Qwen2.5-0.5B": {
+        "attention_dropout": 0.0, "hidden_act": "silu", "hidden_size": 896,
+        "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+        "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24,
+        "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+        "sliding_window": 32768, "tie_word_embeddings": True, "use_mrope": False,
+        "use_sliding_window": False, "vocab_size": 151936,
+    },
+    "Qwen3-0.6B": {
+        "attention_bias": False, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024,
+        "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28,
+        "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+        "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": None,
+        "rope_theta": 1000000, "sliding_window": None, "tie_word_embeddings": True,
+        "use_sliding_window": False, "vocab_size": 151936,
+    },
+    "gemma-2-2b": {
+        "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid",
+        "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
+        "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2304, "intermediate_size": 9216,
+        "max_position_embeddings": 8192, "model_type": "gemma2", "num_attention_heads": 8,
+        "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
+        "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 256000,
+    },
+}  # fmt: skip
+
+
+def read(tmp_path: Path, values: dict[str, object]) -> object:
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    config = Config(tmp_path / "config.json")
+    spec = architectures.find(config.values["model_type"]).read_config(config)
+    config.check_unread()
+    return spec
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_configs_of_published_models_are_read(name: str, tmp_path: Path) -> None:
+    assert read(tmp_path, PUBLISHED[name])
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize(
+    "option", [{"logit_scale": 0.5}, {"alibi": True}, {"quantization_config": {"bits": 4}}]
+)
+def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=next(iter(option))):
+        read(tmp_path, PUBLISHED[name] | option)
+
+
+def folder(name: str, tmp_path: Path, **fields: object) -> Path:
+    """A golden model with other fields in its config."""
+    found = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
+    values = json.loads((found / "config.json").read_text()) | fields
+    (found / "config.json").write_text(json.dumps(values))
+    return found
+
+
+def test_two_accounts_of_rotary_positions(tmp_path: Path) -> None:
+    """The older one is what transformers takes."""
+    both = {"rope_parameters": {"rope_theta": 50.0, "rope_type": "default"}}
+    both["rope_scaling"] = {"rope_theta": 300.0, "rope_type": "default"}
+    assert checkpoint.load(folder("llama", tmp_path, **both)).spec.rope_theta == 300.0
+
+
+def test_llama_turns_all_features_whatever_its_config_says(tmp_path: Path) -> None:
+    model = checkpoint.load(folder("llama", tmp_path, partial_rotary_factor=0.5))
+    assert model.spec.rotary == model.spec.d_head
+
+
+def test_a_head_that_is_not_the_embedding_is_not_tied_to_it(tmp_path: Path) -> None:
+    found = folder("gpt2-untied", tmp_path, tie_word_embeddings=True)
+    model, same = checkpoint.load(found), checkpoint.load(GOLDEN / "gpt2-untied")
+    logits = [m.graph([1, 2, 3]).values["logits"] for m in (model, same)]
+    np.testing.assert_array_equal(*logits)
+    checkpoint.save(model, tmp_path / "again")
+    assert checkpoint.load(tmp_path / "again").config["tie_word_embeddings"] is False
+
+
+def test_a_head_beside_the_embedding_that_it_is_tied_to(tmp_path: Path) -> None:
+    found = folder("qwen2", tmp_path)
+    tensors = load_file(found / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    save_file(tensors, found / "model.safetensors")
+    assert checkpoint.load(found).spec.tied
+
+
+@pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "_orig_mod.module."])
+def test_names_that_were_wrapped_and_buffers(wrapper: str, tmp_path: Path) -> None:
+    found = folder("llama", tmp_path)
+    tensors = load_file(found / "model.safetensors")
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = np.ones(2, np.float32)
+    tensors["model.rotary_emb.inv_freq"] = np.ones(2, np.float32)
+    wrapped = {wrapper + name: values for name, values in tensors.items()}
+    save_file(wrapped, found / "model.safetensors")
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "llama")
+    for name, values in kept.weights.items():
+        np.testing.assert_array_equal(model.weights[name], values)
+
+
+# --- an architecture is one file ----------------------------------------------------------------
+
+FILE = """
+from engine.models.architectures.gpt2 import EPS, pieces, read_config
+from engine.models.architectures import gpt2
+
+MODEL_TYPES = ("gpt2-backwards",)
+
+
+def forward(g, ids):
+    gpt2.forward(g, ids[::-1])
+"""
+
+
+def test_an_architecture_is_one_file(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "backwards.py").write_text(FILE)
+    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
+    model = checkpoint.load(folder("gpt2", tmp_path, model_type="gpt2-backwards"))
+    assert model.kind == "gpt2-backwards"
+    there = checkpoint.load(GOLDEN / "gpt2").graph([1, 2, 3]).values["logits"]
+    np.testing.assert_array_equal(model.graph([3, 2, 1]).values["logits"], there)
+    checkpoint.save(model, tmp_path / "again")
+    assert checkpoint.load(tmp_path / "again").spec == model.spec
+
+
+def test_a_forgotten_declaration_gives_one_line(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "unfinished.py").write_text("MODEL_TYPES = ('unfinished',)\n")
+    monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
+    wanted = r"unfinished\.py is an architecture without EPS, forward, read_config, pieces"
+    with pytest.raises(InputError, match=wanted):
+        architectures.find("gpt2")

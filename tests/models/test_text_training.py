@@ -1,0 +1,119 @@
+"""A model of a text: it learns, twice alike; its best is kept; torch and the graph agree."""
+
+import json
+from dataclasses import replace
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+from safetensors.numpy import load_file
+
+from engine import InputError, Model
+from engine.models import checkpoint, corpus, text_training
+from engine.models.text_training import Check, TextRun
+from engine.models.training import Progress, Recipe
+
+pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
+
+TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
+SMALL = TextRun(n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=30, batch=4)
+CORPUS = corpus.corpus(TEXT, None, SMALL.context)
+
+
+def run(small: TextRun, seed: int = 0) -> tuple[list[Progress], list[Check], Model]:
+    steps = list(text_training.fit(small, CORPUS, seed))
+    checks = [step for step in steps if isinstance(step, Check)]
+    (model,) = [step for step in steps if isinstance(step, Model)]
+    return [step for step in steps if isinstance(step, Progress)], checks, model
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    (steps, checks, model), (_, again, other), (_, _, third) = run(SMALL), run(SMALL), run(SMALL, 1)
+    assert [step.step for step in steps] == list(range(SMALL.steps))
+    assert checks == again
+    assert all((model.weights[name] == w).all() for name, w in other.weights.items())
+    assert any((model.weights[name] != w).any() for name, w in third.weights.items())
+
+
+def test_checks_do_not_change_the_run(monkeypatch) -> None:
+    _, _, model = run(SMALL)
+    monkeypatch.setattr(text_training, "N_CHECKS", 1)
+    _, checks, other = run(SMALL)
+    assert [check.step for check in checks] == [SMALL.steps]
+    assert all((model.weights[name] == w).all() for name, w in other.weights.items())
+
+
+def test_it_learns() -> None:
+    """After a hundred steps it knows more than how often each character comes."""
+    steps, checks, _ = run(replace(SMALL, steps=300, batch=16, learning_rate=1e-2))
+    shares = np.bincount(CORPUS.learnt) / len(CORPUS.learnt)
+    entropy = -sum(p * log(p) for p in shares if p)
+    assert steps[0].loss == pytest.approx(log(len(shares)), rel=0.05)
+    assert checks[-1].loss < entropy - 0.3
+    assert set(checks[-1].sample) <= set(TEXT)
+
+
+def test_the_best_check_is_kept() -> None:
+    """So small a text is learnt by heart: what is held out is worse in the end."""
+    long = TextRun(n_layers=1, n_heads=2, d_model=48, context=12, steps=500, batch=16)
+    _, checks, model = run(replace(long, learning_rate=1e-2))
+    losses = [check.loss for check in checks]
+    assert min(losses) < losses[-1]
+    assert text_training.loss(model.spec, model.weights, CORPUS.windows()) == min(losses)
+
+
+@pytest.mark.parametrize("n_pieces", [None, 300])
+def test_torch_and_the_graph_compute_the_same(n_pieces: int | None) -> None:
+    found = corpus.corpus(TEXT, n_pieces, SMALL.context)
+    *_, model = text_training.fit(SMALL, found, 0)
+    assert isinstance(model, Model)
+    windows = found.windows(4)
+    probs = [model.graph(row[:-1].tolist()).values["probs"] for row in windows]
+    by_graph = [-np.log(p[range(len(p)), row[1:]]) for p, row in zip(probs, windows, strict=True)]
+    by_torch = text_training.loss(model.spec, model.weights, windows)
+    assert by_torch == pytest.approx(np.mean(by_graph), abs=1e-6)
+
+
+def test_half_is_a_file_half_as_large(tmp_path: Path) -> None:
+    sizes = []
+    for half in (False, True):
+        _, _, model = run(replace(SMALL, half=half))
+        checkpoint.save(model, tmp_path / str(half))
+        path = tmp_path / str(half) / "model.safetensors"
+        again = checkpoint.load(tmp_path / str(half))
+        assert all((again.weights[name] == w).all() for name, w in model.weights.items())
+        sizes.append(sum(tensor.nbytes for tensor in load_file(path).values()))
+    assert sizes[0] == 2 * sizes[1]
+    checkpoint.save(
+        replace(again, weights={n: w + 1e-9 for n, w in again.weights.items()}), tmp_path
+    )
+    assert checkpoint.number_type(checkpoint.load(tmp_path)) == np.float64  # never rounded unasked
+
+
+def test_the_rate_rises_stays_and_decays() -> None:
+    flat = Recipe(steps=1000, batch=1, embed_scale=1, learning_rate=1.0, warmup=10, flat=0.5)
+    rates = [flat.rate(step) for step in range(1000)]
+    assert rates[:10] == pytest.approx(np.arange(1, 11) / 10)
+    assert set(rates[10:501]) == {1.0}
+    assert (np.diff(rates[500:]) < 0).all()
+    assert rates[-1] == pytest.approx(flat.last_rate, abs=1e-3)
+    usual = replace(flat, flat=0.0)  # the cosine begins when the warm-up ends
+    assert usual.rate(10) == 1.0 > usual.rate(11)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [({"n_heads": 3}, "do not divide"), ({"learning_rate": 1e30}, "--learning-rate")],
+)
+def test_runs_that_come_to_nothing(change: dict, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        run(replace(SMALL, **change))
+
+
+def test_decoding_joins_bytes() -> None:
+    found = corpus.corpus(TEXT, 300, SMALL.context)
+    ids = found.words.encode("Zoë 🙂")
+    assert len(ids) > 6
+    assert text_training.text_of(found.words, ids) == "Zoë 🙂"

@@ -1,0 +1,305 @@
+"""Tokenizers in cells give the ids of the library that they were learnt with."""
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import CellAt, InIronCalc, needs, poison, recalculate_in_libreoffice
+from learnt import KINDS, LINES, learnt, texts
+from tokenizers import Regex, Tokenizer
+from tokenizers import pre_tokenizers as pre
+
+from engine import InputError, WordList
+from engine.cells.evaluator import Evaluator
+from engine.cells.graph import Graph
+from engine.models import tokenizing
+from engine.models.tokenizer import Characters, IdsOnly, Library
+from engine.models.tokenizer import Tokenizer as AnyTokenizer
+from exporters import xlsx
+from exporters.book import Book
+from exporters.pages import tokenizer as page
+from exporters.reading import WorkbookFile
+
+LENGTH, N_TOKENS = 24, 64
+WORDS = WordList(("the", "cat", "sat", "The", "on", "Ägypten", "don't", "😀", "mat."))
+OURS = {"words": WORDS, "characters": Characters(tuple(sorted(set("".join(LINES[:900])))))}
+EVERY_KIND = [*KINDS, *OURS]
+SENTENCE = "B5"  # where the sheet has it
+
+
+def tokenizer(kind: str) -> AnyTokenizer:
+    return OURS.get(kind) or learnt(kind)
+
+
+def expected(of: AnyTokenizer, text: str) -> list[int] | None:
+    """The ids; None where the text has none."""
+    if isinstance(of, Library):
+        return list(of.inner.encode(text).ids)
+    try:
+        return of.encode(text)
+    except InputError:
+        return None
+
+
+def tried(kind: str, n: int, length: int = LENGTH) -> list[str]:
+    """Random texts; of words that a list has, in part."""
+    found = texts(n, length, seed=EVERY_KIND.index(kind))
+    if kind == "words":
+        rng = np.random.default_rng(0)
+        for k in range(0, n, 2):
+            words = [WORDS.words[i] for i in rng.integers(0, 9, rng.integers(0, 6))]
+            found[k] = rng.choice([" ", "  ", "\n", "\t"]).join(words)[:length]
+    return found
+
+
+class Row:
+    """What a sheet, or the engine, says of one sentence."""
+
+    def __init__(self, ids: Iterable[float], n_ids: float, fine: float, message: str):
+        self.ids, self.n_ids = [*map(int, ids)], int(n_ids)
+        self.fine, self.message = fine, message
+
+
+def assert_right(of: AnyTokenizer, text: str, row: Row) -> bool:
+    """Exactly the library's ids, or a message and none; whether there were ids."""
+    wanted = expected(of, text)
+    if row.fine:
+        assert row.ids == [*(wanted or ()), *[-1] * (N_TOKENS - row.n_ids)], (text, row.message)
+        assert wanted is not None and row.n_ids == len(wanted), (text, row.message)
+    else:
+        assert set(row.ids) == {-1} and row.n_ids == 0 and row.message, (text, row.message)
+    return bool(row.fine)
+
+
+def graph_of(kind: str) -> Graph:
+    graph = Graph(None, None)
+    tokenizing.add(graph, tokenizer(kind), "", N_TOKENS, LENGTH)
+    return graph
+
+
+def in_engine(graph: Graph, text: str) -> Row:
+    graph.fill("sentence", np.array([[text]], dtype=object))
+    at = {leaf: graph.values[f"tokenizer.{leaf}"] for leaf in ("ids", "n_ids", "fine", "message")}
+    one = [at[leaf][0, 0] for leaf in ("n_ids", "fine", "message")]
+    return Row(at["ids"][:, 0], *one)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
+    graph, of = graph_of(kind), tokenizer(kind)
+    found = [assert_right(of, text, in_engine(graph, text)) for text in tried(kind, 60)]
+    assert sum(found) > len(found) * (0.3 if kind in OURS else 0.75)
+
+
+# --- in spreadsheet programs ------------------------------------------------------------------
+
+
+def book_of(of: AnyTokenizer, text: str = "", length: int = LENGTH) -> Book:
+    book = Book("A tokenizer")
+    tokenizing.add(book.graph, of, text, N_TOKENS, length)
+    page.lay_out(book)
+    return book
+
+
+def with_text(sheet: bytes, at: str, text: str) -> bytes:
+    """A sheet with a text typed in a cell, also where it begins as a formula does."""
+    held = f'<is><t xml:space="preserve">{escape(text)}</t></is>' if text else ""
+    kind = ' t="inlineStr"' if text else ""
+    cell = rf'<c r="{at}"( s="\d+")?[^>]*?(?:/>|>.*?</c>)'.encode()
+    return re.sub(
+        cell, lambda m: f'<c r="{at}"{m[1].decode()}{kind}>{held}</c>'.encode(), sheet, count=1
+    )
+
+
+def of_many(path: Path, target: Path, sentences: Sequence[str], cell: str) -> None:
+    """A workbook with a copy of the tokenizer's sheet for each sentence, typed in a cell."""
+    part = WorkbookFile(path).parts[page.SHEET]
+    with (
+        zipfile.ZipFile(path) as old,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, True, 1) as new,
+    ):
+        sheet = old.read(part)
+        names, links, types = [], [], []
+        for k, sentence in enumerate(sentences):
+            new.writestr(f"xl/worksheets/copy{k}.xml", with_text(sheet, cell, sentence))
+            names.append(f'<sheet name="T{k}" sheetId="{k + 100}" r:id="copy{k}"/>')
+            links.append(
+                f'<Relationship Id="copy{k}" Target="worksheets/copy{k}.xml" Type="http://schemas.'
+                'openxmlformats.org/officeDocument/2006/relationships/worksheet"/>'
+            )
+            types.append(
+                f'<Override PartName="/xl/worksheets/copy{k}.xml" ContentType="application/'
+                'vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
+            )
+        added = {
+            "xl/workbook.xml": ("</sheets>", names),
+            "xl/_rels/workbook.xml.rels": ("</Relationships>", links),
+            "[Content_Types].xml": ("</Types>", types),
+        }
+        for name in old.namelist():
+            data = old.read(name)
+            if name in added:
+                end, more = added[name]
+                data = data.replace(end.encode(), ("".join(more) + end).encode())
+            new.writestr(name, data)
+
+
+def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
+    """What a sheet says, by the values of its cells."""
+    at = {
+        leaf: value(book.cell(f"tokenizer.{leaf}", 0, 0)) for leaf in ("n_ids", "fine", "message")
+    }
+    ids = [value(book.cell("tokenizer.ids", k, 0)) for k in range(N_TOKENS)]
+    return Row(ids, at["n_ids"], at["fine"], at["message"])
+
+
+def rows_in(file: WorkbookFile, sheets: Sequence[str], book: Book) -> list[Row]:
+    """What each copy of the sheet says."""
+    return [row_of(book, lambda at, s=sheet: file[s].cell(at[1:]).value) for sheet in sheets]
+
+
+def in_libreoffice(sentences: Mapping[str, Sequence[str]], folder: Path) -> dict[str, list[Row]]:
+    """The sentences of each kind, from wrong values, in one start of the program."""
+    needs("libreoffice")
+    books = {kind: book_of(tokenizer(kind)) for kind in sentences}
+    paths = []
+    for kind, book in books.items():
+        plain, wrong = folder / "plain.xlsx", folder / "wrong.xlsx"
+        xlsx.write(book, plain)
+        poison(plain, wrong)
+        paths.append(folder / f"many-{kind}.xlsx")
+        of_many(wrong, paths[-1], sentences[kind], SENTENCE)
+    done = recalculate_in_libreoffice(paths, folder / "out")
+    return {
+        kind: rows_in(WorkbookFile(path), [f"T{k}" for k in range(len(texts))], books[kind])
+        for (kind, texts), path in zip(sentences.items(), done, strict=True)
+    }
+
+
+@pytest.mark.office
+def test_libreoffice_gives_the_librarys_ids(tmp_path: Path) -> None:
+    sentences = {kind: tried(kind, 40)[-4:] for kind in EVERY_KIND}
+    for kind, rows in in_libreoffice(sentences, tmp_path).items():
+        for text, row in zip(sentences[kind], rows, strict=True):
+            assert_right(tokenizer(kind), text, row)
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_ironcalc_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
+    book = book_of(tokenizer(kind))
+    sheet = InIronCalc(xlsx.write(book, tmp_path / "book.xlsx"))
+    for text in tried(kind, 40)[-6:]:
+        if not text.strip() or text[0] in "='+-" or text.replace(".", "").isdigit():
+            continue  # its way of typing makes another value of these
+        with sheet.typed({book.cell("sentence", 0, 0): text}):
+            assert_right(tokenizer(kind), text, row_of(book, sheet.__getitem__))
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+
+MESSAGES = [
+    ("gpt2", "x" * 25, "longer than 24 characters"),
+    ("gpt2", "é" * 20, "longer than the 24 symbols"),
+    ("gpt2", "a <|endoftext|> b", "<|endoftext|>, which is a token by itself"),
+    ("qwen2", "e\u0301", "code 769"),
+    ("words", "the dog sat", "begins at character 5 is not in the vocabulary"),
+    ("characters", "a☃b", "the character ☃ (code 9731) has no ids"),
+    ("characters", "", "nothing is typed"),
+    ("words", "cat", "1 token"),
+    ("bert", "", "2 tokens"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "message"), MESSAGES)
+def test_what_the_reader_is_told(kind: str, text: str, message: str) -> None:
+    row = in_engine(graph_of(kind), text)
+    assert message in row.message
+    assert_right(tokenizer(kind), text, row)
+
+
+def test_more_tokens_than_columns_are_left_out_and_told() -> None:
+    graph, of = Graph(None, None), learnt("gpt2")
+    result = tokenizing.add(graph, of, "one two three four", 3)
+    values = graph.values
+    ids = of.inner.encode("one two three four").ids
+    assert values[result.ids.name][:, 0].tolist() == ids[:3]
+    assert values[result.n_ids.name] == 3 and values[result.fine.name] == 0
+    assert f"{len(ids)} tokens: only the first 3 fit" in values[result.message.name][0, 0]
+
+
+def test_special_tokens_can_be_left_out() -> None:
+    graph, of = Graph(None, None), learnt("bert")
+    result = tokenizing.add(graph, of, "a spreadsheet", special=False)
+    n = int(graph.values[result.n_ids.name][0, 0])
+    wanted = of.inner.encode("a spreadsheet", add_special_tokens=False).ids
+    assert graph.values[result.ids.name][:n, 0].tolist() == wanted
+
+
+def test_an_evaluator_follows_what_is_typed() -> None:
+    graph, of = graph_of("sentencepiece"), learnt("sentencepiece")
+    live = Evaluator(graph)
+    for text in ("the cat", "naïve 😀", "", "zyx"):
+        live.set("sentence", 0, 0, text)
+        n = int(live["tokenizer.n_ids"][0, 0])
+        assert live["tokenizer.ids"][:n, 0].tolist() == of.inner.encode(text).ids
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+def changed(kind: str, **parts: object) -> Library:
+    """A learnt tokenizer with other parts, as its file has them."""
+    spec = json.loads(learnt(kind).inner.to_str())
+    for path, value in parts.items():
+        *where, last = path.split("__")
+        at = spec
+        for name in where:
+            at = at[name]
+        at[last] = value
+    inner = Tokenizer.from_str(json.dumps(spec))
+    return Library(inner, inner.get_vocab_size())
+
+
+REFUSED = [
+    ("gpt2", {"pre_tokenizer": {"type": "Whitespace"}}, "pre-tokenizer Whitespace"),
+    ("gpt2", {"model__dropout": 0.1}, "dropout"),
+    ("gpt2", {"model__end_of_word_suffix": "</w>"}, "end_of_word_suffix"),
+    ("bert", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "Strip"),
+    ("sentencepiece", {"normalizer": None}, "neither byte-level nor SentencePiece's"),
+]
+
+
+@pytest.mark.parametrize(("kind", "parts", "reason"), REFUSED)
+def test_what_has_no_formulas_is_refused_by_name(kind: str, parts: dict, reason: str) -> None:
+    of = changed(kind, **parts)
+    assert reason in tokenizing.refusal(of)
+    with pytest.raises(InputError, match="give token ids with --ids"):
+        tokenizing.add(Graph(None, None), of)
+
+
+def test_a_pattern_that_is_not_known_is_refused() -> None:
+    of = learnt("gpt2")
+    inner = Tokenizer.from_str(of.inner.to_str())
+    inner.pre_tokenizer = pre.Sequence(
+        [pre.Split(Regex(r"\w+"), "isolated"), pre.ByteLevel(use_regex=False)]
+    )
+    assert r"\w+" in tokenizing.refusal(Library(inner, of.n))
+
+
+def test_ids_alone_have_no_sentence() -> None:
+    assert tokenizing.refusal(IdsOnly(5)).startswith("this model has no tokenizer")
+
+
+def test_whole_words_that_merges_do_not_make_are_refused() -> None:
+    assert not tokenizing.refusal(changed("gpt2", model__ignore_merges=True))
+    merges = json.loads(learnt("gpt2").inner.to_str())["model"]["merges"]
+    with pytest.raises(InputError, match="merges do not make"):
+        tokenizing.add(
+            Graph(None, None), changed("gpt2", model__ignore_merges=True, model__merges=merges[:-1])
+        )

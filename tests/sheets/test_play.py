@@ -1,0 +1,110 @@
+"""Play: what is typed in it leads to no error, and is what the engine makes of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import InIronCalc, random_model, recalculated, typed
+
+from engine import ModelSpec
+from engine.cells.evaluator import Evaluator
+from engine.models.generate import passage
+from engine.models.prompt import graph
+from exporters import anymodel, verify
+from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
+from exporters.pages.play import MESSAGE_ROW, SENTENCE_ROW
+from exporters.reading import WorkbookFile
+from exporters.xlsx import write
+
+SPEC = ModelSpec(
+    7, 6, 8, n_layers=2, n_heads=2, d_head=3, d_mlp=5, position="learned", causal=False
+)
+MODEL = random_model(SPEC)
+WORDS = MODEL.vocabulary.texts
+IDS = [3, 1, 2, 6]
+BOOK = anymodel.build("both-ways", MODEL, passage(MODEL, IDS))
+SENTENCE = ("Play", SENTENCE_ROW, PROMPT_COL)
+Recomputed = Callable[[Path, list[str], Path], Iterator[verify.Values]]
+SENTENCES = {  # how many words are given, and the message
+    (): (1, "nothing is typed"),
+    (4,): (1, "1 given; for those that are missing, the words as built stand in"),
+    (4, 0, 5): (3, "3 given; for those that are missing, the words as built stand in"),
+    (4, 0, 5, 5): (4, "4 given"),
+    (4, 0, 5, 5, 1): (4, "longer than the 4 columns"),
+}
+
+
+@pytest.fixture(scope="module")
+def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workbook of a model whose tokens see those after them."""
+    return write(BOOK, tmp_path_factory.mktemp("both-ways") / "book.xlsx")
+
+
+def in_ironcalc(source: Path, sentences: list[str], folder: Path) -> Iterator[verify.Values]:
+    """The formulas' values after each sentence, typed in the program."""
+    sheet, formulas = InIronCalc(source), verify.read(source).formulas
+    for sentence in sentences:
+        with sheet.typed({SENTENCE: sentence}):
+            yield {cell: sheet[cell] for cell in formulas}
+
+
+def in_libreoffice(source: Path, sentences: list[str], folder: Path) -> Iterator[verify.Values]:
+    """The same of copies with another sentence each."""
+    book = verify.read(source)
+    paths = {
+        sentence: typed(source, folder / f"{n}.xlsx", {SENTENCE: sentence})
+        for n, sentence in enumerate(sentences)
+    }
+    for file in recalculated(paths, folder / "out").values():
+        yield verify.read_values(file, book)
+
+
+@pytest.mark.parametrize(
+    "recomputed", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
+)
+def test_a_model_that_reads_both_ways_takes_any_sentence(
+    recomputed: Recomputed, both_ways: Path, tmp_path: Path
+) -> None:
+    """Shorter, longer, none: no error anywhere, and the words as built where some are missing."""
+    sentences = [" ".join(WORDS[i] for i in ids) for ids in SENTENCES]
+    found = recomputed(both_ways, sentences, tmp_path)
+    for values, (ids, (n_given, message)) in zip(found, SENTENCES.items(), strict=True):
+        errors = [at for at, value in values.items() if str(value).startswith("#")]
+        assert not errors, (ids, errors[:5])
+        expected = [*(ids[:4] or (0,)), *IDS[n_given:]]
+        assert [values["Play", ID_ROW, PROMPT_COL + t] for t in range(4)] == expected
+        assert message in str(values["Play", MESSAGE_ROW, PROMPT_COL])
+        origins = [values["Play", FROM_ROW, PROMPT_COL + t] for t in range(n_given, 4)]
+        assert origins == ["as built"] * (4 - n_given)
+        logits = MODEL.graph(expected).values["logits"]
+        place = BOOK.places["logits"]
+        for t, v in np.ndindex(*logits.shape):
+            logit = values[(place.sheet, *place.cell(t, v))]
+            assert logit == pytest.approx(logits[t, v], abs=1e-9)
+
+
+def test_a_model_that_reads_both_ways_does_not_promise_to_continue(both_ways: Path) -> None:
+    file = WorkbookFile(both_ways)
+    for sheet in file:
+        texts = [cell.value for cell in file[sheet].cells.values() if isinstance(cell.value, str)]
+        assert not [text for text in texts if "continues itself" in text], sheet
+
+
+def test_a_sentence_is_one_cell_that_is_set() -> None:
+    """The engine's own tokens follow it, as repeated full passes would choose them."""
+    model = random_model(ModelSpec(7, 6, 8, n_layers=1, n_heads=2, d_head=3))
+    for ids in ([3, 1, 2], [5], [0, 0, 4, 1, 6, 2]):
+        live = Evaluator(graph(model, passage(model, [2, 2], 6)))
+        live.set("sentence", 0, 0, " ".join(model.vocabulary.texts[i] for i in ids))
+        assert live["tokens"][:, 0].tolist() == passage(model, ids, 6).ids
+        assert live["n_prompt"][0, 0] == len(ids)
+    live.reset()
+    live.set("prompt.pick", 1, 0, model.vocabulary.texts[4])
+    assert live["tokens"][:, 0].tolist() == passage(model, [2, 4], 6).ids
+    live.run()
+    assert live["tokens"][:, 0].tolist() == passage(model, [2, 4], 6).ids
+    chosen = live.cell("tokens", 3, 0)
+    assert {cell.name for cell in chosen.precedents} == {
+        "n_prompt[0,0]", "prompt.id[3,0]", "choice.chosen[2,0]"
+    }  # fmt: skip

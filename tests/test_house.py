@@ -1,0 +1,238 @@
+"""The house: which room knows which, how long a function is, and what is found by being there."""
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from conftest import ROOT, InIronCalc, cli
+from safetensors.numpy import save_file
+
+import workbooks
+from engine.models import architectures
+from exporters import pages
+from exporters.reading import WorkbookFile
+from exporters.verify import verify
+
+MOST_LINES = 60  # of a function, signature and docstring included
+ROOMS = ("engine", "exporters", "workbooks", "cellformer")
+FORBIDDEN = {  # a room, and those that it must not know
+    "engine.cells": ("engine.models", "engine.studies", "exporters", "workbooks", "cellformer"),
+    "engine.models": ("engine.studies", "exporters", "workbooks", "cellformer"),
+    "engine": ("exporters", "workbooks", "cellformer"),
+    "exporters": ("workbooks", "cellformer"),
+    "workbooks": ("cellformer",),
+}
+
+
+def modules() -> dict[str, ast.Module]:
+    """Every module of the house by its name."""
+    found = {}
+    for file in (file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(file.read_text())
+    return found
+
+
+MODULES = modules()
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The modules of the house that a module imports, at its top or within a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports say the whole name"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in MODULES or node.module in MODULES:
+                    yield whole if whole in MODULES else str(node.module)
+
+
+def within(name: str, room: str) -> bool:
+    return name == room or name.startswith(f"{room}.")
+
+
+def test_imports_run_one_way() -> None:
+    """The cells know no transformer, the engine no exporter, exporters no workbook."""
+    known = [(name, other) for name, tree in MODULES.items() for other in imported(tree)]
+    assert len(known) > 200
+    for room, others in FORBIDDEN.items():
+        for name, other in known:
+            forbidden = within(name, room) and any(within(other, o) for o in others)
+            assert not forbidden, f"{name} imports {other}"
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    graph = {name: {*imported(tree)} - {name} for name, tree in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail(" -> ".join(reversed(circle.args[1])))
+
+
+def test_functions_fit_on_a_screen() -> None:
+    functions = {
+        f"{name}.{node.name}": node.end_lineno + 1 - node.lineno
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: n for name, n in functions.items() if n > MOST_LINES} == {}
+
+
+# --- one file each ----------------------------------------------------------------------------
+
+PAGE = '''"""Twice: a page of its own."""
+
+from exporters import layout
+
+SHEET = "Twice"
+PURPOSE = "the first logit, twice"
+AFTER = "Play"
+
+
+def wanted(book):
+    return True
+
+
+def add(book):
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    sheet.formula(4, 1, book.graph["logits"][0, 0] * 2, "live")
+'''
+
+ARCHITECTURE = '''"""A bigram model: the last word alone chooses the next one."""
+
+from engine.models import ops, parts
+from engine.models.foreign import Piece
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("bigram",)
+EPS = "epsilon"
+
+
+def forward(g, ids):
+    table, embed = parts.embed(g, ids)
+    x = g.block("resid_final", ops.add, [embed])
+    parts.unembed(g, x, table)
+
+
+def read_config(c):
+    return ModelSpec(c.get("vocab_size", int), c.get("width", int), n_ctx=8)
+
+
+def pieces(spec):
+    yield "W_E", Piece("words_in")
+    yield "W_U", Piece("words_out", transposed=True)
+'''
+
+WORKBOOK = '''"""halves: a number and its half. Look at the half. Try another number."""
+
+from exporters.story import Story, Suggestion
+from exporters.tables import Workbook
+
+TOPIC = "Sizes"
+TITLE = "halves: a number, and its half"
+
+
+def book():
+    w = Workbook("halves")
+    ws = w.sheet("Halves", "a number and its half")
+    number = ws.typed("number", [[3.0]])
+    half = ws.computed("half", (1, 1), lambda i, j: number[i, j] / 2)
+    tries = [Suggestion("Type 4.", ("number", 0, 0), 4.0, ("half", 0, 0), 2.0)]
+    return w.done(Story(TITLE, "", [""], [""], tries))
+'''
+
+
+@pytest.fixture
+def dropped(tmp_path: Path, monkeypatch):
+    """Puts a file into one of the house's folders, for the time of a test."""
+    names = []
+
+    def drop(package: ModuleType, name: str, text: str) -> None:
+        folder = tmp_path / package.__name__
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(text)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+        names.append(f"{package.__name__}.{name}")
+
+    yield drop
+    for name in names:
+        sys.modules.pop(name, None)
+        package, _, leaf = name.rpartition(".")
+        vars(sys.modules[package]).pop(leaf, None)
+
+
+def test_a_page_is_one_file(dropped, tmp_path: Path) -> None:
+    dropped(pages, "twice", PAGE)
+    path = tmp_path / "x.xlsx"
+    assert cli("build", "cat-sat", "-o", path).code == 0
+    file = WorkbookFile(path)
+    names = list(file)
+    assert names.index("Twice") > names.index("Play")
+    assert file["Twice"].cell("B5").formula and isinstance(file["Twice"]["B5"], float)
+    report = verify(path, "ironcalc")
+    assert report.agrees, report
+    shown = [cell.value for cell in file["Start"].cells.values()]
+    assert "the first logit, twice" in shown
+
+
+def test_an_architecture_is_one_file(dropped, tmp_path: Path) -> None:
+    dropped(architectures, "bigram", ARCHITECTURE)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    held = {name: rng.normal(size=(5, 3)).astype(np.float32) for name in ("words_in", "words_out")}
+    save_file(held, folder / "model.safetensors")
+    config = {"model_type": "bigram", "vocab_size": 5, "width": 3}
+    (folder / "config.json").write_text(json.dumps(config))
+    done = cli("run", folder, "--ids", "1,4", "--json", "--show", "logits")
+    assert done.code == 0, done.err
+    expected = held["words_in"][[1, 4]].astype(float) @ held["words_out"].T.astype(float)
+    np.testing.assert_allclose(json.loads(done.out)["logits"], expected, atol=1e-12)
+    assert cli("build", folder, "--ids", "1,4", "-o", tmp_path / "x.xlsx").code == 0
+    report = verify(tmp_path / "x.xlsx", "ironcalc")
+    assert report.agrees, report
+
+
+def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
+    dropped(workbooks, "halves", WORKBOOK)
+    path = tmp_path / "x.xlsx"
+    assert "a number, and its half" in cli("list").out
+    assert cli("build", "halves", "-o", path).code == 0
+    sheet, file = InIronCalc(path), WorkbookFile(path)
+    ((at, cell),) = ((at, c) for at, c in file["Halves"].cells.items() if c.formula)
+    assert cell.value == 1.5
+    with sheet.typed({("Halves", at[0] - 2, at[1]): 4.0}):
+        assert sheet["Halves", *at] == 2.0
+    assert "2" in cli("run", "halves", "--set", "number[0,0]=4").out
+
+
+@pytest.mark.parametrize(
+    ("package", "text", "lacking", "command"),
+    [
+        (pages, PAGE, 'AFTER = "Play"', "build cat-sat"),
+        (architectures, ARCHITECTURE, 'EPS = "epsilon"', f"info {ROOT}/tests/golden/gpt2"),
+        (workbooks, WORKBOOK, 'TOPIC = "Sizes"', "build lacking"),
+    ],
+)
+def test_a_file_that_lacks_a_declaration_gets_one_line(
+    package: ModuleType, text: str, lacking: str, command: str, dropped, tmp_path: Path
+) -> None:
+    assert lacking in text
+    dropped(package, "lacking", text.replace(lacking, ""))
+    code, out, err = cli(*command.split(), cwd=tmp_path)
+    name, _, _ = lacking.partition(" ")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert f"lacking.py is {'an' if package is architectures else 'a'} " in err
+    assert f"without {name}" in err
+    assert not list(tmp_path.glob("*.xlsx"))
