@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
 from engine.models import subwords
+from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
 from engine.models.subwords import json_object
 
@@ -143,7 +144,6 @@ def load_tokenizer(folder: Path, n: int) -> Tokenizer:
 
 
 GENERATION = "generation_config.json"
-UNREAD = "is not read here; AutoTokenizer.from_pretrained and save_pretrained make tokenizer.json"
 
 
 def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
@@ -153,10 +153,10 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
             if len(words) != n:
                 raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
             return kind(tuple(words))
-    found = subwords.read(folder, n)
-    if found is None and (folder / "tokenizer.model").is_file():
-        return IdsOnly(n, reason=f"{folder / 'tokenizer.model'} {UNREAD}")
-    return found or IdsOnly(n)
+    try:
+        return subwords.read(folder, n) or IdsOnly(n)
+    except UnreadError as error:
+        return IdsOnly(n, reason=str(error))
 
 
 def _ids(value: Any) -> list[int]:

@@ -2,11 +2,13 @@
 
 import json
 import random
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import GOLDEN
 from learnt import KINDS, learnt, texts
 
 from engine import InputError
@@ -250,7 +252,34 @@ def test_a_gap_before_an_added_token_gets_one_line(vocab_and_merges: Path) -> No
         load_tokenizer(vocab_and_merges, 810)
 
 
-def test_a_model_of_sentencepiece_alone_gets_one_line(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.model").write_bytes(b"\n\x0b")
-    with pytest.raises(InputError, match=r"tokenizer\.model is not read here; .*--ids"):
-        load_tokenizer(tmp_path, 9).encode("a")
+def test_a_model_of_sentencepiece_alone(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "sentencepiece.model", tmp_path / "tokenizer.model")
+    tokenizer = load_tokenizer(tmp_path, 700)
+    for text, ids in json.loads((GOLDEN / "sentencepiece.json").read_text()).items():
+        assert tokenizer.encode(text) == ids
+    assert (tokenizer.begin, tokenizer.texts[0]) == (1, "<unk>")
+    write(tmp_path, tokenizer_config={"add_bos_token": True, "add_eos_token": True})
+    ids = load_tokenizer(tmp_path, 700).encode("of the")
+    assert (ids[0], ids[-1], ids[1:-1]) == (1, 2, tokenizer.encode("of the"))
+
+
+# The fields of a SentencePiece model: one piece, then what trained it, then what it does to a text.
+PIECE, UNIGRAM, BPE, AS_IT_IS = b"\n\x03\n\x01a", b"", b"\x12\x02\x18\x02", b"\x1a\x02\x20\x00"
+ONE_LINE = {
+    "no model": (b"\n\x0b", "is no model of SentencePiece"),
+    "a model of tiktoken": (b"IQ== 0\nIg== 1\n", "is no model of SentencePiece"),
+    "nothing but zeros": (bytes(20), "is no model of SentencePiece"),
+    "Unigram": (PIECE + UNIGRAM + AS_IT_IS, "isn't byte pairs"),
+    "fewer spaces": (PIECE + BPE, "rewrites a text first"),
+    "another alphabet": (PIECE + BPE + b"\x1a\x05\x12\x01a\x20\x00", "rewrites a text first"),
+}
+
+
+@pytest.mark.parametrize("name", ONE_LINE)
+def test_a_model_that_is_not_read_gets_one_line_when_it_is_used(name: str, tmp_path: Path) -> None:
+    data, reason = ONE_LINE[name]
+    (tmp_path / "tokenizer.model").write_bytes(data)
+    tokenizer = load_tokenizer(tmp_path, 9)
+    assert tokenizer.decode([1, 2]) == "1 2"
+    with pytest.raises(InputError, match=rf"tokenizer\.model .*{reason}.*; give token ids"):
+        tokenizer.encode("a")

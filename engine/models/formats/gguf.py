@@ -277,4 +277,5 @@ def tokenizer(path: Path, meta: Values, n: int) -> Tokenizer:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # the library raises nothing narrower
         raise InputError(f"{path}: its tokenizer: {first_line(error)}") from None
-    return Library(inner, n)
+    begin, last = (said.get(f"{end}_token_id") for end in ("bos", "eos"))
+    return Library(inner, n, begin, () if last is None else (int(last),))
