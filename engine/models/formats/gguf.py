@@ -119,7 +119,6 @@ SCALING = {
     "type": "rope_type",
     "factor": "factor",
     "original_context_length": "original_max_position_embeddings",
-    "attn_factor": "attention_factor",
 }
 WHOLE_HEAD = ("rope.dimension_count", "attention.value_length")  # keys that repeat a head's size
 OF_NO_CONSEQUENCE = ("vocab_size", "rope.scaling.finetuned")  # the embedding says it; history
