@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from engine import Evaluator, Graph, Model
 from engine.cells.part import only_live
+from engine.models import prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
@@ -13,7 +14,8 @@ from exporters.plan import for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-TYPE = "Play: type a sentence of tokens with a space between each; "
+TYPE = "Play: type a sentence; "
+TYPE_TOKENS = "Play: type a sentence of tokens with a space between each; "
 CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 FEW = (
@@ -31,6 +33,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
     graph = model.graph(passage.ids, plan.readout)
     texts = shown(model.vocabulary.texts)
     spec, how = model.spec, CONTINUED if plan.continues else BOTH_WAYS
+    spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])
     story = Story(
         title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
@@ -45,7 +48,7 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
             ),
         ],
         look=[
-            *(FEW if plan.reduced else (TYPE + how, VIEWS)),
+            *(FEW if plan.reduced else ((TYPE if spelt else TYPE_TOKENS) + how, VIEWS)),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),

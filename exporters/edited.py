@@ -75,6 +75,13 @@ class EditedModel(Edited):
         return self.book.model
 
     @property
+    def sentence(self) -> str:
+        """The prompt as it now reads: what is typed or, of words, what is picked in their place."""
+        if "prompt.rest" in self.book.graph.blocks:
+            return " ".join(self.words)
+        return str(self._live["sentence"][0, 0])
+
+    @property
     def words(self) -> list[str]:
         """The words of the prompt, as they were typed or picked."""
         given = self._live["prompt.typed"][: int(self._live["n_prompt"][0, 0]), 0]

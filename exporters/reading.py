@@ -5,13 +5,13 @@ that makes an object of every cell: cells with or without addresses, shared stri
 the cell, and the one formula that many cells share. Rows and columns are counted from 0.
 """
 
-import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
+from posixpath import join, normpath
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -230,7 +230,7 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
     folder, _, file = part.rpartition("/")
     listed = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels".lstrip("/")))
     return {
-        relation.attrib["Id"]: posixpath.join("/", folder, relation.attrib["Target"]).lstrip("/")
+        relation.attrib["Id"]: normpath(join("/", folder, relation.attrib["Target"])).lstrip("/")
         for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }

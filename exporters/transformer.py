@@ -59,7 +59,7 @@ def assemble(
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     if not plan.reduced:
-        prompt.follow(graph, passage, labels["vocab"], plan.continues)
+        prompt.follow(graph, passage, model)
         prompt.look(graph, labels[graph["logits"].axes[1]])
     book = ModelBook(
         title,

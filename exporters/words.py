@@ -11,6 +11,7 @@ MEANING = {
     "queries": "the posited query, and each word's own vector",
     "clock": "sines and cosines of each position",
     "frequency": "how fast each pair of features turns",
+    "factor": "what every cosine and sine is multiplied by",
     "sign": "one of a pair turns forward, one back",
     "cos": "cosine of position times frequency",
     "sin": "sine of position times frequency, signed",

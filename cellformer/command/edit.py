@@ -78,7 +78,7 @@ def _short(value: float | str) -> str:
 
 def _prompt(found: edited.EditedModel) -> None:
     """Another prompt, and its words that are unknown."""
-    was, now = sentence(found.book), " ".join(found.words)
+    was, now = sentence(found.book), found.sentence
     if now != was:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:

@@ -118,14 +118,16 @@ def gain_above_one(m: Math, x: X, w: X) -> X:
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
 
 
-@op(position="i,0", frequency="0,j")
-def cosine(m: Math, position: X, frequency: X) -> X:
-    return m.cos(position * frequency)
+@op(position="i,0", frequency="0,j", factor="0,0")
+def cosine(m: Math, position: X, frequency: X, factor: X = None) -> X:
+    cos = m.cos(position * frequency)
+    return cos if factor is None else cos * factor
 
 
-@op(position="i,0", frequency="0,j", sign="0,j")
-def signed_sine(m: Math, position: X, frequency: X, sign: X) -> X:
-    return m.sin(position * frequency) * sign
+@op(position="i,0", frequency="0,j", sign="0,j", factor="0,0")
+def signed_sine(m: Math, position: X, frequency: X, sign: X, factor: X = None) -> X:
+    sin = m.sin(position * frequency) * sign
+    return sin if factor is None else sin * factor
 
 
 @op(x="i,j", partner="i,~", cos="i,j", sin="i,j")

@@ -1,4 +1,4 @@
-"""A prompt as cells: a sentence is typed, split into words and looked up; it continues itself.
+"""A prompt as cells: a sentence is typed, split into tokens and looked up; it continues itself.
 
 `follow` gives the tokens of a graph formulas: a token is what was typed at its place, or after the
 prompt what the token before it chose (see `choosing`). So typing another sentence is one more cell
@@ -15,6 +15,7 @@ from engine.cells.functions import (
     EXACT,
     IF,
     IFERROR,
+    INDEX,
     LEN,
     MATCH,
     MAX,
@@ -25,10 +26,10 @@ from engine.cells.functions import (
     TRUE,
 )
 from engine.cells.graph import Graph
-from engine.models import choosing
+from engine.models import choosing, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.models.tokenizer import LONGEST, shown
+from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
 
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TOKENS = ("token", "")
@@ -38,7 +39,7 @@ def graph(model: Model, passage: Passage) -> Graph:
     """The graph of a passage whose tokens follow what is typed and chosen."""
     g = model.graph(passage.ids)
     heat(g, passage)
-    follow(g, passage, shown(model.vocabulary.texts), model.spec.causal)
+    follow(g, passage, model)
     return g
 
 
@@ -48,14 +49,13 @@ def heat(g: Graph, passage: Passage) -> None:
         g.fill("temperature", np.array([[passage.sampling.temperature]]))
 
 
-def follow(g: Graph, passage: Passage, words: Sequence[str], continues: bool) -> None:
+def follow(g: Graph, passage: Passage, model: Model) -> None:
     """Have the tokens of a graph, which are those of a passage, follow a sentence.
 
-    `words` are the texts of all tokens that there are. Where the sentence ends, it `continues`
-    itself; a model whose tokens see those after them cannot, and keeps the tokens of the passage.
+    Where the sentence ends, it continues itself; a model whose tokens see those after them cannot,
+    and keeps the tokens of the passage.
     """
-    n_tokens = len(passage.ids)
-    ids = typed_ids(g, [words[i] for i in passage.ids[: passage.n_prompt]], n_tokens, words)
+    ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
     built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
     n_ranks = choosing.n_ranks(g["logits"].shape[1])
@@ -64,23 +64,77 @@ def follow(g: Graph, passage: Passage, words: Sequence[str], continues: bool) ->
     def token(t: int, _: int) -> Expression:
         if t == 0:
             return ids[0, 0]
-        otherwise = chosen[t - 1, 0] if continues else built[t, 0]
+        otherwise = chosen[t - 1, 0] if model.spec.causal else built[t, 0]
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
 
 
-def typed_ids(g: Graph, given: Sequence[str], n_tokens: int, words: Sequence[str]) -> Block:
-    """Add a sentence, and the ids of its words: [n_tokens, 1].
+def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
+    """Add a sentence, and the ids of its tokens: [n_tokens, 1].
 
-    Each row takes the first word off the sentence and hands the rest on. A word may be picked in
-    its place; of one that is unknown the id is 0. `n_prompt` counts up to the first that is
-    missing.
+    A token may be picked in the place of what was typed; of one that is unknown the id is 0.
+    `n_prompt` counts up to the first that is missing.
+    """
+    n_tokens = len(passage.ids)
+    at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
+    vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
+    typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
+    if typed_text is None:
+        given = [words[i] for i in passage.ids[: passage.n_prompt]]
+        word = split_at_spaces(g, " ".join(given), n_tokens)
+    else:
+        word = tokenized(g, tokenizer, *typed_text, vocabulary, n_tokens)
+    pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
+
+    def given_at(t: int, _: int) -> Expression:
+        return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
+
+    def count(*_: int) -> Expression:
+        missing = MATCH(TRUE(), EXACT(typed.area.as_range, ""), 0) - 1
+        return MAX(1, IFERROR(missing, n_tokens))
+
+    typed = at.table("typed", one, given_at, TOKENS)
+    g.table("n_prompt", (1, 1), count)
+    return at.table("id", one, lambda t, _: id_of(typed[t, 0], vocabulary.area), TOKENS)
+
+
+def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
+    """The text that a tokenizer in cells makes these ids of, and whether it adds special tokens.
+
+    None where words are split at spaces instead: of word lists, whose words have none, and where
+    no text gives the ids.
+    """
+    words = isinstance(tokenizer, WordList) and not isinstance(tokenizer, Characters)
+    if words or tokenizing.refusal(tokenizer):
+        return None
+    text = tokenizer.decode(ids)
+    for special in (True, False):
+        if tokenizer.encode(text, special=special) == list(ids):
+            return text, special
+    return None
+
+
+def tokenized(
+    g: Graph, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block, n_tokens: int
+) -> Block:
+    """Add a sentence and its tokenizer in cells: the names of its tokens, [n_tokens, 1]."""
+    room = max(tokenizing.TEXT_LENGTH, 2 * len(text.encode()))
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room, special).ids
+
+    def name(t: int, _: int) -> Expression:
+        return IF(ids[t, 0] < 0, "", INDEX(vocabulary.area.fixed, ids[t, 0] + 1))
+
+    return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
+
+
+def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
+    """Add a sentence and its words: [n_tokens, 1].
+
+    Each row takes the first word off the sentence and hands the rest on.
     """
     at, one = g.at("prompt"), (n_tokens, 1)
-    sentence = g.input("sentence", " ".join(given), kind="table")
-    vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
-    pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
+    sentence = g.input("sentence", text, kind="table")
 
     def rest_of(t: int, _: int) -> Expression:
         if t == 0:
@@ -91,18 +145,9 @@ def typed_ids(g: Graph, given: Sequence[str], n_tokens: int, words: Sequence[str
     def first_of(t: int, _: int) -> Expression:
         return TRIM(MID(SUBSTITUTE(rest[t, 0], " ", REPT(" ", WORD)), 1, WORD))
 
-    def given_at(t: int, _: int) -> Expression:
-        return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
-
-    def count(*_: int) -> Expression:
-        missing = MATCH(TRUE(), EXACT(typed.area.as_range, ""), 0) - 1
-        return MAX(1, IFERROR(missing, n_tokens))
-
     rest = at.table("rest", one, rest_of, TOKENS)
     word = at.table("word", one, first_of, TOKENS)
-    typed = at.table("typed", one, given_at, TOKENS)
-    g.table("n_prompt", (1, 1), count)
-    return at.table("id", one, lambda t, _: id_of(typed[t, 0], vocabulary.area), TOKENS)
+    return word
 
 
 def look(g: Graph, words: Sequence[str]) -> None:

@@ -148,8 +148,8 @@ def along(book: ModelBook, sheet: Sheet, row: int) -> Area:
 
 
 def sentence(book: ModelBook) -> str:
-    """The prompt as it is typed: token texts with a space between."""
-    return " ".join(layout.prompt_text(book, t) for t in range(book.passage.n_prompt))
+    """The prompt as it is typed."""
+    return str(book.graph.inputs["sentence"][0, 0])
 
 
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
@@ -166,6 +166,9 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
 def _message(book: ModelBook, sheet: Sheet) -> Expression:
     """What became of the sentence, in a line."""
     n, count = len(book.passage.ids), book.graph["n_prompt"][0, 0]
+    if "tokenizer.fine" in book.graph.blocks:
+        fine, told = book.graph["tokenizer.fine"][0, 0], book.graph["tokenizer.message"][0, 0]
+        return IF(fine == 0, told, count & " given, " & n - count & _not_typed(book))
     first, stand_in = book.graph["prompt.typed"][0, 0], sheet[PROMPT_ROW, PROMPT_COL]
     spaced = TRIM(book.graph["sentence"][0, 0])
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
@@ -211,6 +214,10 @@ def _tokens(book: ModelBook, sheet: Sheet) -> None:
     sheet.dress(origins, When("differs", LEFT(first, 7) == "unknown"))
     shown = along(book, sheet, PROMPT_ROW)
     sheet.dress(shown, When("generated", first == _not_given(book)))
+
+
+def _not_typed(book: ModelBook) -> str:
+    return " generated" if book.plan.continues else " as built"
 
 
 def _not_given(book: ModelBook) -> str:

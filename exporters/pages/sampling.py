@@ -71,7 +71,8 @@ def add(book: ModelBook) -> None:
     _line(book, "choice.total", "kept in all", row - 2, "step")  # under what is kept
     for k, line in enumerate(CHOICE):
         _line(book, *line[:2], row + k, line[2])
-    for k, line in enumerate(SENTENCE, len(CHOICE) + 1):
+    there = [line for line in SENTENCE if line[0] in book.graph.blocks]  # some split no words
+    for k, line in enumerate(there, len(CHOICE) + 1):
         _line(book, *line[:2], row + k, line[2])
 
 

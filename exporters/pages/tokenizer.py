@@ -16,13 +16,12 @@ from engine.cells.functions import OR
 from exporters import layout
 from exporters.book import Book, Place, Run, Sheet
 from exporters.dressing import When
-from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 
 SHEET = "Tokenizer"
 TABLES = "Tokenizer tables"  # the sheet of what the steps look up
 PURPOSE = "from what is typed to token ids, step by step"
-AFTER = PLAY
+AFTER = "Study"
 PREFIX = "tokenizer."
 LABEL, MEANING, TOLD, LOWEST, MERGED, LEFT = 0, 1, 1, 2, 4, 5  # columns; characters begin at LEFT
 TOP = 4

@@ -93,6 +93,7 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
             assert (page.parent / target).exists(), (page.name, target)
 
 
+@pytest.mark.office
 def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None:
     """The wheel alone, from another folder: README's lines, and the command."""
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]

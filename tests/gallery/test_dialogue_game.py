@@ -102,6 +102,7 @@ def test_the_weights_are_small_and_float32() -> None:
     assert all((w == w.astype(np.float32)).all() for w in MODEL.weights.values())
 
 
+@OFFICE
 def test_training_starts_as_it_should() -> None:
     pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
     steps = dialogue_game.train(9, None)

@@ -184,6 +184,7 @@ def test_report_has_every_seed_at_its_loss() -> None:
     assert np.array(losses) == pytest.approx(semantics.loss_floor(), abs=0.02)
 
 
+@pytest.mark.office
 def test_training_for_three_steps() -> None:
     pytest.importorskip("torch", reason="torch is not installed; pip install torch")
     recipe = replace(semantics.recipe(0.02), steps=3)

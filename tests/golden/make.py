@@ -1,6 +1,6 @@
 """Make the golden files: tiny random models of every architecture, as transformers computes them.
 
-    python tests/golden/make.py        # needs torch and transformers; versions go into each file
+    python tests/golden/make.py [NAME ...]    # needs torch and transformers; notes their versions
 
 For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
 golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers + 1, n_tokens,
@@ -25,6 +25,12 @@ GEMMA2 = LLAMA | {
     "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 7,
     "attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0,
 }  # fmt: skip
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "beta_fast": 2.0}
+YARN["original_max_position_embeddings"] = 6
 NEOX = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
     "max_position_embeddings": 12, **SMALL,
@@ -44,6 +50,12 @@ MODELS = {
     "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
     "gpt_neo": lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO)),
     "gemma2": lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**GEMMA2)),
+    "llama3": lambda: t.LlamaForCausalLM(
+        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=LLAMA3)
+    ),
+    "llama-yarn": lambda: t.LlamaForCausalLM(
+        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=YARN)
+    ),
 }
 
 
@@ -74,6 +86,8 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
 if __name__ == "__main__":
     versions = f"transformers {t.__version__}, torch {torch.__version__}, numpy {np.__version__}"
     for seed, (name, make) in enumerate(MODELS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         torch.manual_seed(seed)
         model = make()
         randomize(model)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from engine.cells.access import Mask
-from engine.models import ops, parts
+from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -84,16 +84,17 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore("hidden_act")  # `hidden_activation` is what counts
     n_layers, window = c.get("num_hidden_layers", int), c.get("sliding_window", int, 4096)
     kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
-    theta, _ = c.rope("rope_theta")
+    d_head = c.get("head_dim", int)
+    rotary = rope.read(c, d_head)
     bias = c.get("attention_bias", bool, False)
     return Gemma2Spec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=c.get("max_position_embeddings", int),
+        n_ctx=rotary.n_ctx,
         n_layers=n_layers,
         n_heads=c.get("num_attention_heads", int),
         n_kv_heads=c.get("num_key_value_heads", int),
-        d_head=c.get("head_dim", int),
+        d_head=d_head,
         d_mlp=c.get("intermediate_size", int),
         activation=c.activation("hidden_activation"),
         position="rotary",
@@ -105,7 +106,9 @@ def read_config(c: Config) -> ModelSpec:
         out_bias=bias,
         windows=tuple(window if k == "sliding_attention" else None for k in kinds[:n_layers]),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
-        rope_theta=theta,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
         score_cap=c.optional("attn_logit_softcapping", float, 50.0),
         logit_cap=c.optional("final_logit_softcapping", float, 30.0),
     )

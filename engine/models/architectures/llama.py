@@ -4,7 +4,7 @@ gated MLP, and keys and values that several heads share (Ainslie et al. 2023).""
 from collections.abc import Sequence
 
 from engine.cells.access import Mask
-from engine.models import ops, parts
+from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -71,12 +71,12 @@ def read_config(c: Config) -> ModelSpec:
     kind, n_layers = c.values["model_type"], c.get("num_hidden_layers", int)
     n_heads = c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    theta, _ = c.rope("rope_theta")
+    rotary = rope.read(c, d_head)
     bias = c.get("attention_bias", bool, False)
     return ModelSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=c.get("max_position_embeddings", int),
+        n_ctx=rotary.n_ctx,
         n_layers=n_layers,
         n_heads=n_heads,
         n_kv_heads=c.get("num_key_value_heads", int, n_heads),
@@ -93,7 +93,9 @@ def read_config(c: Config) -> ModelSpec:
         mlp_bias=c.get("mlp_bias", bool, False),
         qk_norm=kind == "qwen3",
         windows=windows(c, kind, n_layers),
-        rope_theta=theta,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
     )
 
 

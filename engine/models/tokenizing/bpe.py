@@ -22,6 +22,7 @@ from engine.models.tokenizing.unicode import (
     OTHER,
     OUTSIDE,
     SURROGATES,
+    TAB_IN_LINES,
     UNREADABLE,
     Character,
     joining,
@@ -138,11 +139,11 @@ def _of_characters(steps: Steps, settings: Settings) -> Any:
 
 def _pieces_of_one(symbols: dict[str, int], others: int) -> np.ndarray:
     """The table of characters that have a piece: code, kind, symbol. The others have none."""
-    rows = {0: (OTHER, 0), 1: (others, 0)}
+    rows = {0: (OTHER, 0), TAB_IN_LINES: (OUTSIDE, 0), TAB_IN_LINES + 1: (others, 0)}
     rows |= {SURROGATES.start: (OUTSIDE, 0), SURROGATES.stop: (others, 0)}
     rows |= {UNREADABLE: (OUTSIDE, 0)}
     for character, symbol in symbols.items():
-        if symbol:
+        if symbol and ord(character) != TAB_IN_LINES:
             rows[ord(character)] = (OTHER, symbol)
             if chr(ord(character) + 1) not in symbols:
                 rows[ord(character) + 1] = (others, 0)

@@ -8,12 +8,13 @@ from engine.models.tokenizer import Characters
 from engine.models.tokenizing import result
 from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.steps import Steps
-from engine.models.tokenizing.unicode import OTHER, OUTSIDE, UNREADABLE
+from engine.models.tokenizing.unicode import OTHER, OUTSIDE, TAB_IN_LINES, UNREADABLE
 
 
 def add_characters(steps: Steps, tokenizer: Characters) -> Result:
     """The id of each character."""
     ids = {ord(word): i for i, word in enumerate(tokenizer.words) if len(word) == 1}
+    ids.pop(TAB_IN_LINES, None)
     rows = {0: (OTHER, -1), 1: (OUTSIDE, -1), UNREADABLE: (OUTSIDE, -1)}
     for code, i in ids.items():
         rows[code] = (OTHER, i)

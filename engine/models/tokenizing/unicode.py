@@ -17,6 +17,7 @@ KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "o
 LAST = 0x33480  # beyond it, private use and nothing
 UNREADABLE = 0x110000  # stands for what is no character
 SURROGATES = range(0xD800, 0xE000)
+TAB_IN_LINES = 1  # what LibreOffice reads for a tab in a text of several lines
 MOST_OUT = 3  # characters that one is normalized to
 
 
@@ -39,7 +40,8 @@ def table(of: Callable[[str], Character]) -> np.ndarray:
     rows: list[tuple[int, ...]] = [(0, *Character(END, 0))]
     beyond = Character(OTHER)
     for code in range(1, LAST):
-        found = Character(OUTSIDE) if code in SURROGATES else of(chr(code))
+        unread = code == TAB_IN_LINES or code in SURROGATES
+        found = Character(OUTSIDE) if unread else of(chr(code))
         if found != rows[-1][1:]:
             rows.append((code, *found))
     if rows[-1][1:] != beyond:
