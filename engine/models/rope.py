@@ -132,8 +132,8 @@ class Scaling:
 
 def frequency(theta: float, d_rotary: int) -> np.ndarray:
     """Radians a token of every pair, without a scaling: [d_rotary / 2]."""
-    exponents: np.ndarray = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
-    return np.asarray(np.power(theta, exponents))
+    exponents = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
+    return np.asarray(theta**exponents)
 
 
 # --- the scalings: frequencies [d_rotary / 2] as scaled, and the factor of cosines and sines ------
