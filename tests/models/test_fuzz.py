@@ -229,6 +229,7 @@ SELDOM = (
     smollm3,
     granite,
     olmo2,
+    starcoder2,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10

@@ -60,6 +60,8 @@ def read_config(c: Config) -> ModelSpec:
     """StarCoder2's config."""
     for name, only in (("norm_type", "layer_norm"), ("mlp_type", "default")):  # of its first files
         c.refuse(name, only, f"only {only!r} is known")
+    c.ignore("activation_function", "layer_norm_epsilon", "scale_attn_weights")
+    c.ignore("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
     n_layers, window = c.get("num_hidden_layers", int), c.optional("sliding_window", int, None)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
     rotary = rope.read(c, d_head)
