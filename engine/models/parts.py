@@ -83,7 +83,10 @@ def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
     axes = ("", "d_head")
     frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
-    factor = None if spec.rope_factor == 1 else g.input("factor", spec.rope_factor)
+    factor = None
+    if spec.rope_factor != 1:  # of what turns
+        grown = np.full(spec.rotary, spec.rope_factor)
+        factor = g.input("factor", np.concatenate([grown, still + 1]), axes)  # [1, d_head]
     cos = g.block("cos", ops.cosine, position, frequency, factor)  # [n_tokens, d_head]
     signs = g.input("sign", sign, axes)  # [1, d_head]
     sin = g.block("sin", ops.signed_sine, position, frequency, signs, factor)

@@ -40,6 +40,7 @@ def read(
     part: str = "",
     default_part: float = 1.0,
     default_theta: float = 10000.0,
+    default_original: int | None = None,
 ) -> Rotary:
     """Rotary positions of heads of `d_head` features, in the newer or the older form of a config.
 
@@ -48,11 +49,14 @@ def read(
     reference's modules.
     """
     given = c.look("rope_scaling") or c.look("rope_parameters") or {}
-    c.ignore("rope_parameters", "partial_rotary_factor", base)
+    c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
     if not isinstance(given, dict):
         raise InputError(f"{c.path}: rope_scaling is {given!r}, not an object")
     kind = given.get("rope_type", given.get("type", "default"))
+    kind = "longrope" if kind == "su" else kind  # its first name
     values = dict(given)
+    if default_original:
+        values.setdefault(ORIGINAL, default_original)
     values.setdefault("rope_theta", c.get(base, float, default_theta))
     if part:
         values.setdefault("partial_rotary_factor", c.get(part, float, default_part))
@@ -128,8 +132,8 @@ class Scaling:
 
 def frequency(theta: float, d_rotary: int) -> np.ndarray:
     """Radians a token of every pair, without a scaling: [d_rotary / 2]."""
-    exponents: np.ndarray = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
-    return np.asarray(np.power(theta, exponents))
+    exponents = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
+    return np.asarray(theta**exponents)
 
 
 # --- the scalings: frequencies [d_rotary / 2] as scaled, and the factor of cosines and sines ------

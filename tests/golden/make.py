@@ -31,6 +31,18 @@ LLAMA3 = {
 }  # fmt: skip
 YARN = {"rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "beta_fast": 2.0}
 YARN["original_max_position_embeddings"] = 6
+PHI3 = LLAMA | {
+    "pad_token_id": None, "hidden_size": 32, "num_hidden_layers": 1,
+    "original_max_position_embeddings": 8, "sliding_window": 4,
+    "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 0.75,
+        "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
+    },
+}  # fmt: skip
+GRANITE = {
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
+    "logits_scaling": 2.5,
+}  # fmt: skip
 NEOX = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
     "max_position_embeddings": 12, **SMALL,
@@ -56,6 +68,13 @@ MODELS = {
     "llama-yarn": lambda: t.LlamaForCausalLM(
         t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=YARN)
     ),
+    "gemma": lambda: t.GemmaForCausalLM(t.GemmaConfig(**LLAMA, head_dim=6)),
+    "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**PHI3)),
+    "smollm3": lambda: t.SmolLM3ForCausalLM(
+        t.SmolLM3Config(**LLAMA, pad_token_id=None, no_rope_layers=[1, 0])
+    ),
+    "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
+    "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
 }
 
 

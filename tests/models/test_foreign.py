@@ -82,6 +82,13 @@ PUBLISHED = {
         "rope_theta": 1000000, "sliding_window": None, "tie_word_embeddings": True,
         "use_sliding_window": False, "vocab_size": 151936,
     },
+    "gemma-2b": {
+        "attention_bias": False, "attention_dropout": 0.0, "head_dim": 256, "hidden_act": "gelu",
+        "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2048, "intermediate_size": 16384,
+        "max_position_embeddings": 8192, "model_type": "gemma", "num_attention_heads": 8,
+        "num_hidden_layers": 18, "num_key_value_heads": 1, "rms_norm_eps": 1e-06,
+        "rope_scaling": None, "rope_theta": 10000.0, "vocab_size": 256000,
+    },
     "gemma-2-2b": {
         "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid",
         "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",

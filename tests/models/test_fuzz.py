@@ -178,12 +178,54 @@ def scaled(rng: np.random.Generator) -> torch.nn.Module:
     return model_of(config_of(**config))
 
 
+def gemma(rng: np.random.Generator) -> torch.nn.Module:
+    bias = bool(rng.integers(2))
+    return t.GemmaForCausalLM(t.GemmaConfig(**llama_sizes(rng), attention_bias=bias))
+
+
+def phi3(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "sliding_window": pick(rng, None, 2)}
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    rope = {"rope_type": pick(rng, "default", "longrope"), "rope_theta": 100.0}
+    rope["partial_rotary_factor"] = pick(rng, 0.5, 1.0)
+    if rope["rope_type"] == "longrope":
+        pairs = int(rope["partial_rotary_factor"] * 4)
+        rope["short_factor"] = rng.uniform(1, 3, pairs).tolist()
+        rope["long_factor"] = rng.uniform(3, 9, pairs).tolist()
+        config |= {"original_max_position_embeddings": 10, "max_position_embeddings": 40}
+    return t.Phi3ForCausalLM(t.Phi3Config(**config | {"rope_parameters": rope}))
+
+
+def smollm3(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "mlp_bias": bool(rng.integers(2))}
+    config |= {"use_sliding_window": bool(rng.integers(2)), "sliding_window": 2}
+    return t.SmolLM3ForCausalLM(t.SmolLM3Config(**config, no_rope_layer_interval=2))
+
+
+def granite(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2))}
+    names = ("embedding", "residual", "attention")
+    config |= {f"{name}_multiplier": pick(rng, 1.0, 0.4, 2.0) for name in names}
+    return t.GraniteForCausalLM(t.GraniteConfig(**config, logits_scaling=pick(rng, 1.0, 3.0)))
+
+
+def olmo2(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    return t.Olmo2ForCausalLM(t.Olmo2Config(**config))
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
-SELDOM = (scaled,)  # they share most of what they compute with those
+SELDOM = (
+    scaled,
+    gemma,
+    phi3,
+    smollm3,
+    granite,
+    olmo2,
+)  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
-RUNS = [maker for maker in OFTEN for _ in range(30)] + [
-    maker for maker in SELDOM for _ in range(10)
-]
+RUNS = OFTEN * 30 + SELDOM * 10
 
 
 def test_random_configurations_agree(tmp_path: Path) -> None:
