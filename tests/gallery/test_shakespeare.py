@@ -101,6 +101,7 @@ def quoted(text: str) -> str:
     return re.findall(r"“([^”]+)”", text)[-1].replace("\\n", "\n")
 
 
+@pytest.mark.office
 def test_every_edit_does_in_libreoffice_what_it_does_here(narrow, tmp_path: Path) -> None:
     book, path = narrow
     paths = {}
@@ -121,6 +122,7 @@ def place(book: Book, name: str, i: int, j: int) -> tuple[str, int, int]:
     return found.sheet, *found.cell(i, j)
 
 
+@pytest.mark.office
 def test_its_formulas_in_other_engines(narrow, tmp_path: Path) -> None:
     needs("libreoffice")
     book, path = narrow
