@@ -6,10 +6,12 @@ that is set, and a workbook writes its own continuation.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from engine.cells.block import Block
+from engine.cells.errors import InputError
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import (
     EXACT,
@@ -110,8 +112,9 @@ def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
         return None
     text = tokenizer.decode(ids)
     for special in (True, False):
-        if tokenizer.encode(text, special=special) == list(ids):
-            return text, special
+        with suppress(InputError):  # a special token that the model has no row for
+            if tokenizer.encode(text, special=special) == list(ids):
+                return text, special
     return None
 
 

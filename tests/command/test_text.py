@@ -157,6 +157,20 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path:
     assert "nothing" in cli("diff", out).out
 
 
+def test_ids_are_taken_where_the_tokenizer_has_more_pieces_than_the_model(tmp_path: Path) -> None:
+    model = random_model(ModelSpec(d_vocab=300, **SPEC))
+    checkpoint.save(replace(model, vocabulary=replace(learnt("gpt2"), n=300)), tmp_path / "m")
+    letters = ",".join(str(learnt("gpt2").texts.index(letter)) for letter in "the")
+    for command in ("run", "generate"):
+        assert cli(command, tmp_path / "m", "--ids", letters).code == 0
+    done = cli("build", tmp_path / "m", "--ids", letters, "-o", tmp_path / "m.xlsx")
+    assert done.code == 0, done.err
+    needs("ironcalc")
+    assert verify(tmp_path / "m.xlsx", "ironcalc").agrees
+    done = cli("run", tmp_path / "m", "--prompt", "the Python value")
+    assert done.code == 2 and "embedding has 300 rows" in done.err
+
+
 def test_greedy_text_is_that_of_transformers(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="pip install 'cellformer[reference]'")
     transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")

@@ -63,6 +63,8 @@ def refusal(tokenizer: Tokenizer) -> str:
 def _settings(tokenizer: Tokenizer) -> Settings | None:
     if not isinstance(tokenizer, Library):
         return None
+    if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
+        raise InputError(f"its tokenizer has more pieces than the model's {tokenizer.n} rows")
     found = read(tokenizer.inner)
     if found.kind == "BPE":
         bpe.check(found)
