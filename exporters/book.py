@@ -333,10 +333,6 @@ class Book:
         """The address of a whole block, with its sheet unless it stands on `sheet`."""
         return self.address(self.places[name].block.area, sheet)
 
-    def at(self, name: str, i: int, j: int, sheet: str = "") -> str:
-        """The address of one cell of a block, with its sheet unless it stands on `sheet`."""
-        return self.address(self.places[name].block[i, j], sheet)
-
     # --- formulas and their values --------------------------------------------------------
 
     def text(self, formula: Expression, here: str) -> str:

@@ -90,7 +90,7 @@ class ModelBook(Book):
         """The formula that looks an id up in a table that is in pieces."""
         (_, _, ids), (_, _, table) = block.operands
         step, names = self.pieces[table.name]
-        ident = self.at(ids.name, i, 0, self.places[block.name].sheet)
+        ident = self.address(ids[i, 0], self.places[block.name].sheet)
         rows = []
         for name in names:
             place = self.places[name]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pydoc_data import topics
 
-from tokenizers import Regex, Tokenizer, models, normalizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, processors, trainers
 from tokenizers import pre_tokenizers as pre
 
 from engine.models.tokenizer import Library
@@ -49,6 +49,7 @@ def _bytes(
 ) -> Tokenizer:
     found = Tokenizer(models.BPE())
     found.pre_tokenizer = splitting
+    found.decoder = decoders.ByteLevel()
     if normalizer:
         found.normalizer = normalizer
     trainer = trainers.BpeTrainer(
@@ -80,6 +81,8 @@ def _sentencepiece(size: int = 700) -> Tokenizer:
     spec["normalizer"] = {"type": "Sequence", "normalizers": parts}
     spec["added_tokens"] = [t for t in spec["added_tokens"] if t["content"] in MARKS]
     found = Tokenizer.from_str(json.dumps(spec))
+    back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    found.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)])
     _between(found, "<s> $A", [("<s>", 0)])
     return found
 
@@ -94,6 +97,7 @@ def _gemma() -> Tokenizer:
         "behavior": "MergedWithPrevious",
         "invert": False,
     }
+    spec["decoder"]["decoders"].pop()
     return Tokenizer.from_str(json.dumps(spec))
 
 
@@ -101,6 +105,7 @@ def _wordpiece(lowercase: bool) -> Tokenizer:
     found = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     found.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     found.pre_tokenizer = pre.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     found.train_from_iterator(
         LINES,
@@ -115,6 +120,7 @@ def _unigram(
 ) -> Tokenizer:
     found = Tokenizer(models.Unigram())
     found.pre_tokenizer = splitting
+    found.decoder = decoders.Metaspace()
     if normalizer:
         found.normalizer = normalizer
     trainer = trainers.UnigramTrainer(
@@ -129,6 +135,12 @@ def _between(found: Tokenizer, form: str, special: list[tuple[str, int]]) -> Non
     found.post_processor = processors.TemplateProcessing(single=form, special_tokens=special)
 
 
+def _llama3() -> Tokenizer:
+    found = _bytes(_split(LLAMA3))
+    _between(found, "<|endoftext|> $A", [("<|endoftext|>", 0)])
+    return found
+
+
 def _split(pattern: str) -> pre.PreTokenizer:
     bytes_alone = pre.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre.Sequence([pre.Split(Regex(pattern), "isolated"), bytes_alone])
@@ -141,7 +153,7 @@ def _one_space() -> normalizers.Normalizer:
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
     "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
-    "llama3": lambda: _bytes(_split(LLAMA3)),
+    "llama3": _llama3,
     "qwen2": lambda: _bytes(_split(QWEN2), normalizers.NFC()),
     "smollm": lambda: _bytes(
         pre.Sequence([pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False)])

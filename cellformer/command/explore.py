@@ -84,7 +84,7 @@ def run(
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    printing.prompt(readable(model.vocabulary.decode(loaded.ids)))
+    printing.prompt(readable(model.vocabulary.decode(loaded.ids)), len(loaded.ids))
     for block in blocks:
         printing.block(graph, live, block)
     words = printing.output_words(model)

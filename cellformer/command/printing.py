@@ -31,9 +31,10 @@ def line(text: str) -> None:
     console.print(text, soft_wrap=True, markup=False)
 
 
-def prompt(text: str) -> None:
+def prompt(text: str, n_tokens: int) -> None:
     """The text that a model got, above what it says to it."""
-    console.print(Text(text, "italic"), soft_wrap=True)
+    count = f"   {n_tokens} token{'s' if n_tokens > 1 else ''}"
+    console.print(Text.assemble((text, "italic"), (count, "dim")), soft_wrap=True)
     console.print()
 
 

@@ -116,33 +116,6 @@ class Config:
         if value not in (allowed, None):
             raise InputError(f"{self.path}: {name} = {value!r} is not supported; {why}")
 
-    def rope(self, base: str, part: str = "", default_part: float = 1.0) -> tuple[float, float]:
-        """Rotary base and the share of features that rotate, in the newer or the older form.
-
-        An architecture without a `part` turns all of them, whatever the config says: so do its
-        reference's modules.
-        """
-        scaling = self.look("rope_scaling") or self.look("rope_parameters") or {}
-        self.ignore("rope_parameters", "partial_rotary_factor", base)
-        if not isinstance(scaling, dict):
-            raise InputError(f"{self.path}: rope_scaling is {scaling!r}, not an object")
-        kind = scaling.get("rope_type", scaling.get("type", "default"))
-        if kind != "default":
-            raise InputError(
-                f"{self.path}: rope_scaling {kind!r} is not supported; only the default is"
-            )
-        theta = scaling.get("rope_theta", self.get(base, float, 10000.0))
-        share = self.get(part, float, default_part) if part else default_part
-        share = scaling.get("partial_rotary_factor", share)
-        for name, value in (("rope_theta", theta), ("partial_rotary_factor", share)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise InputError(f"{self.path}: {name} is {value!r}, not a positive number")
-        if share > 1:
-            raise InputError(
-                f"{self.path}: partial_rotary_factor is {share!r}; d_rotary cannot pass d_head"
-            )
-        return float(theta), float(share) if part else 1.0
-
 
 # --- where weights stand ----------------------------------------------------------------------
 

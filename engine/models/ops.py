@@ -105,6 +105,15 @@ def root_mean_square(m: Math, x: X, eps: X) -> X:
     return m.sqrt(m.dot(x, x) / m.count(x) + eps)
 
 
+@op(xs="i,:", eps="0,0", many="xs")
+def root_mean_square_of_all(m: Math, xs: Sequence[X], eps: X) -> X:
+    """Of the features of several blocks together, as many in each."""
+    total = m.dot(xs[0], xs[0])
+    for x in xs[1:]:
+        total = total + m.dot(x, x)
+    return m.sqrt(total / (m.count(xs[0]) * len(xs)) + eps)
+
+
 @op(x="i,j", by="i,0")
 def divide_rows(m: Math, x: X, by: X) -> X:
     return x / by
@@ -118,14 +127,16 @@ def gain_above_one(m: Math, x: X, w: X) -> X:
 # --- rotary positions (Su et al. 2021, section 3.2.2) -------------------------------------------
 
 
-@op(position="i,0", frequency="0,j")
-def cosine(m: Math, position: X, frequency: X) -> X:
-    return m.cos(position * frequency)
+@op(position="i,0", frequency="0,j", factor="0,j")
+def cosine(m: Math, position: X, frequency: X, factor: X = None) -> X:
+    cos = m.cos(position * frequency)
+    return cos if factor is None else cos * factor
 
 
-@op(position="i,0", frequency="0,j", sign="0,j")
-def signed_sine(m: Math, position: X, frequency: X, sign: X) -> X:
-    return m.sin(position * frequency) * sign
+@op(position="i,0", frequency="0,j", sign="0,j", factor="0,j")
+def signed_sine(m: Math, position: X, frequency: X, sign: X, factor: X = None) -> X:
+    sin = m.sin(position * frequency) * sign
+    return sin if factor is None else sin * factor
 
 
 @op(x="i,j", partner="i,~", cos="i,j", sin="i,j")

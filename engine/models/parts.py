@@ -71,20 +71,26 @@ def positions(g: Graph, n_tokens: int) -> Block:
 def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
-    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary);
-    the features beyond d_rotary stand still.
+    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary)
+    unless the spec lists other ones; the features beyond d_rotary stand still.
     """
     g, spec = g.at("rotary"), g.spec
     half = spec.rotary // 2
     still = np.zeros(spec.d_head - spec.rotary)
-    speed = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
+    plain = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
+    speed = np.array(spec.rope_frequencies) if spec.rope_frequencies else plain
     sign = np.concatenate([-np.ones(half), np.ones(half), still])
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
     axes = ("", "d_head")
     frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
-    cos = g.block("cos", ops.cosine, position, frequency)  # [n_tokens, d_head]
+    factor = None
+    if spec.rope_factor != 1:  # of what turns
+        grown = np.full(spec.rotary, spec.rope_factor)
+        factor = g.input("factor", np.concatenate([grown, still + 1]), axes)  # [1, d_head]
+    cos = g.block("cos", ops.cosine, position, frequency, factor)  # [n_tokens, d_head]
     signs = g.input("sign", sign, axes)  # [1, d_head]
-    return cos, g.block("sin", ops.signed_sine, position, frequency, signs)  # [n_tokens, d_head]
+    sin = g.block("sin", ops.signed_sine, position, frequency, signs, factor)
+    return cos, sin  # each [n_tokens, d_head]
 
 
 def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:

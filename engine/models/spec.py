@@ -46,6 +46,8 @@ class ModelSpec:
     sqrt_d_head: float | None = None  # what scores are divided by; None: the root of d_head
     d_rotary: int | None = None  # how many of a head's features rotate; None: d_head
     rope_theta: float = 10000.0
+    rope_frequencies: tuple[float, ...] = ()  # of a head's pairs; (): theta^(-2i/d_rotary)
+    rope_factor: float = 1.0  # of all cosines and sines
     parallel: bool = False  # attention and MLP read the same residual
 
     def __post_init__(self) -> None:

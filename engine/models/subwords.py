@@ -1,8 +1,8 @@
 """Tokenizers of the `tokenizers` library: ids of a text, the text of ids, every piece's own text.
 
 They are read as transformers reads them: tokenizer.json as it stands, its post-processor included;
-GPT-2's vocab.json with merges.txt; what added_tokens.json, special_tokens_map.json and
-tokenizer_config.json add to either.
+GPT-2's vocab.json with merges.txt, BERT's vocab.txt, SentencePiece's tokenizer.model; and what
+added_tokens.json, special_tokens_map.json and tokenizer_config.json add to them.
 """
 
 import codecs
@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
+from engine.models import sentencepiece
 
-QWEN_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-FILES = ("tokenizer.json", "vocab.json", "merges.txt")
+FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens that have a part
 
 
@@ -40,6 +37,11 @@ class Library:
         own = _convention(self.inner.decoder)
         pieces = map(self.inner.id_to_token, range(self.n))
         return tuple(f"<{i}>" if piece is None else own(piece) for i, piece in enumerate(pieces))
+
+    @cached_property
+    def byte_fallback(self) -> bool:
+        """Whether what is in no piece becomes pieces of one byte each."""
+        return any(step["type"] == "ByteFallback" for step in _steps(self.inner.decoder))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         try:
@@ -83,9 +85,8 @@ def _convention(decoder: Any) -> Callable[[str], str]:
 
     The decoder's own answer for one id will not do: it strips the space that a text begins with.
     """
-    steps = [] if decoder is None else _steps(json.loads(decoder.__getstate__()))
-    kinds = [step["type"] for step in steps]
-    if "ByteLevel" in kinds:
+    steps = _steps(decoder)
+    if any(step["type"] == "ByteLevel" for step in steps):
         return _of_bytes
     replaced = [
         (step["replacement"], " ")
@@ -103,10 +104,12 @@ def _convention(decoder: Any) -> Callable[[str], str]:
     return text
 
 
-def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
-    if decoder["type"] == "Sequence":
-        return [step for inner in decoder["decoders"] for step in _steps(inner)]
-    return [decoder]
+def _steps(decoder: Any) -> list[dict[str, Any]]:
+    """What a decoder does, step by step, as tokenizer.json says it."""
+    if decoder is None:
+        return []
+    whole = json.loads(decoder.__getstate__())
+    return whole["decoders"] if whole["type"] == "Sequence" else [whole]
 
 
 _BYTES = byte_alphabet()
@@ -123,7 +126,10 @@ def _of_bytes(piece: str) -> str:
 
 
 def read(folder: Path, n: int) -> Library | None:
-    """The tokenizer of a checkpoint folder in the library's files; None where there is none."""
+    """The tokenizer of a checkpoint folder's files; None where there are none.
+
+    Raises InputError for files that cannot be used; `sentencepiece.UnreadError` for another kind.
+    """
     config = _Config(folder)
     inner = _inner(folder, config)
     if inner is None:
@@ -131,21 +137,28 @@ def read(folder: Path, n: int) -> Library | None:
     inner.no_padding()  # a file may carry both, for batches of equal length
     inner.no_truncation()
     bos = config.token("bos")
-    return Library(inner, n, None if bos is None else inner.token_to_id(bos))
+    begin = n if bos is None else inner.token_to_id(bos)
+    return Library(inner, n, None if begin is None or begin >= n else begin)
 
 
 def _inner(folder: Path, config: "_Config") -> Any:
     """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
-    single, vocab, merges = (folder / name for name in FILES)
+    single, vocab, merges, words, model = (folder / name for name in FILES)
     if single.is_file():
         inner = _from_file(single)
-        config.add_to(inner)
-        return inner
-    if not (vocab.is_file() and merges.is_file()):
-        return _word_pieces(folder / "vocab.txt", config)
-    inner = _byte_level(vocab, merges, config)
+    elif vocab.is_file() and merges.is_file():
+        inner = _byte_level(vocab, merges, config)
+    elif words.is_file():
+        inner = _word_pieces(words, config)
+    elif model.is_file():
+        inner = sentencepiece.tokenizer(model)
+        config.default(("bos",), "<s>")
+        config.default(("eos",), "</s>")
+    else:
+        return None
     config.add_to(inner)
-    config.post_process(inner)
+    if inner.post_processor is None and not single.is_file():
+        config.post_process(inner)
     return inner
 
 
@@ -162,6 +175,8 @@ def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
     """GPT-2's tokenizer, or Qwen's, which splits words otherwise."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+    from engine.models.vocabularies import QWEN2
+
     try:
         inner = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     except Exception as error:  # the library raises nothing narrower
@@ -172,7 +187,7 @@ def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
     inner.decoder = decoders.ByteLevel()
     if qwen:
         inner.normalizer = normalizers.NFC()
-        words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+        words = pre_tokenizers.Split(Regex(QWEN2), "isolated")
         level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
         inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
     else:
@@ -181,11 +196,9 @@ def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
 
 
 def _word_pieces(path: Path, config: "_Config") -> Any:
-    """BERT's tokenizer, a piece a line; None where there is no such file."""
+    """BERT's tokenizer, a piece a line."""
     from tokenizers import BertWordPieceTokenizer, models
 
-    if not path.is_file():
-        return None
     options = {
         ours: config.values[theirs]
         for ours, theirs in (
@@ -198,11 +211,9 @@ def _word_pieces(path: Path, config: "_Config") -> Any:
     config.default(("unk",), "[UNK]")
     try:
         pieces = models.WordPiece.read_file(str(path))
+        return BertWordPieceTokenizer(pieces, **options)._tokenizer
     except Exception as error:  # the library raises nothing narrower
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
-    inner = BertWordPieceTokenizer(pieces, **options)._tokenizer
-    config.add_to(inner)
-    return inner
 
 
 class _Config:

@@ -11,7 +11,6 @@ from engine.models import training
 from engine.models.corpus import Corpus
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import Library, Tokenizer
 from engine.models.training import Progress, Recipe
 
 N_CHECKS = 10  # of a run, evenly spread
@@ -132,14 +131,7 @@ def sample(spec: ModelSpec, weights: Mapping[str, Any], corpus: Corpus, seed: in
             shares = logits.softmax(-1).double().cumsum(-1).numpy()
             token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
             ids.append(min(token, spec.d_vocab - 1))
-    return text_of(corpus.words, ids)
-
-
-def text_of(words: Tokenizer, ids: list[int]) -> str:
-    """The text that ids stand for."""
-    if isinstance(words, Library):
-        return str(words.inner.decode(ids))
-    return "".join(words.texts[i] for i in ids)
+    return corpus.words.decode(ids)
 
 
 def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:

@@ -16,11 +16,12 @@ from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
 from engine.models import subwords
+from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
 from engine.models.subwords import json_object
 
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
-BYTE = re.compile(r"(<0x[0-9A-F]{2}>)+")  # how a piece of bytes that are no text is written
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
 
 class Tokenizer(Protocol):
@@ -111,14 +112,16 @@ class IdsOnly:
 def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
     """The text of ids, each part of it as soon as no later id can change it.
 
-    All parts together are what `decode` gives. A byte waits for those that may follow it.
+    All parts together are what `decode` gives. A byte waits for those that may complete it, and
+    where bytes stand in for pieces, for all that follow it: one that fits nowhere spoils the rest.
     """
+    runs = isinstance(tokenizer, Library) and tokenizer.byte_fallback
     seen: list[int] = []
     text, given = "", 0
     for i in ids:
         seen.append(i)
         before, text = text, tokenizer.decode(seen)
-        waits = text.endswith("\ufffd") or BYTE.fullmatch(tokenizer.texts[i])
+        waits = text.endswith("\ufffd") or (runs and BYTE.fullmatch(tokenizer.texts[i]))
         if text != before and not waits:
             yield text[given:]
             given = len(text)
@@ -141,7 +144,6 @@ def load_tokenizer(folder: Path, n: int) -> Tokenizer:
 
 
 GENERATION = "generation_config.json"
-UNREAD = "is not read here; AutoTokenizer.from_pretrained and save_pretrained make tokenizer.json"
 
 
 def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
@@ -151,10 +153,10 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
             if len(words) != n:
                 raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
             return kind(tuple(words))
-    found = subwords.read(folder, n)
-    if found is None and (folder / "tokenizer.model").is_file():
-        return IdsOnly(n, reason=f"{folder / 'tokenizer.model'} {UNREAD}")
-    return found or IdsOnly(n)
+    try:
+        return subwords.read(folder, n) or IdsOnly(n)
+    except UnreadError as error:
+        return IdsOnly(n, reason=str(error))
 
 
 def _ids(value: Any) -> list[int]:

@@ -89,9 +89,8 @@ def _divisor(
     attn = name.rpartition(".")[0]
     if factor == 1:
         return
-    if f"{attn}.q_norm" in weights:
-        scaled = [f"{attn}.q_norm"]
-    else:
+    scaled = [n for n in weights if n.startswith(f"{attn}.") and n.endswith(".q_norm")]
+    if not scaled:
         scaled = [
             n
             for n in weights

@@ -1,6 +1,6 @@
 """Make the golden files: tiny random models of every architecture, as transformers computes them.
 
-    python tests/golden/make.py        # needs torch and transformers; versions go into each file
+    python tests/golden/make.py [NAME ...]    # needs torch and transformers; notes their versions
 
 For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
 golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers + 1, n_tokens,
@@ -25,6 +25,24 @@ GEMMA2 = LLAMA | {
     "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 7,
     "attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0,
 }  # fmt: skip
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 32,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 50.0, "factor": 4.0, "beta_fast": 2.0}
+YARN["original_max_position_embeddings"] = 6
+PHI3 = LLAMA | {
+    "pad_token_id": None, "hidden_size": 32, "num_hidden_layers": 1,
+    "original_max_position_embeddings": 8, "sliding_window": 4,
+    "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 100.0, "partial_rotary_factor": 0.75,
+        "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
+    },
+}  # fmt: skip
+GRANITE = {
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
+    "logits_scaling": 2.5,
+}  # fmt: skip
 NEOX = {
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2,
     "max_position_embeddings": 12, **SMALL,
@@ -44,6 +62,19 @@ MODELS = {
     "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
     "gpt_neo": lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO)),
     "gemma2": lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**GEMMA2)),
+    "llama3": lambda: t.LlamaForCausalLM(
+        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=LLAMA3)
+    ),
+    "llama-yarn": lambda: t.LlamaForCausalLM(
+        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=YARN)
+    ),
+    "gemma": lambda: t.GemmaForCausalLM(t.GemmaConfig(**LLAMA, head_dim=6)),
+    "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**PHI3)),
+    "smollm3": lambda: t.SmolLM3ForCausalLM(
+        t.SmolLM3Config(**LLAMA, pad_token_id=None, no_rope_layers=[1, 0])
+    ),
+    "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
+    "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
 }
 
 
@@ -74,6 +105,8 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
 if __name__ == "__main__":
     versions = f"transformers {t.__version__}, torch {torch.__version__}, numpy {np.__version__}"
     for seed, (name, make) in enumerate(MODELS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         torch.manual_seed(seed)
         model = make()
         randomize(model)

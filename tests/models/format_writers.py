@@ -43,9 +43,13 @@ FLOAT32 = plain(np.float32)
 
 
 def write_gguf(
-    folder: Path, path: Path, pack: Pack = FLOAT32, said: Mapping[str, Any] | None = None
+    folder: Path,
+    path: Path,
+    pack: Pack = FLOAT32,
+    said: Mapping[str, Any] | None = None,
+    more: Mapping[str, np.ndarray] | None = None,
 ) -> Path:
-    """A folder as llama.cpp's convert_hf_to_gguf writes it; `said` are more values."""
+    """A folder as llama.cpp's convert_hf_to_gguf writes it; `said` and `more` are put beside."""
     gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
 
     config, tensors = in_folder(folder)
@@ -66,6 +70,8 @@ def write_gguf(
             values = np.ascontiguousarray(values.T)
         data, packed = (values, None) if values.ndim == 1 else pack(own, values)
         writer.add_tensor(own, data, raw_dtype=packed)
+    for own, values in (more or {}).items():
+        writer.add_tensor(own, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

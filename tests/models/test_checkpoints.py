@@ -289,13 +289,13 @@ def test_a_prompt_that_cannot_be_used_gets_one_line(name, gpt2) -> None:
     assert remedy in err and err.count("\n") == 1
 
 
-ROPE = {"rope_type": "linear", "factor": 2.0}
+ROPE = {"rope_type": "spiral", "factor": 2.0}
 
 
 @pytest.mark.parametrize(
     ("name", "spoil", "remedy"),
     [
-        ("llama", config(rope_parameters=ROPE), "linear"),
+        ("llama", config(rope_parameters=ROPE), "spiral"),
         ("llama", config(rope_scaling={"type": "yarn"}, rope_parameters=None), "yarn"),
         ("llama", config(rope_parameters={"rope_theta": -1.0}), "positive"),
         ("llama", config(num_key_value_heads=3), "n_kv_heads"),

@@ -49,6 +49,17 @@ PUBLISHED = {
         "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": None, "rope_theta": 10000.0,
         "tie_word_embeddings": False, "vocab_size": 32000,
     },
+    "Llama-3.2-1B": {
+        "attention_bias": False, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048,
+        "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": False,
+        "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 16,
+        "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+        "rope_scaling": {
+            "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+            "original_max_position_embeddings": 8192, "rope_type": "llama3",
+        },
+        "rope_theta": 500000.0, "tie_word_embeddings": True, "vocab_size": 128256,
+    },
     "Mistral-7B": {
         "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
         "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
@@ -70,6 +81,13 @@ PUBLISHED = {
         "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": None,
         "rope_theta": 1000000, "sliding_window": None, "tie_word_embeddings": True,
         "use_sliding_window": False, "vocab_size": 151936,
+    },
+    "gemma-2b": {
+        "attention_bias": False, "attention_dropout": 0.0, "head_dim": 256, "hidden_act": "gelu",
+        "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2048, "intermediate_size": 16384,
+        "max_position_embeddings": 8192, "model_type": "gemma", "num_attention_heads": 8,
+        "num_hidden_layers": 18, "num_key_value_heads": 1, "rms_norm_eps": 1e-06,
+        "rope_scaling": None, "rope_theta": 10000.0, "vocab_size": 256000,
     },
     "gemma-2-2b": {
         "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid",
@@ -102,6 +120,24 @@ def test_configs_of_published_models_are_read(name: str, tmp_path: Path) -> None
 def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         read(tmp_path, PUBLISHED[name] | option)
+
+
+SCALINGS = {
+    "a field that yarn does not have": ({"type": "yarn", "factor": 2.0, "spin": 3}, "spin"),
+    "no factor": ({"type": "linear"}, "factor is None"),
+    "a factor below zero": ({"type": "yarn", "factor": -2.0}, "factor is -2.0"),
+    "a part beside a scaling": (
+        {"type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5},
+        "partial_rotary_factor",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_a_scaling_that_cannot_be_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    scaling, named = SCALINGS[name]
+    with pytest.raises(InputError, match=named):
+        read(tmp_path, PUBLISHED["TinyLlama"] | {"rope_scaling": scaling})
 
 
 def folder(name: str, tmp_path: Path, **fields: object) -> Path:

@@ -172,9 +172,10 @@ REFUSED = {
     "an unknown key": ({"llama.expert_count": 8}, "llama.expert_count"),
     "heads that turn in part": ({"llama.rope.dimension_count": 2}, "rope.dimension_count"),
     "a scaling of rotary positions": (
-        {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 2.0},
-        "linear",
+        {"llama.rope.scaling.type": "new", "llama.rope.scaling.factor": 2.0},
+        "'new'",
     ),
+    "a part of a scaling": ({"llama.rope.scaling.attn_factor": 2.0}, "rope.scaling.attn_factor"),
     "an unknown tokenizer": ({TOKENS + "model": "rwkv", TOKENS + "tokens": ["a"]}, "'rwkv'"),
     "an unknown way to split": (
         {TOKENS + "model": "gpt2", TOKENS + "pre": "new", TOKENS + "tokens": ["a"]},
@@ -197,11 +198,34 @@ def test_what_would_change_the_result_is_refused_by_name(what: str, tmp_path: Pa
     assert "\n" not in str(refused.value)
 
 
-def test_llama_3_stretches_its_rotation(tmp_path: Path) -> None:
-    """Its factors, as llama.cpp's converter computes them, lead back to their few numbers."""
-    radians = 500000.0 ** -(np.arange(0, 64, 2) / 64)
+def scaled(folder: Path, copy: Path, **scaling: object) -> Path:
+    """A folder whose rotary positions are scaled."""
+    shutil.copytree(folder, copy)
+    values = json.loads((copy / "config.json").read_text())
+    values["rope_parameters"] = values["rope_parameters"] | scaling
+    (copy / "config.json").write_text(json.dumps(values))
+    return copy
+
+
+def test_scaled_rotary_positions(tmp_path: Path) -> None:
+    said = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 2.0}
+    path = write_gguf(GOLDEN / "llama", tmp_path / "linear.gguf", said=said)
+    linear = {"rope_type": "linear", "factor": 2.0}
+    same(path, scaled(GOLDEN / "llama", tmp_path / "linear", **linear))
+    said = {
+        "llama.rope.scaling.type": "yarn",
+        "llama.rope.scaling.factor": 4.0,
+        "llama.rope.scaling.original_context_length": 3,
+    }
+    path = write_gguf(GOLDEN / "llama", tmp_path / "yarn.gguf", said=said)
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 3}
+    same(path, scaled(GOLDEN / "llama", tmp_path / "yarn", **yarn))
+
+
+def llama3_factors(theta: float, d_head: int) -> np.ndarray:
+    """What llama.cpp's converter makes of Llama 3's scaling by 32."""
     factors = []
-    for wavelength in 2 * np.pi / radians:
+    for wavelength in 2 * np.pi * theta ** (np.arange(0, d_head, 2) / d_head):
         if wavelength < 8192 / 4.0:
             factors.append(1.0)
         elif wavelength > 8192 / 1.0:
@@ -209,18 +233,25 @@ def test_llama_3_stretches_its_rotation(tmp_path: Path) -> None:
         else:
             smooth = (8192 / wavelength - 1.0) / (4.0 - 1.0)
             factors.append(1 / ((1 - smooth) / 32.0 + smooth))
-    from engine.models.formats.gguf import llama3_scaling
+    return np.array(factors, np.float32)
 
-    path, stretch = tmp_path / "model.gguf", np.array(factors, np.float32)
-    assert llama3_scaling(path, stretch, 500000.0) == {
+
+def test_llama_3_stretches_its_rotation(wide: Path, tmp_path: Path) -> None:
+    factors = llama3_factors(10000.0, 64)
+    assert len(set(factors)) > 2
+    more = {"rope_freqs.weight": factors}
+    llama3 = {
         "rope_type": "llama3",
         "factor": 32.0,
         "low_freq_factor": 1.0,
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 8192,
     }
+    path = write_gguf(wide, tmp_path / "model.gguf", more=more)
+    same(path, scaled(wide, tmp_path / "scaled", **llama3))
+    path = write_gguf(wide, tmp_path / "other.gguf", more={"rope_freqs.weight": factors + 1})
     with pytest.raises(InputError, match="rope_freqs"):
-        llama3_scaling(path, stretch + 1, 500000.0)
+        names.model(str(path))
 
 
 def test_a_cut_or_spoilt_file_gives_one_line(tmp_path: Path) -> None:

@@ -25,16 +25,28 @@ OTHER = "fedcba9876543210fedcba9876543210fedcba98"
 NOWHERE = "http://127.0.0.1:9"  # the port of `discard`: nobody answers
 
 
-def info(name: str, home: Path, endpoint: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """`cellformer info` of a name, with the library's variables."""
-    hidden = {
-        k: v for k, v in os.environ.items() if not k.startswith("HF_") and "proxy" not in k.lower()
-    }
+ASK = """
+import sys
+from cellformer import names
+from engine import InputError
+for name in sys.argv[1:]:
+    try:
+        print(names.model(name).kind)
+    except InputError as error:
+        print(error)
+"""
+
+
+def ask(home: Path, endpoint: str, *names: str, **more: str) -> list[str]:
+    """The kind of each model, or the line that says why there is none."""
+    hidden = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     said = {"HF_HOME": str(home), "HF_ENDPOINT": endpoint, "PYTHONPATH": str(ROOT), **more}
-    return subprocess.run(
-        [sys.executable, "-m", "cellformer", "info", name],
-        env=hidden | said, capture_output=True, text=True, check=False, cwd=home,
-    )  # fmt: skip
+    command = [sys.executable, "-c", ASK, *names]
+    env = hidden | said
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, cwd=home)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(names), done
+    return lines
 
 
 def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "main") -> Path:
@@ -47,31 +59,12 @@ def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "mai
 
 
 def test_what_is_in_the_cache_needs_no_network(tmp_path: Path) -> None:
-    cache(tmp_path, "some-one/tiny_llama.1", COMMIT, GOLDEN / "llama")
-    cache(tmp_path, "some-one/tiny_llama.1", OTHER, GOLDEN / "gpt2", "v2")
-    for name, kind in (
-        ("some-one/tiny_llama.1", "llama"),
-        ("some-one/tiny_llama.1@main", "llama"),
-        ("some-one/tiny_llama.1@v2", "gpt2"),
-        (f"some-one/tiny_llama.1@{OTHER}", "gpt2"),
-    ):
-        done = info(name, tmp_path, NOWHERE)
-        assert done.returncode == 0 and kind in done.stdout, done
-    missing = info("some-one/tiny_llama.1@v3", tmp_path, NOWHERE)
-    assert missing.returncode and "cannot be reached" in missing.stderr
-    assert missing.stderr.count("\n") == 1, missing.stderr
-
-
-def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(
-    endpoint: str, tmp_path: Path
-) -> None:
-    folder = cache(tmp_path, "some-one/tiny", COMMIT, GOLDEN / "llama")
-    info("some-one/tiny", tmp_path, endpoint)
-    assert Hub.requests, "there may be a tokenizer, and it is asked for"
-    Hub.requests.clear()
-    (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
-    assert info("some-one/tiny", tmp_path, endpoint).returncode == 0
-    assert not Hub.requests
+    repo = "some-one/tiny_llama.1"
+    cache(tmp_path, repo, COMMIT, GOLDEN / "llama")
+    cache(tmp_path, repo, OTHER, GOLDEN / "gpt2", "v2")
+    found = ask(tmp_path, NOWHERE, repo, *(f"{repo}@{r}" for r in ("main", "v2", OTHER, "v3")))
+    assert found[:-1] == ["llama", "llama", "gpt2", "gpt2"]
+    assert f"{repo}@v3 is not in the cache, and the Hub cannot be reached" in found[-1]
 
 
 def test_gguf_in_the_cache(tmp_path: Path) -> None:
@@ -79,19 +72,15 @@ def test_gguf_in_the_cache(tmp_path: Path) -> None:
     folder.mkdir()
     write_gguf(GOLDEN / "llama", folder / "tiny.gguf")
     cache(tmp_path, "a/packed", COMMIT, folder)
-    for name in ("a/packed", "a/packed/tiny.gguf", "a/packed/tiny.gguf@main"):
-        done = info(name, tmp_path, NOWHERE)
-        assert done.returncode == 0 and "llama" in done.stdout, done
+    names = "a/packed", "a/packed/tiny.gguf", "a/packed/tiny.gguf@main"
+    assert ask(tmp_path, NOWHERE, *names) == ["llama"] * 3
 
 
 def test_without_network_one_line_says_so(tmp_path: Path) -> None:
-    for more, message in (
-        ({}, "there is no file or folder no/where; as a model, no/where is not in the cache"),
-        ({"HF_HUB_OFFLINE": "1"}, "no/where is not in the cache, and HF_HUB_OFFLINE is set"),
-    ):
-        done = info("no/where", tmp_path, NOWHERE, **more)
-        assert done.returncode and message in done.stderr
-        assert done.stderr.count("\n") == 1, done.stderr
+    (line,) = ask(tmp_path, NOWHERE, "no/where")
+    assert "there is no file or folder no/where; as a model, no/where is not in the cache" in line
+    (line,) = ask(tmp_path, NOWHERE, "no/where", HF_HUB_OFFLINE="1")
+    assert line == "no/where is not in the cache, and HF_HUB_OFFLINE is set"
 
 
 # --- a server that speaks what the library asks for ----------------------------------------------
@@ -192,28 +181,34 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_model_is_fetched_once_with_what_it_needs_alone(endpoint: str, tmp_path: Path) -> None:
-    done = info("some-one/tiny", tmp_path, endpoint)
-    assert done.returncode == 0 and "llama" in done.stdout, done
+    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
     assert sorted(set(Hub.asked)) == ["config.json", "model.safetensors"]
-    for name in ("some-one/tiny", "some-one/tiny@main", f"some-one/tiny@{COMMIT}"):
-        done = info(name, tmp_path, NOWHERE)
-        assert done.returncode == 0 and "llama" in done.stdout, done
+    names = "some-one/tiny", "some-one/tiny@main", f"some-one/tiny@{COMMIT}"
+    assert ask(tmp_path, NOWHERE, *names) == ["llama"] * 3
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("gated/model", "gated/model is gated: ask for access on its page, and set HF_TOKEN"),
-        ("some-one/else", "no file or folder some-one/else, and no model some-one/else on the Hub"),
-        ("some-one/tiny@v9", "some-one/tiny has no revision v9 on the Hub"),
-        ("some-one/packed", "name one of them: some-one/packed/a.gguf, some-one/packed/b.gguf"),
-        ("some-one/packed/c.gguf", "some-one/packed has no c.gguf on the Hub"),
-        ("some-one/packed/a.gguf", "a.gguf ends within its header"),
-    ],
-)
-def test_what_cannot_be_fetched_gives_one_line(
-    name: str, message: str, endpoint: str, tmp_path: Path
+def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(
+    endpoint: str, tmp_path: Path
 ) -> None:
-    done = info(name, tmp_path, endpoint)
-    assert done.returncode and message in done.stderr, done
-    assert "Traceback" not in done.stderr
+    folder = cache(tmp_path, "some-one/tiny", COMMIT, GOLDEN / "llama")
+    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
+    assert Hub.requests, "there may be a tokenizer, and it is asked for"
+    Hub.requests.clear()
+    (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
+    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
+    assert not Hub.requests
+
+
+REFUSED = {
+    "gated/model": "gated/model is gated: ask for access on its page, and set HF_TOKEN",
+    "some-one/else": "no file or folder some-one/else, and no model some-one/else on the Hub",
+    "some-one/tiny@v9": "some-one/tiny has no revision v9 on the Hub",
+    "some-one/packed": "name one of them: some-one/packed/a.gguf, some-one/packed/b.gguf",
+    "some-one/packed/c.gguf": "some-one/packed has no c.gguf on the Hub",
+    "some-one/packed/a.gguf": "a.gguf ends within its header",
+}
+
+
+def test_what_cannot_be_fetched_gives_one_line(endpoint: str, tmp_path: Path) -> None:
+    for line, message in zip(ask(tmp_path, endpoint, *REFUSED), REFUSED.values(), strict=True):
+        assert message in line

@@ -110,10 +110,3 @@ def test_the_rate_rises_stays_and_decays() -> None:
 def test_runs_that_come_to_nothing(change: dict, fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         run(replace(SMALL, **change))
-
-
-def test_decoding_joins_bytes() -> None:
-    found = corpus.corpus(TEXT, 300, SMALL.context)
-    ids = found.words.encode("Zoë 🙂")
-    assert len(ids) > 6
-    assert text_training.text_of(found.words, ids) == "Zoë 🙂"

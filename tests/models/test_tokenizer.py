@@ -8,7 +8,16 @@ from conftest import needs, random_model
 from engine import InputError, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.generate import passage
-from engine.models.tokenizer import Characters, load_tokenizer, save_tokenizer, show, shown
+from engine.models.tokenizer import (
+    LONGEST,
+    Characters,
+    IdsOnly,
+    load_tokenizer,
+    readable,
+    show,
+    shown,
+    stream,
+)
 from exporters import anymodel
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.pages.play import by_id_row
@@ -41,8 +50,13 @@ def test_a_token_is_shown_readably(text: str, expected: str) -> None:
 
 
 def test_no_two_tokens_are_shown_alike() -> None:
-    texts = ("x" * 99, "x" * 98, " a", "␣a", "a", "\\x00", "\x00")
-    assert len(set(shown(texts))) == len(texts)
+    texts = ("x" * 99, "x" * 98, " a", "␣a", "a", "\\x00", "\x00", "x" * 39 + "…", "x" * 28)
+    texts += ("b", "b", "b\\#9", "b\\", "b\\", "\\" * 50, "\\" * 51, "😀" * 30, "😀" * 31)
+    names = shown(texts)
+    assert len(set(names)) == len(texts)
+    assert names[9:11] == ("b\\#9", "b\\#10")
+    assert not any(" " in name for name in names)
+    assert all(len(name.encode("utf-16-le")) <= 2 * LONGEST for name in names)
 
 
 def test_words_and_characters() -> None:
@@ -109,13 +123,20 @@ def test_a_library_s_tokenizer(byte_level, tmp_path) -> None:
     words.save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_tokenizer(tmp_path, 5)
     assert tokenizer.encode("b a z") == [1, 0, 2]
-    (tmp_path / "again").mkdir()
-    save_tokenizer(tokenizer, tmp_path / "again")
-    assert load_tokenizer(tmp_path / "again", 5).texts == tokenizer.texts
     assert tokenizer.texts == ("a", "b", "?", "<3>", "<4>")
-    with pytest.raises(InputError, match="whose id is 2, and the model's embedding has 2 rows"):
-        load_tokenizer(tmp_path, 2).encode("b a z")
     with pytest.raises(InputError, match="Unicode"):
         tokenizer.encode("\udcff")
     with pytest.raises(InputError, match="--ids"):
         load_tokenizer(byte_level.parent / "nothing", 2).encode("a")
+
+
+def test_text_of_ids() -> None:
+    words, characters = WordList(("the", "cat")), Characters(("a", " ", "b"))
+    assert words.decode([0, 1, 0]) == "the cat the" == "".join(stream(words, [0, 1, 0]))
+    assert characters.decode([0, 1, 2]) == "a b" == "".join(stream(characters, [0, 1, 2]))
+    assert IdsOnly(9).decode([7, 0]) == "7 0" == "".join(stream(IdsOnly(9), [7, 0]))
+    assert list(stream(words, [])) == []
+
+
+def test_a_text_as_one_line() -> None:
+    assert readable(" a\r\n\tb\x1b[0m  c\u2028é👩‍🔬") == " a\\r\\n\\tb\\x1b[0m  c\\u2028é👩‍🔬"

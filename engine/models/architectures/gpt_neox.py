@@ -4,7 +4,7 @@ on the same residual, rotary positions on a part of each head's features."""
 from collections.abc import Sequence
 
 from engine.cells.access import Mask
-from engine.models import ops, parts
+from engine.models import ops, parts, rope
 from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -54,11 +54,11 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def read_config(c: Config) -> ModelSpec:
     """GPT-NeoX's config."""
     d_head = c.divide("hidden_size", "num_attention_heads")
-    theta, share = c.rope("rotary_emb_base", "rotary_pct", 0.25)
+    rotary = rope.read(c, d_head, "rotary_emb_base", "rotary_pct", 0.25)
     return ModelSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=c.get("max_position_embeddings", int),
+        n_ctx=rotary.n_ctx,
         n_layers=c.get("num_hidden_layers", int),
         n_heads=c.get("num_attention_heads", int),
         d_head=d_head,
@@ -70,8 +70,10 @@ def read_config(c: Config) -> ModelSpec:
         norm_eps=c.get(EPS, float, 1e-5),
         tied=c.get("tie_word_embeddings", bool, False),
         bias=c.get("attention_bias", bool, True),
-        d_rotary=int(d_head * share),
-        rope_theta=theta,
+        d_rotary=rotary.d_rotary,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
         parallel=c.get("use_parallel_residual", bool, True),
     )
 

@@ -1,28 +1,43 @@
-"""Llama (Touvron et al. 2023) and its kin Mistral, Qwen2, Qwen3: RMSNorm, rotary positions, a
-gated MLP, and keys and values that several heads share (Ainslie et al. 2023)."""
+"""Llama (Touvron et al. 2023) and its kin Mistral, Qwen2, Qwen3, SmolLM3, Granite: RMSNorm, rotary
+positions, a gated MLP, and keys and values that several heads share (Ainslie et al. 2023)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.cells.access import Mask
-from engine.models import ops, parts
+from engine.cells.block import Block
+from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
-MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
+MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+
+
+@dataclass(frozen=True)
+class LlamaSpec(ModelSpec):
+    """What some of Llama's kin have beyond others."""
+
+    still: tuple[int, ...] = ()  # layers whose queries and keys do not turn (SmolLM3)
+    embed_scale: float = 1.0  # Granite multiplies the embedding,
+    write_scale: float = 1.0  # what attention and MLP write into the stream,
+    logit_scale: float = 1.0  # and the logits
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
     spec = g.spec
-    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
-    stream = [embed]
+    assert isinstance(spec, LlamaSpec)
+    name = "embed" if spec.embed_scale == 1 else "embed.word"
+    W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
+    stream = [times(g, "embed", word, "embed", spec.embed_scale)]  # [n_tokens, d_model]
     turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
     group = spec.n_heads // spec.kv_heads if spec.n_heads else 1  # heads that share keys
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
+        turns = layer not in spec.still
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
 
         attn = b.at("attn")
@@ -38,7 +53,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             v = parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias)
             if k_norm:
                 k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
-            keys.append(parts.rotate(kv, "rot_k", k, turn))  # [n_tokens, d_head]
+            keys.append(parts.rotate(kv, "rot_k", k, turn) if turns else k)  # [n_tokens, d_head]
             values.append(v)  # [n_tokens, d_head]
         heads = []
         for head in range(spec.n_heads):
@@ -46,10 +61,11 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
             if q_norm:
                 q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
-            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
+            q = parts.rotate(h, "rot_q", q, turn) if turns else q  # [n_tokens, d_head]
             k, v = keys[head // group], values[head // group]
             heads.append(parts.attend(h, q, k, v, of_all, mask))  # z: [n_tokens, d_head]
         attn_out = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
+        attn_out = times(b, "attn.added", attn_out, "attn", spec.write_scale)
         x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
         mlp = b.at("mlp")
@@ -59,24 +75,32 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
         post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
         mlp_out = parts.contract(b, post, spec.mlp_bias)  # [n_tokens, d_model]
+        mlp_out = times(b, "mlp.added", mlp_out, "mlp", spec.write_scale)
         stream = [b.block("resid_post", ops.add, [x, mlp_out])]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E)
 
 
+def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
+    """x times a number, which stands under `path`; x itself where it is 1."""
+    return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input("multiplier", by))
+
+
 def read_config(c: Config) -> ModelSpec:
-    """The config of Llama, Mistral, Qwen2 and Qwen3."""
+    """The config of Llama and its kin."""
     kind, n_layers = c.values["model_type"], c.get("num_hidden_layers", int)
     n_heads = c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
-    theta, _ = c.rope("rope_theta")
+    smol, granite = kind == "smollm3", kind == "granite"
+    rotary = rope.read(c, d_head, default_theta=2e6 if smol else 1e4)
     bias = c.get("attention_bias", bool, False)
-    return ModelSpec(
+    return LlamaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=c.get("max_position_embeddings", int),
+        n_ctx=rotary.n_ctx,
         n_layers=n_layers,
         n_heads=n_heads,
         n_kv_heads=c.get("num_key_value_heads", int, n_heads),
@@ -87,34 +111,55 @@ def read_config(c: Config) -> ModelSpec:
         norm="rms",
         final_norm=True,
         norm_eps=c.get(EPS, float, 1e-6),
-        tied=c.get("tie_word_embeddings", bool, False),
+        tied=c.get("tie_word_embeddings", bool, smol),
         qkv_bias=kind == "qwen2" or bias,
         out_bias=kind != "qwen2" and bias,
         mlp_bias=c.get("mlp_bias", bool, False),
         qk_norm=kind == "qwen3",
         windows=windows(c, kind, n_layers),
-        rope_theta=theta,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+        sqrt_d_head=1 / c.get("attention_multiplier", float, 1.0) if granite else None,
+        still=layers_that_stand_still(c, n_layers) if smol else (),
+        embed_scale=c.get("embedding_multiplier", float, 1.0) if granite else 1.0,
+        write_scale=c.get("residual_multiplier", float, 1.0) if granite else 1.0,
+        logit_scale=1 / c.get("logits_scaling", float, 1.0) if granite else 1.0,
     )
 
 
+def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
+    """SmolLM3's layers without rotary positions: every fourth, unless the config lists them."""
+    every = c.get("no_rope_layer_interval", int, 4)
+    turns = c.look("no_rope_layers") or [(n + 1) % every != 0 for n in range(n_layers)]
+    return tuple(n for n in range(n_layers) if not turns[n])
+
+
 def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
-    """How far back each layer looks: Mistral in every layer, Qwen in those that say so."""
+    """How far back each layer looks: Mistral in every layer, others in those that say so."""
     c.ignore("use_sliding_window", "max_window_layers", "layer_types")
     window = c.look("sliding_window")
-    if window is None or (kind != "mistral" and not c.get("use_sliding_window", bool, False)):
+    if (
+        kind in ("llama", "granite")
+        or window is None
+        or (kind != "mistral" and not c.get("use_sliding_window", bool, False))
+    ):
         return ()
     window = c.get("sliding_window", int)
     if kind == "mistral":
         return (window,) * n_layers
-    first = c.get("max_window_layers", int, 28)
+    if kind == "smollm3":
+        near = layers_that_stand_still(c, n_layers)
+    else:
+        near = tuple(range(c.get("max_window_layers", int, 28), n_layers))
     kinds = c.look("layer_types") or [
-        "sliding_attention" if layer >= first else "full_attention" for layer in range(n_layers)
+        "sliding_attention" if layer in near else "full_attention" for layer in range(n_layers)
     ]
     return tuple(window if k == "sliding_attention" else None for k in kinds)
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Llama, Mistral, Qwen2, Qwen3: Linear weights are [out, in]."""
+    """Linear weights are [out, in]."""
     yield "W_E", Piece("model.embed_tokens.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "ln_final.w", Piece("model.norm.weight")

@@ -119,7 +119,6 @@ SCALING = {
     "type": "rope_type",
     "factor": "factor",
     "original_context_length": "original_max_position_embeddings",
-    "attn_factor": "attention_factor",
 }
 WHOLE_HEAD = ("rope.dimension_count", "attention.value_length")  # keys that repeat a head's size
 OF_NO_CONSEQUENCE = ("vocab_size", "rope.scaling.finetuned")  # the embedding says it; history
@@ -277,4 +276,5 @@ def tokenizer(path: Path, meta: Values, n: int) -> Tokenizer:
         raise InputError(f"{path}: {error}") from None
     except Exception as error:  # the library raises nothing narrower
         raise InputError(f"{path}: its tokenizer: {first_line(error)}") from None
-    return Library(inner, n)
+    begin, last = (said.get(f"{end}_token_id") for end in ("bos", "eos"))
+    return Library(inner, n, begin, () if last is None else (int(last),))

@@ -202,7 +202,7 @@ def tokenizer(path: Path, n: int) -> Tokenizer:
     for i in BYTES:
         if i < n and pieces[i] == f"<0x{i - BYTES.start:02X}>":
             kinds[i] = Kind.BYTE
-    return Library(sentence_pieces(pieces, scores, kinds, (ENDS[1], None)), n)
+    return Library(sentence_pieces(pieces, scores, kinds, (ENDS[1], None)), n, 1, tuple(ENDS)[1:])
 
 
 def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:

@@ -1,19 +1,21 @@
-"""Gemma 2 (Gemma Team 2024, section 2): norms before and after each sublayer, scores and logits
-that are capped, windows in every other layer, embeddings times the root of their size."""
+"""Gemma (Gemma Team 2024a): Llama's parts, with embeddings times the root of their size and gains
+of 1 + w. Gemma 2 (2024b, section 2) has norms after each sublayer as well, scores and logits that
+are capped, and windows in every other layer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from engine.cells.access import Mask
-from engine.models import ops, parts
+from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
-MODEL_TYPES = ("gemma2",)
+MODEL_TYPES = ("gemma", "gemma2")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
-NORMS = {  # our name -> theirs
+NORMS = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}  # our name -> theirs
+NORMS_2 = {
     "ln1": "input_layernorm",
     "ln1_post": "post_attention_layernorm",
     "ln2": "pre_feedforward_layernorm",
@@ -22,9 +24,10 @@ NORMS = {  # our name -> theirs
 
 
 @dataclass(frozen=True)
-class Gemma2Spec(ModelSpec):
-    """What Gemma 2 has beyond others: how far scores and logits may go from zero; None: any far."""
+class GemmaSpec(ModelSpec):
+    """What Gemma has beyond others: how far scores and logits may go from zero; None: any far."""
 
+    norm_both: bool = False  # after each sublayer as well, before its residual add
     score_cap: float | None = None
     logit_cap: float | None = None
 
@@ -32,7 +35,7 @@ class Gemma2Spec(ModelSpec):
 def forward(g: Forward, ids: Sequence[int]) -> None:
     """One forward pass over the token ids."""
     spec = g.spec
-    assert isinstance(spec, Gemma2Spec)
+    assert isinstance(spec, GemmaSpec)
     W_E, word = parts.embed(g, ids, "embed.word")  # word: [n_tokens, d_model]
     length = g.input("embed.sqrt_d_model", sqrt(spec.d_model))
     stream = [g.block("embed", ops.stretch, word, length)]  # [n_tokens, d_model]
@@ -60,7 +63,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
             heads.append(parts.attend(h, q, keys[n // group], values[n // group], of_all, mask))
         wrote = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
-        wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
+        if spec.norm_both:
+            wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
 
         mlp = b.at("mlp")
@@ -70,7 +74,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
         opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
         post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
         wrote = parts.contract(b, post, bias=False)  # [n_tokens, d_model]
-        wrote = parts.rms_norm_above_one(b.at("ln2_post"), wrote, spec.norm_eps)
+        if spec.norm_both:
+            wrote = parts.rms_norm_above_one(b.at("ln2_post"), wrote, spec.norm_eps)
         stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
@@ -79,23 +84,20 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Gemma 2's config."""
+    """The configs of Gemma and Gemma 2."""
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
-    c.ignore("hidden_act")  # `hidden_activation` is what counts
-    n_layers, window = c.get("num_hidden_layers", int), c.get("sliding_window", int, 4096)
-    kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
-    theta, _ = c.rope("rope_theta")
+    d_head = c.get("head_dim", int, 256)
+    rotary = rope.read(c, d_head)
     bias = c.get("attention_bias", bool, False)
-    return Gemma2Spec(
+    spec = GemmaSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),
-        n_ctx=c.get("max_position_embeddings", int),
-        n_layers=n_layers,
+        n_ctx=rotary.n_ctx,
+        n_layers=c.get("num_hidden_layers", int),
         n_heads=c.get("num_attention_heads", int),
         n_kv_heads=c.get("num_key_value_heads", int),
-        d_head=c.get("head_dim", int),
+        d_head=d_head,
         d_mlp=c.get("intermediate_size", int),
-        activation=c.activation("hidden_activation"),
         position="rotary",
         norm="rms",
         final_norm=True,
@@ -103,9 +105,31 @@ def read_config(c: Config) -> ModelSpec:
         tied=c.get("tie_word_embeddings", bool, True),
         qkv_bias=bias,
         out_bias=bias,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+    )
+    return second(c, spec) if c.values["model_type"] == "gemma2" else first(c, spec)
+
+
+def first(c: Config, spec: GemmaSpec) -> GemmaSpec:
+    """Gemma; its first files say `gelu` and mean the tanh form, which they were trained with."""
+    c.ignore("hidden_activation")
+    exact = c.look("hidden_act") in (None, "gelu")
+    return replace(spec, activation="gelu_tanh" if exact else c.activation("hidden_act"))
+
+
+def second(c: Config, spec: GemmaSpec) -> GemmaSpec:
+    """Gemma 2."""
+    c.ignore("hidden_act")  # `hidden_activation` is what counts
+    window, n_layers = c.get("sliding_window", int, 4096), spec.n_layers
+    kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
+    return replace(
+        spec,
+        activation=c.activation("hidden_activation"),
         windows=tuple(window if k == "sliding_attention" else None for k in kinds[:n_layers]),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
-        rope_theta=theta,
+        norm_both=True,
         score_cap=c.optional("attn_logit_softcapping", float, 50.0),
         logit_cap=c.optional("final_logit_softcapping", float, 30.0),
     )
@@ -113,12 +137,13 @@ def read_config(c: Config) -> ModelSpec:
 
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]."""
+    assert isinstance(spec, GemmaSpec)
     yield "W_E", Piece("model.embed_tokens.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "ln_final.w", Piece("model.norm.weight")
     for layer in range(spec.n_layers):
         b, f = f"blocks.{layer}", f"model.layers.{layer}"
-        for ours, theirs in NORMS.items():
+        for ours, theirs in (NORMS_2 if spec.norm_both else NORMS).items():
             yield f"{b}.{ours}.w", Piece(f"{f}.{theirs}.weight")
         yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
         yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)

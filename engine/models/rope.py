@@ -1,0 +1,210 @@
+"""Rotary positions as a config.json describes them (Su et al. 2021), and the scalings that let a
+model read on beyond the length that it was trained at.
+
+Each pair of features turns at its own frequency, theta^(-2i/d_rotary). A scaling makes them slower:
+
+    linear     all alike (Chen et al. 2023)
+    llama3     the slow ones; those between slow and fast in part (Llama Team 2024)
+    yarn       likewise, by another ramp, and cosines and sines grow (Peng et al. 2023)
+    longrope   each by a factor of its own (Ding et al. 2024), which the config lists
+    dynamic    none within the length that the model was trained at, and no prompt here is longer
+"""
+
+from collections.abc import Callable, Mapping
+from math import ceil, floor, log, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.models.foreign import Config
+
+ORIGINAL = "original_max_position_embeddings"
+LONGEST = "max_position_embeddings"
+
+
+class Rotary(NamedTuple):
+    """How positions turn the features of a head."""
+
+    theta: float
+    d_rotary: int  # features that turn
+    n_ctx: int  # the longest prompt that turns so
+    frequencies: tuple[float, ...] = ()  # of the pairs, in radians a token; (): by theta alone
+    factor: float = 1.0  # of all cosines and sines
+
+
+def read(
+    c: Config,
+    d_head: int,
+    base: str = "rope_theta",
+    part: str = "",
+    default_part: float = 1.0,
+    default_theta: float = 10000.0,
+    default_original: int | None = None,
+) -> Rotary:
+    """Rotary positions of heads of `d_head` features, in the newer or the older form of a config.
+
+    `base` and `part` are what theta and the share of features that turn are called in the older
+    one. An architecture without a `part` turns all of them, whatever the config says: so do its
+    reference's modules.
+    """
+    given = c.look("rope_scaling") or c.look("rope_parameters") or {}
+    c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
+    if not isinstance(given, dict):
+        raise InputError(f"{c.path}: rope_scaling is {given!r}, not an object")
+    kind = given.get("rope_type", given.get("type", "default"))
+    kind = "longrope" if kind == "su" else kind  # its first name
+    values = dict(given)
+    if default_original:
+        values.setdefault(ORIGINAL, default_original)
+    values.setdefault("rope_theta", c.get(base, float, default_theta))
+    if part:
+        values.setdefault("partial_rotary_factor", c.get(part, float, default_part))
+    scaling = Scaling(c, kind, values)
+    theta, share = scaling.number("rope_theta"), scaling.number("partial_rotary_factor", 1.0)
+    if share > 1:
+        raise InputError(
+            f"{c.path}: partial_rotary_factor is {share!r}; d_rotary cannot pass d_head"
+        )
+    if kind != "default" and share != 1 and not part:
+        raise InputError(f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}")
+    d_rotary = int(d_head * share) if part else d_head
+    return scaling.scaled(theta, d_rotary)
+
+
+class Scaling:
+    """One scaling's options. Raises InputError for those that are not known, and their values."""
+
+    def __init__(self, c: Config, kind: object, values: Mapping[str, Any]):
+        self.c, self.kind, self.values = c, str(kind), values
+        if self.kind not in KINDS:
+            known = ", ".join(KINDS)
+            raise InputError(f"{c.path}: rope_scaling {kind!r} is not supported; known: {known}")
+        options, _ = KINDS[self.kind]
+        unknown = set(values) - {*OF_ALL, *options}
+        if unknown:
+            raise InputError(
+                f"{c.path}: {min(unknown)!r} of rope_scaling {kind!r} is not known here, and could "
+                "change what the model computes; if it does not, take it out"
+            )
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A positive number."""
+        value = self.values.get(name)
+        value = default if value is None else value
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            what = f"{name} is {value!r}" if name in OF_ALL else f"its {name} is {value!r}"
+            raise InputError(f"{self.c.path}: rope_scaling {self.kind!r}: {what}, not positive")
+        return float(value)
+
+    def numbers(self, name: str, count: int) -> np.ndarray:
+        """A list of so many positive numbers."""
+        value = self.values.get(name)
+        if not isinstance(value, list) or len(value) != count:
+            raise InputError(
+                f"{self.c.path}: rope_scaling {self.kind!r}: its {name} is no list of {count}"
+            )
+        return np.array([Scaling(self.c, self.kind, {name: v}).number(name) for v in value])
+
+    def original(self) -> float:
+        """How many tokens the model was trained on before it was stretched."""
+        outside = self.c.look(ORIGINAL)
+        if outside is not None:
+            return float(self.c.get(ORIGINAL, int))
+        return self.number(ORIGINAL, self.c.get(LONGEST, int))
+
+    def stretch(self) -> float:
+        """The scaling's factor; where there is none, how much longer prompts have become."""
+        return self.number("factor", self.c.get(LONGEST, int) / self.original())
+
+    def scaled(self, theta: float, d_rotary: int) -> Rotary:
+        """The frequencies under this scaling."""
+        _, compute = KINDS[self.kind]
+        n_ctx = self.c.get(LONGEST, int)
+        if self.kind == "longrope":  # beyond the original length every frequency would be another
+            n_ctx = min(n_ctx, int(self.original()))
+        plain = Rotary(theta, d_rotary, n_ctx)
+        if compute is None or not d_rotary:
+            return plain
+        frequencies, factor = compute(self, plain, frequency(theta, d_rotary))
+        return plain._replace(frequencies=tuple(frequencies.tolist()), factor=factor)
+
+
+def frequency(theta: float, d_rotary: int) -> np.ndarray:
+    """Radians a token of every pair, without a scaling: [d_rotary / 2]."""
+    exponents = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
+    return np.asarray(theta**exponents)
+
+
+# --- the scalings: frequencies [d_rotary / 2] as scaled, and the factor of cosines and sines ------
+
+
+def linear(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
+    """Chen et al. 2023: positions divided by the factor."""
+    return plain / s.number("factor"), 1.0
+
+
+def llama3(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
+    """Llama 3: by how often a pair turns within the length of training."""
+    low, high = s.number("low_freq_factor"), s.number("high_freq_factor")
+    turns = s.original() * plain / (2 * pi)
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return plain * (kept + (1 - kept) / s.number("factor")), 1.0
+
+
+def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
+    """Peng et al. 2023, section 3.2: a ramp over the pairs, from as they were to divided."""
+    if "factor" not in s.values:
+        raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor")
+    factor, original = s.stretch(), s.original()
+
+    def pair_that_turns(times: float) -> float:
+        """The pair, as a fraction, that turns so often within the length of training."""
+        return r.d_rotary * log(original / (times * 2 * pi)) / (2 * log(r.theta))
+
+    first = pair_that_turns(s.number("beta_fast", 32.0))
+    last = pair_that_turns(s.number("beta_slow", 1.0))
+    if s.values.get("truncate", True):
+        first, last = floor(first), ceil(last)
+    first, last = max(first, 0), min(last, r.d_rotary - 1)
+    last += 0.001 if first == last else 0
+    slowed = np.clip((np.arange(len(plain)) - first) / (last - first), 0, 1)
+    return plain * (1 - slowed + slowed / factor), yarn_factor(s, factor)
+
+
+def yarn_factor(s: Scaling, factor: float) -> float:
+    """What yarn multiplies cosines and sines by, unless the config says it."""
+
+    def grown(by: float) -> float:
+        return 0.1 * by * log(factor) + 1 if factor > 1 else 1.0
+
+    if s.values.get("attention_factor") is not None:
+        return s.number("attention_factor")
+    if s.values.get("mscale") and s.values.get("mscale_all_dim"):
+        return grown(s.number("mscale")) / grown(s.number("mscale_all_dim"))
+    return grown(1.0)
+
+
+def longrope(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
+    """Ding et al. 2024: within the original length, the short factors."""
+    s.numbers("long_factor", len(plain))
+    short = s.numbers("short_factor", len(plain))
+    factor = s.stretch()
+    grown = sqrt(1 + log(factor) / log(s.original())) if factor > 1 else 1.0
+    return plain / short, s.number("attention_factor", grown)
+
+
+OF_ALL = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+YARN = ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate")
+Compute = Callable[[Scaling, Rotary, np.ndarray], tuple[np.ndarray, float]]
+KINDS: dict[str, tuple[tuple[str, ...], Compute | None]] = {  # options, and what is computed
+    "default": ((ORIGINAL,), None),
+    "dynamic": (("factor", ORIGINAL), None),
+    "linear": (("factor",), linear),
+    "llama3": (("factor", "low_freq_factor", "high_freq_factor", ORIGINAL), llama3),
+    "yarn": (("factor", ORIGINAL, *YARN), yarn),
+    "longrope": (
+        ("factor", "attention_factor", "short_factor", "long_factor", ORIGINAL),
+        longrope,
+    ),
+}

@@ -1,0 +1,77 @@
+"""SentencePiece's own file, tokenizer.model: its pieces and what becomes of a text before them.
+
+A protocol buffer, of which the few fields are read that matter for byte pairs of a text that is
+left as it is, which is how Llama, Mistral and Gemma were trained.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+
+PIECE, TRAINER, NORMALIZER = 1, 2, 3  # the parts of a model
+TEXT, SCORE, KIND = 1, 2, 3  # the fields of a piece
+MODEL_TYPE = 3  # of the trainer
+CHARACTER_MAP, SPACE_BEFORE, FEWER_SPACES = 2, 3, 4  # of the normalizer
+UNIGRAM, BPE = 1, 2
+REMEDY = "AutoTokenizer.from_pretrained and save_pretrained make a tokenizer.json"
+
+
+class UnreadError(InputError):
+    """A file that is whole, it may be, and isn't read here: a model has its ids all the same."""
+
+
+def tokenizer(path: Path) -> Any:
+    """The library's tokenizer of a file, without what is put around a text. Raises UnreadError."""
+    from engine.models.vocabularies import Kind, sentence_pieces
+
+    try:
+        fields = list(_fields(path.read_bytes()))
+        pieces = [dict(_fields(value)) for field, value in fields if field == PIECE]
+        parts = dict(fields)
+        trainer, rules = (dict(_fields(parts.get(part, b""))) for part in (TRAINER, NORMALIZER))
+        texts = [piece[TEXT].decode("utf-8") for piece in pieces]
+        scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
+        kinds = [piece.get(KIND, int(Kind.NORMAL)) for piece in pieces]
+        if not texts:
+            raise ValueError("no pieces")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error):
+        raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}") from None
+    if trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
+        raise UnreadError(f"{path} is not read here, for it isn't byte pairs; {REMEDY}")
+    if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
+        raise UnreadError(f"{path} is not read here, for it rewrites a text first; {REMEDY}")
+    return sentence_pieces(texts, scores, kinds, space_before=bool(rules.get(SPACE_BEFORE, 1)))
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message: numbers, and the bytes of what is longer."""
+    at = 0
+    while at < len(data):
+        key, at = _number(data, at)
+        if key & 7 == 0:
+            value, at = _number(data, at)
+            yield key >> 3, value
+            continue
+        size = {1: 8, 5: 4}.get(key & 7)
+        if size is None:
+            if key & 7 != 2:
+                raise ValueError("a kind of field that is no longer in use")
+            size, at = _number(data, at)
+        if at + size > len(data):
+            raise ValueError("a field that is cut short")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at

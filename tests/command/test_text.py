@@ -1,0 +1,189 @@
+"""Text that goes in and comes out at the command, with a subword tokenizer."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import cli, needs, random_model
+from learnt import KINDS, learnt
+
+from engine import ModelSpec
+from engine.models import checkpoint
+from exporters.layout import PROMPT_COL, PROMPT_ROW
+from exporters.reading import WorkbookFile
+from exporters.verify import verify
+
+SPEC = {"d_model": 4, "n_ctx": 24, "n_layers": 1, "n_heads": 1, "d_head": 4}
+PROMPT = "Once upon é a  value"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with Llama's kind of tokenizer, which begins with <s> and ends with </s>."""
+    pieces = learnt("sentencepiece")
+    model = random_model(ModelSpec(d_vocab=pieces.n, **SPEC))
+    path = tmp_path_factory.mktemp("text") / "llama"
+    checkpoint.save(replace(model, vocabulary=replace(pieces, begin=0, ends=(1,))), path)
+    return path
+
+
+def tokens(*args: object) -> list[int]:
+    """The ids that a command computes with."""
+    done = cli("run", *args, "--json", "--show", "tokens")
+    assert done.code == 0, done.err
+    return [int(i) for (i,) in json.loads(done.out)["tokens"]]
+
+
+def test_a_prompt_has_what_the_tokenizer_adds_unless_told_not_to(folder: Path) -> None:
+    with_beginning = tokens(folder, "--prompt", PROMPT)
+    assert with_beginning[0] == 0
+    assert tokens(folder, "--prompt", PROMPT, "--no-special") == with_beginning[1:]
+
+
+def test_no_prompt_is_the_beginning_of_a_text(folder: Path, tmp_path: Path) -> None:
+    assert tokens(folder) == [0]
+    assert cli("build", folder, "-o", tmp_path / "a.xlsx", "--tokens", "2").code == 0
+    assert WorkbookFile(tmp_path / "a.xlsx")["Play"][PROMPT_ROW, PROMPT_COL] == "<s>"
+    for command in (("run", folder), ("build", folder, "-o", tmp_path / "b.xlsx")):
+        done = cli(*command, "--no-special")
+        assert done.code == 2 and "give --prompt or --ids" in done.err
+
+
+def test_every_command_takes_no_special(folder: Path, tmp_path: Path) -> None:
+    plain = ("--prompt", PROMPT, "--no-special")
+    cell = "tokens[0,0]"
+    before = tokens(folder, *plain)[0]
+    assert f"{cell} = {before}" in cli("trace", folder, cell, *plain).out
+    assert f"{cell} = 0" in cli("trace", folder, cell, "--prompt", PROMPT).out
+    for command in ("ablate", "generate"):
+        both = [cli(command, folder, *given).out for given in (plain, plain[:2])]
+        assert both[0] and both[0] != both[1]
+    sweep = ("sweep", folder, "W_E[0,0]", "--steps", "2")
+    assert cli(*sweep, *plain).out != cli(*sweep, *plain[:2]).out
+
+
+def test_run_shows_the_prompt_as_one_line(folder: Path) -> None:
+    line = cli("run", folder, "--prompt", "a\nvalue").out.splitlines()[0]
+    assert line.split("   ")[0] == "a\\nvalue" and line.endswith("tokens")
+
+
+def test_generate_prints_the_prompt_and_its_continuation(folder: Path) -> None:
+    out = cli("generate", folder, "--prompt", PROMPT, "-n", "6", "--ignore-eos").out
+    assert out.startswith(PROMPT) and "cells computed" not in out
+    table = cli("generate", folder, "--prompt", PROMPT, "-n", "6", "--ignore-eos", "--table").out
+    assert table.startswith(out) and "cells computed" in table
+
+
+def test_generate_fills_the_context_unless_told_how_far(folder: Path) -> None:
+    out = cli("generate", folder, "--ids", "0,300", "--ignore-eos", "--table").out
+    assert out.splitlines()[-1].split()[0] == str(SPEC["n_ctx"] - 2)
+
+
+def test_generate_stops_at_the_end_of_the_text(folder: Path) -> None:
+    args = ("generate", folder, "--ids", "0,300", "-n", "9", "--table")
+    rows = [line.split() for line in cli(*args, "--ignore-eos").out.splitlines()[2:]]
+    third = int(rows[2][2])
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [third, 1]}))
+    try:
+        ended = [line.split() for line in cli(*args).out.splitlines()[2:]]
+    finally:
+        (folder / "generation_config.json").unlink()
+    first = next(k for k, row in enumerate(rows) if int(row[2]) == third)
+    assert ended == rows[: first + 1]
+
+
+class Terminal:
+    """A stream that notes what is written and when it was flushed."""
+
+    encoding = "ascii"
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.flushed = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> None:
+        self.parts.append(text)
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
+def test_text_is_printed_as_it_comes_and_controls_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cellformer.command import printing
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for part in ("a", "b\n\t", "\x1b[31m", "é"):
+        printing.text(part)
+    assert terminal.parts == ["a", "b\n\t", "\\x1b[31m", "?"]
+    assert terminal.flushed == 4
+
+
+def test_a_target_is_the_token_that_a_reader_means(folder: Path) -> None:
+    def followed(target: str) -> str:
+        done = cli("ablate", folder, "--prompt", PROMPT, "--target", target)
+        assert done.code == 0, done.err
+        return done.out.split("logit of ")[1].split("  ")[0].strip()
+
+    probs = json.loads(cli("run", folder, "--prompt", PROMPT, "--json", "--show", "probs").out)
+    vocabulary = learnt("sentencepiece").inner
+    plain, spaced, byte = (vocabulary.token_to_id(p) for p in ("a", "▁a", "<0x61>"))
+    likelier = "a" if probs["probs"][-1][plain] > probs["probs"][-1][spaced] else "␣a"
+    assert followed("a") == likelier
+    assert (followed("␣a"), followed(" a"), followed("<0x61>")) == ("␣a", "␣a", "<0x61>")
+    assert byte not in (plain, spaced)
+    done = cli("run", folder, "--prompt", PROMPT, "--target", "a value")
+    assert done.code == 2 and "2 tokens; name one" in done.err
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "llama3", "bert"])
+def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path: Path) -> None:
+    needs("ironcalc")
+    model = random_model(ModelSpec(d_vocab=learnt(kind).n, **SPEC), seed=2)
+    checkpoint.save(replace(model, vocabulary=learnt(kind)), tmp_path / "m")
+    out = tmp_path / "m.xlsx"
+    done = cli("build", tmp_path / "m", "--prompt", PROMPT, "--tokens", "16", "-o", out)
+    assert done.code == 0, done.err
+    report = verify(out, "ironcalc")
+    assert report.agrees, report
+    assert "nothing" in cli("diff", out).out
+
+
+def test_greedy_text_is_that_of_transformers(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="pip install 'cellformer[reference]'")
+    transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
+    inner = KINDS["sentencepiece"]()
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(
+        vocab_size=inner.get_vocab_size(),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    model.generation_config.eos_token_id = np.arange(2, 700, 14).tolist()
+    model.save_pretrained(tmp_path)
+    inner.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(tmp_path / "tokenizer.json")
+    )
+    lengths = set()
+    for prompt in (PROMPT, "", "the model", "A formula:\n", "x", "you'll see 😀", "é" * 5, "1 2 3"):
+        ids = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
+        found = model.generate(**ids, do_sample=False, max_new_tokens=20)[0]
+        text = tokenizer.decode(found, skip_special_tokens=True)
+        lengths.add(len(found) - ids["input_ids"].shape[1])
+        assert cli("generate", tmp_path, "--prompt", prompt, "-n", "20").out == text + "\n"
+    assert len(lengths) > 2  # some came to an end of their own

@@ -1,0 +1,56 @@
+"""shakespeare: a model of Shakespeare's plays, letter by letter; `ROMEO:` is typed, and it goes on.
+
+Look at Play, where the text continues itself; type another beginning, and read what becomes of it.
+Heads shows which letters each letter looks back at, Lens what the model would say half-way.
+
+The weights are shipped, float16, in `models/shakespeare`; `cellformer train shakespeare --text FILE
+-o DIR` makes them again out of the text (see docs/shakespeare.md).
+"""
+
+from pathlib import Path
+
+from engine import Model
+from engine.models import checkpoint
+from engine.models.generate import Passage
+from engine.models.text_training import TextRun
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.transformer import assemble
+
+TOPIC = "A whole model"
+PROMPT = "ROMEO:"
+N_TOKENS = 32  # columns of the workbook: the prompt, and room to continue it
+FOLDER = Path(__file__).parent / "models" / "shakespeare"
+RUN = TextRun(n_layers=3, n_heads=4, d_model=144, context=64, steps=6000, batch=32, half=True)
+
+STORY = Story(
+    title="shakespeare: a small language model, letter by letter, every number live",
+    source="Trained for this workbook on 40,000 lines of Shakespeare's plays, the cut known as tinyshakespeare; the text is in the public domain.",
+    about=[
+        "A model of 0.77 million weights has read a million letters of Shakespeare's plays, and nothing else. No word was",
+        "given to it, no spelling, no rule: all that it does is to say how likely each of 65 characters is to come next. So",
+        "it has learnt to spell, to end lines, and to let the next one speak, whose name it writes in capitals; its sentences",
+        "make hardly ever sense. It is built as GPT-2 is: three layers, four heads each, 144 dimensions, a context of 64.",
+        "On plays that it has not seen it loses 1.51 nats per character; nanoGPT's model of its size 1.88, its large one 1.47.",
+    ],
+    look=[
+        "Play: the text goes on by itself, character by character, ␣ for a space and \\n where a line ends: “\\nI will not see the world”.",
+        "Heads: in the first layer blocks.0.attn.h0 looks at the letter before, h3 at the one before that.",
+        "Lens: what the model would say after each layer. Words: which characters are alike to it.",
+    ],
+    tries=[
+        Suggestion("Choose `.` instead of the colon: now the line ends, and the next to speak is another: “ROMEO.\\n\\nKING RICHARD III:\\nThe se”.", 5, value="."),
+        Suggestion("Type 0 on Switches for the head that looks at the letter before: it cannot spell any more, “ROMEO:\\nThe sheperer t to the an”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
+        Suggestion("Type 0.5, and choose `sampled` above it: another text, and a better one: “ROMEO:\\nNo sir, I say, beseech yo”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),
+    ],
+)  # fmt: skip
+
+
+def model() -> Model:
+    """The shipped model."""
+    return checkpoint.load(FOLDER)
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a beginning and its continuation."""
+    return assemble("shakespeare", model, passage, STORY)
