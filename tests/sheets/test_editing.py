@@ -22,6 +22,7 @@ from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
 N_EDITS = 100
+TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
 Edits = dict[tuple[str, int, int], float]
 SPARED = ("eps", "positions")  # not edited at random
@@ -62,7 +63,7 @@ def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     folder = tmp_path_factory.mktemp("office")
     book = default_book("dialogue-game")
     cells = {book.cell(*cell): value for cell, value in edits.items()}
-    cells["Play", 4, 2] = "<BOS> 3 chiama Paolo"
+    cells[book.cell("sentence", 0, 0)] = TYPED
     hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
     return recalculated({"hundred": hundred, "three": three}, folder / "out")
@@ -76,12 +77,12 @@ def hundred(office) -> WorkbookFile:
 @OFFICE
 def test_diff_finds_exactly_the_edits(hundred, edits) -> None:
     found = edited.read(hundred.path)
-    assert found.values == edits
+    assert found.values == edits | {("sentence", 0, 0): TYPED}
     names = {f"{name}[{i},{j}]" for name, i, j in edits}
-    assert {change.name for change in found.inputs} == names | {"prompt"}
+    assert {change.name for change in found.inputs} == names | {"sentence[0,0]"}
     assert found.overwritten == [] and found.unknown == []
-    (prompt,) = (change for change in found.inputs if change.name == "prompt")
-    assert prompt.now == "<BOS> 3 chiama Paolo"
+    (sentence,) = (change for change in found.inputs if change.name == "sentence[0,0]")
+    assert sentence.now == TYPED and found.words == TYPED.split()
 
 
 @OFFICE
