@@ -136,12 +136,14 @@ def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> 
 def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
     """The book of a workbook without a model, as it was built: Start names it."""
     title = file[start.SHEET][0, 0] if start.SHEET in file else None
-    if worksheets is None or not isinstance(title, str):
-        raise InputError(
-            "it has no sheet Source: it holds no transformer, is not a workbook of cellformer's, "
-            "or the sheet was deleted; build it anew"
-        )
-    return worksheets(title.partition(":")[0])
+    if worksheets is not None and isinstance(title, str):
+        book = worksheets(title.partition(":")[0])
+        if not isinstance(book, ModelBook):
+            return book
+    raise InputError(
+        "it has no sheet Source: it holds no transformer, is not a workbook of cellformer's, "
+        "or the sheet was deleted; build it anew"
+    )
 
 
 def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:

@@ -43,6 +43,23 @@ EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semanti
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 
+# Files that start no other program, and take more than the first tier's minute has room for.
+SLOW = (
+    "test_checkpoints",
+    "test_dialogue_game",
+    "test_formats",
+    "test_hub",
+    "test_sampling",
+    "test_scale",
+    "test_shakespeare",
+    "test_subwords",
+    "test_text",
+    "test_text_training",
+    "test_tokenizing",
+    "test_train",
+    "test_typed_text",
+)
+
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
@@ -51,9 +68,12 @@ settings.load_profile("cellformer")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, on one worker, what shares a start of LibreOffice or a built workbook."""
+    """Keep together, on one worker, what shares a start of LibreOffice or a built workbook; mark
+    what the first tier leaves out."""
     known = workbooks.names()
     for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker(pytest.mark.slow)
         name = getattr(item, "callspec", None) and item.callspec.params.get("name")
         if item.get_closest_marker("office"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
