@@ -68,17 +68,10 @@ settings.load_profile("cellformer")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, on one worker, what shares a start of LibreOffice or a built workbook; mark
-    what the first tier leaves out."""
-    known = workbooks.names()
+    """Mark what the first tier leaves out."""
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker(pytest.mark.slow)
-        name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-        if item.get_closest_marker("office"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-        elif name in known:
-            item.add_marker(pytest.mark.xdist_group(name))
 
 
 def needs(engine: str) -> None:

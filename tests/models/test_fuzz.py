@@ -245,7 +245,8 @@ def test_random_configurations_agree(tmp_path: Path) -> None:
         model.save_pretrained(tmp_path)
         ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
         graph = checkpoint.load(tmp_path).graph(ids)
-        gaps[maker.__name__, seed] = largest_gap(graph, compute(model, ids))
+        reference = compute(model.double(), ids)  # in float32 it rounds away what is compared
+        gaps[maker.__name__, seed] = largest_gap(graph, reference)
     worst = max(gaps, key=lambda key: gaps[key])
     print(f"{len(RUNS)} configurations, largest difference {gaps[worst]:.1e} ({worst[0]})")
     assert {key: gap for key, gap in gaps.items() if gap >= TOLERANCE} == {}
