@@ -58,6 +58,7 @@ SLOW = (
     "test_tokenizing",
     "test_train",
     "test_typed_text",
+    "test_worksheets",
 )
 
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
