@@ -12,12 +12,11 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import (
     EXACT,
     IF,
     IFERROR,
-    INDEX,
     LEN,
     MATCH,
     MAX,
@@ -126,7 +125,7 @@ def tokenized(
     ids = tokenizing.add(g, tokenizer, text, n_tokens, room, special).ids
 
     def name(t: int, _: int) -> Expression:
-        return IF(ids[t, 0] < 0, "", INDEX(vocabulary.area.fixed, ids[t, 0] + 1))
+        return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
 
     return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
 
