@@ -136,7 +136,9 @@ class Piece:
         return (slice(None),) * self.axis + (slice(self.start, self.stop),)
 
 
-Pieces = Iterator[tuple[str, Piece]]  # our name of a weight, and the piece that holds it
+# Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
+# comes with each: it is read from the first that is there, and saved in the first.
+Pieces = Iterator[tuple[str, Piece]]
 
 
 def head_of(

@@ -127,9 +127,9 @@ def stand_in(g: Forward, on: Block) -> Block | None:
 
 
 class Head(NamedTuple):
-    """What of a head its layer's output is made of."""
+    """What of a head, or of an expert, its layer's output is made of."""
 
-    z: Block  # [n_tokens, d_head]
+    z: Block  # [n_tokens, d_head]; of an expert its hidden layer, [n_tokens, d_expert]
     W_O: Block  # [d_head, d_model]
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
@@ -161,11 +161,16 @@ def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
     switched off at z.
     """
     b_O = b.at("attn").weight("b_O", "d_model") if bias else None
+    return sum_of(b, "attn_out", heads, b_O)
+
+
+def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = None) -> Block:
+    """What heads, or experts, write together: [n_tokens, d_model]."""
     results = [head.result for head in heads if head.result]
     if results:
-        return b.block("attn_out", ops.add, results, b=b_O)
+        return b.block(name, ops.add, results, b=bias)
     zs, weights, _ = zip(*heads, strict=True)
-    return b.block("attn_out", ops.sum_of_heads, zs, weights, b=b_O)
+    return b.block(name, ops.sum_of_heads, zs, weights, b=bias)
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:
