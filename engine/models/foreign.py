@@ -95,9 +95,9 @@ class Config:
         null = name in self.values and self.look(name) is None
         return None if null else self.get(name, kind, default)
 
-    def activation(self, name: str) -> Activation:
+    def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation, by the name that it has here."""
-        value = self.get(name, str)
+        value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
         return ACTIVATIONS[value]

@@ -14,7 +14,7 @@ from engine.cells.batch import Change
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import architectures
+from engine.models import architectures, ops
 from engine.models.model import Model
 from engine.studies.ablation import parts
 
@@ -97,7 +97,8 @@ def _divisor(
             if n.startswith(f"{attn}.h") and n.rpartition(".")[2] in ("W_Q", "b_Q")
         ]
     for n in scaled:
-        weights[n] = weights[n] * factor
+        one = float(any(reader.op is ops.gain_above_one for reader, _ in graph.readers[n]))
+        weights[n] = (weights[n] + one) * factor - one
 
 
 def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:

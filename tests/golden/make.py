@@ -39,6 +39,15 @@ PHI3 = LLAMA | {
         "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
     },
 }  # fmt: skip
+GEMMA3 = LLAMA | {
+    "pad_token_id": None, "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3,
+    "query_pre_attn_scalar": 7,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
+    },
+}  # fmt: skip
 MIXTRAL = LLAMA | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 4}
 QWEN_MOE = LLAMA | {
     "num_hidden_layers": 3, "mlp_only_layers": [1], "moe_intermediate_size": 6,
@@ -88,6 +97,7 @@ MODELS = {
     "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
         t.Qwen2MoeConfig(**QWEN_MOE, num_experts=4, shared_expert_intermediate_size=5)
     ),
+    "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
 }
 
 
