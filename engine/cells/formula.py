@@ -297,11 +297,11 @@ class Named:
 
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
-    turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
+    turned = {b.name for _, subscript, b in block.operands if subscript[0] == "j"}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
 
     def address(operand: Block, rect: Rect) -> str:
-        mark = "ᵀ" if operand.name in turned else ""
+        mark = "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
         return short_name(operand.name, block.name) + mark
 

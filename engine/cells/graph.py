@@ -155,11 +155,18 @@ class Graph:
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
-        self, name: str, op: Op, *args: Any, mask: Mask | None = None, half: int = 0, **kw: Any
+        self,
+        name: str,
+        op: Op,
+        *args: Any,
+        mask: Mask | None = None,
+        pair: tuple[int, int] = (0, 0),
+        **kw: Any,
     ) -> Block:
-        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`."""
+        """Add a computed block. `mask` is the operands' unless given; `pair`, h and n of `~h/n`."""
+        apart, n_paired = pair
         operands = tuple(
-            (p, (rows, f"~{half}" if cols == "~" else cols), b)
+            (p, (rows, f"~{apart}/{n_paired}" if cols == "~" else cols), b)
             for p, b in op.bind(args, kw)
             for rows, cols in [op.subscripts[p]]
         )

@@ -24,11 +24,16 @@ def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | Non
 
 def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
-    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
-    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
-    normalized = ln.block("normalized", ops.normalize, x, mean, scale)  # [n_tokens, d_model]
+    normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
     w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
     return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+
+
+def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
+    """LayerNorm without gain and bias: of mean 0 and deviation 1 for every token."""
+    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
+    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
+    return ln.block(name, ops.normalize, x, mean, scale)  # as x
 
 
 def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
@@ -71,31 +76,41 @@ def positions(g: Graph, n_tokens: int) -> Block:
 def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
-    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary)
-    unless the spec lists other ones; the features beyond d_rotary stand still.
+    The features i and i + d_rotary / 2 of a head turn together, or 2i and 2i + 1 where the spec
+    says that neighbours do, at frequency theta^(-2i/d_rotary) unless the spec lists other ones;
+    the features beyond d_rotary stand still.
     """
     g, spec = g.at("rotary"), g.spec
     half = spec.rotary // 2
     still = np.zeros(spec.d_head - spec.rotary)
     plain = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
     speed = np.array(spec.rope_frequencies) if spec.rope_frequencies else plain
-    sign = np.concatenate([-np.ones(half), np.ones(half), still])
+    speeds = of_pairs(speed, speed, spec.rope_neighbours)
+    signs = of_pairs(-np.ones(half), np.ones(half), spec.rope_neighbours)
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
     axes = ("", "d_head")
-    frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
+    frequency = g.input("frequency", np.concatenate([speeds, still]), axes)  # [1, d_head]
     factor = None
     if spec.rope_factor != 1:  # of what turns
         grown = np.full(spec.rotary, spec.rope_factor)
         factor = g.input("factor", np.concatenate([grown, still + 1]), axes)  # [1, d_head]
     cos = g.block("cos", ops.cosine, position, frequency, factor)  # [n_tokens, d_head]
-    signs = g.input("sign", sign, axes)  # [1, d_head]
-    sin = g.block("sin", ops.signed_sine, position, frequency, signs, factor)
+    sign = g.input("sign", np.concatenate([signs, still]), axes)  # [1, d_head]
+    sin = g.block("sin", ops.signed_sine, position, frequency, sign, factor)
     return cos, sin  # each [n_tokens, d_head]
+
+
+def of_pairs(first: np.ndarray, second: np.ndarray, neighbours: bool) -> np.ndarray:
+    """What the first and the second feature of every pair have, as the features stand."""
+    both = np.stack([first, second])  # [2, d_rotary / 2]
+    return (both.T if neighbours else both).ravel()  # [d_rotary]
 
 
 def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:
     """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
-    return h.block(name, ops.rotate, x, x, *turn, half=h.spec.rotary // 2)
+    spec = h.spec
+    apart = 1 if spec.rope_neighbours else spec.rotary // 2
+    return h.block(name, ops.rotate, x, x, *turn, pair=(apart, spec.rotary))
 
 
 class OfAllHeads(NamedTuple):
@@ -177,15 +192,15 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None) -> None:
+def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
     if g.readout.one_token:
         x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
     name = "logits" if cap is None else "uncapped"
-    if g.spec.tied:
-        logits = g.block(name, ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
-    else:
-        logits = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
+    b_U = g.weight("b_U", "vocab") if bias else None
+    product = ops.linear_tied if g.spec.tied else ops.linear
+    logits = g.block(name, product, x, W_U, b_U)  # [n_tokens, d_vocab]
     if cap is not None:
         logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
     temperature = g.input("temperature", 1.0)

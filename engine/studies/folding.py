@@ -89,7 +89,7 @@ def _divisor(
     attn = name.rpartition(".")[0]
     if factor == 1:
         return
-    scaled = [n for n in weights if n.startswith(f"{attn}.") and n.endswith(".q_norm")]
+    scaled = [n for n in weights if n.startswith(f"{attn}.") and "q_norm" in n.split(".")]
     if not scaled:
         scaled = [
             n

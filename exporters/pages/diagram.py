@@ -49,7 +49,7 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = () if book.model.spec.tied else ("W_U",)
+    unembedding = ("b_U",) if book.model.spec.tied else ("W_U", "b_U")
     found: list[tuple[str, tuple[str, ...]]] = [
         ("tokens", ()),
         ("embed", ("W_E", "queries")),

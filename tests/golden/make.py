@@ -52,6 +52,11 @@ NEO = {
     "attention_types": [[["global", "local"], 1]], "window_size": 3, **SMALL,
 }  # fmt: skip
 
+PHI = {
+    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 12, "qk_layernorm": True, **SMALL,
+}  # fmt: skip
+
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
     "gpt2-untied": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False)),
@@ -76,6 +81,7 @@ MODELS = {
     "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
     "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
+    "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
 }
 
 

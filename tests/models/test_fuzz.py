@@ -221,6 +221,14 @@ def starcoder2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Starcoder2ForCausalLM(t.Starcoder2Config(**config, sliding_window=window))
 
 
+def phi(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"qk_layernorm": bool(rng.integers(2))}
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.25, 0.5, 1.0)
+    return t.PhiForCausalLM(t.PhiConfig(**config))
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
@@ -230,6 +238,7 @@ SELDOM = (
     granite,
     olmo2,
     starcoder2,
+    phi,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10
