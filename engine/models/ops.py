@@ -199,6 +199,11 @@ def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
 
 
+@op(x="j,i")
+def transposed(m: Math, x: X) -> X:
+    return x
+
+
 @op(x="i,j", mean="i,0")
 def centre(m: Math, x: X, mean: X) -> X:
     return x - mean

@@ -58,19 +58,22 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
     return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
 
 
-def embed(g: Forward, ids: Sequence[int], name: str = "embed") -> tuple[Block, Block]:
+def embed(
+    g: Forward, ids: Sequence[int], name: str = "embed", size: str = "d_model"
+) -> tuple[Block, Block]:
     """The embedding, and the token vectors that the residual stream starts with."""
     spec = g.spec
     if spec.n_layers and (spec.n_heads or spec.d_mlp) and g.readout.by_head:
         g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
-    W_E = g.weight("W_E", "vocab", "d_model")
-    return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, d_model]
+    W_E = g.weight("W_E", "vocab", size)
+    return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, size]
 
 
-def positions(g: Graph, n_tokens: int) -> Block:
-    """0, 1, 2, ... for the tokens: [n_tokens, 1]."""
-    return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
+def positions(g: Graph, n_tokens: int, first: int = 0) -> Block:
+    """0, 1, 2, ... for the tokens, or from `first` on: [n_tokens, 1]."""
+    counted = np.arange(first, first + n_tokens).reshape(-1, 1)
+    return g.input("positions", counted, ("token", ""), "ids")
 
 
 def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:

@@ -229,6 +229,28 @@ def phi(rng: np.random.Generator) -> torch.nn.Module:
     return t.PhiForCausalLM(t.PhiConfig(**config))
 
 
+def opt(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 4))
+    size = heads * int(rng.integers(1, 6))
+    return t.OPTForCausalLM(
+        t.OPTConfig(
+            hidden_size=size,
+            word_embed_proj_dim=pick(rng, None, size, 5),
+            ffn_dim=int(rng.integers(1, 12)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            max_position_embeddings=10,
+            activation_function=pick(rng, "relu", "gelu"),
+            do_layer_norm_before=bool(rng.integers(2)),
+            _remove_final_layer_norm=bool(rng.integers(2)),
+            enable_bias=bool(rng.integers(2)),
+            layer_norm_elementwise_affine=bool(rng.integers(2)),
+            pad_token_id=None,
+            **sizes(rng),
+        )
+    )
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
@@ -239,6 +261,7 @@ SELDOM = (
     olmo2,
     starcoder2,
     phi,
+    opt,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10
