@@ -71,6 +71,10 @@ class Config:
         """What the architecture's reference takes fields to be that the config leaves out."""
         self.values = values | self.values
 
+    def rename(self, **names: str) -> None:
+        """Other names that the architecture's reference takes for fields: other=own."""
+        self.values = {names.get(name, name): value for name, value in self.values.items()}
+
     def check_unread(self) -> None:
         """Raise InputError for an option that is on, and that the architecture did not ask for."""
         for name, value in self.values.items():

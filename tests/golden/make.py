@@ -62,6 +62,7 @@ OPT = {
     "max_position_embeddings": 12, "pad_token_id": None, **SMALL,
 }  # fmt: skip
 OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
+GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
 
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
@@ -88,6 +89,7 @@ MODELS = {
     "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
     "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
+    "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
     "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
     "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
 }

@@ -251,6 +251,23 @@ def opt(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
+def gptj(rng: np.random.Generator) -> torch.nn.Module:
+    heads, d_head = int(rng.integers(1, 4)), 2 * int(rng.integers(1, 5))
+    return t.GPTJForCausalLM(
+        t.GPTJConfig(
+            n_embd=heads * d_head,
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            n_positions=10,
+            n_inner=pick(rng, None, 7),
+            rotary_dim=2 * int(rng.integers(1, d_head // 2 + 1)),
+            activation_function=pick(rng, "gelu_new", "relu"),
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
@@ -262,6 +279,7 @@ SELDOM = (
     starcoder2,
     phi,
     opt,
+    gptj,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10
