@@ -54,6 +54,7 @@ def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
         ("tokens", ()),
         ("embed", ("W_E", "queries", "W_project_E")),
         ("pos_embed", ("W_pos",)),
+        ("ln_embed.out", ("ln_embed.",)),
     ]
     for layer in range(book.model.spec.n_layers):
         b = f"blocks.{layer}."

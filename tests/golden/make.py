@@ -63,6 +63,7 @@ OPT = {
 }  # fmt: skip
 OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
 GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
+BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
 
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
@@ -90,6 +91,7 @@ MODELS = {
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
     "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
     "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
+    "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
     "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
     "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
 }

@@ -268,6 +268,19 @@ def gptj(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
+def bloom(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 8))
+    return t.BloomForCausalLM(
+        t.BloomConfig(
+            hidden_size=heads * int(rng.integers(1, 5)),
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
@@ -280,6 +293,7 @@ SELDOM = (
     phi,
     opt,
     gptj,
+    bloom,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10
