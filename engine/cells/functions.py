@@ -271,6 +271,14 @@ def _exact(a: Any, b: Any) -> Any:
     return text_of(a) == text_of(b)
 
 
+def _find(sought: Any, x: Any) -> float:
+    """Where a text begins within another, from 1, its case regarded."""
+    place = text_of(x).find(text_of(sought))
+    if place < 0:
+        raise FormulaError("#VALUE!")
+    return float(place + 1)
+
+
 def _middle(x: Any, start: Any, n: Any) -> str:
     first = int(number(start)) - 1
     if first < 0 or number(n) < 0:
@@ -294,6 +302,7 @@ def _character(x: Any) -> str:
 
 
 EXACT = Function("EXACT", _exact)
+FIND = Function("FIND", _find)
 LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
 LEN = Function("LEN", lambda x: float(len(text_of(x))))
 MID = Function("MID", _middle)

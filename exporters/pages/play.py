@@ -283,7 +283,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
     for k, text in enumerate(LOOKED_AT.values(), DIALS_ROW + 1):
         sheet.put(k, LOOK_COL, text, "row label")
-    book.lay(book.places["n_prompt"], "id", array=True)
+    book.lay(book.places["n_prompt"], "id")
     ids, built = (sheet[row, PROMPT_COL : PROMPT_COL + n_prompt] for row in (ID_ROW, BUILT_ROW))
     same = AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
     _, row, col = book.spots["prompt"]
@@ -301,7 +301,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
         word, ident = book.places[f"look.{name}"], book.places[name]
         book.lay(word, "token")
         sheet.lists[word.cell(0, 0)] = book.graph["outputs"].area.fixed.as_range
-        book.lay(ident, "id", array=True)
+        book.lay(ident, "id")
         sheet.put(ident.top, ident.left + 1, text, "note")
 
 

@@ -39,7 +39,10 @@ SENTENCE = (
     ("prompt.rest", "sentence from here", "word"),
     ("prompt.word", "its first word", "word"),
     ("prompt.typed", "typed or picked", "word"),
+    ("prompt.given", "1: given", "id"),
     ("prompt.id", "its id", "id"),
+    ("prompt.words", "every word, to be found", "clipped"),
+    ("look.words", "every word with a logit", "clipped"),
 )
 
 
@@ -86,5 +89,5 @@ def _lay(book: ModelBook, name: str, row: int, style: str) -> int:
     """Lay out a table with its tokens across; returns how many rows it takes."""
     block = book.graph[name]
     place = Place(block, SHEET, row, PROMPT_COL, turned=True, named=False)
-    book.lay(place, style, array=name == "prompt.id")  # it looks at every word of the vocabulary
+    book.lay(place, style)
     return block.shape[1]
