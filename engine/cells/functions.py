@@ -92,8 +92,9 @@ def _product_sum(first: Any, *others: Any) -> float:
 
 def _largest(x: Any, k: Any) -> Any:
     found = numbers(x)
-    if np.ndim(k) == 0 and number(k) == 1 and found.size:
-        return float(found.max())
+    if np.ndim(k) == 0 and 1 <= number(k) <= found.size:
+        place = found.size - int(number(k))
+        return float(np.partition(found, place)[place])
     ranked = np.sort(found)[::-1]
     at = np.asarray(number(k)).astype(int) - 1
     if (at < 0).any() or (at >= len(ranked)).any():

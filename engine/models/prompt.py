@@ -57,8 +57,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
     ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
     built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
-    n_ranks = choosing.n_ranks(g["logits"].shape[1])
-    chosen = choosing.choice(g, passage.sampling, passage.numbers, n_ranks)
+    chosen = choosing.choice(g, passage.sampling, passage.numbers)
 
     def token(t: int, _: int) -> Expression:
         if t == 0:

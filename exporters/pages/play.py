@@ -361,9 +361,10 @@ def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
         sheet.put(top - 1, col, head, "label")
     texts = book.graph["outputs"]
     book.lay(Place(texts, PLAY, top, ALL_WORD, turned=False, named=False), "word")
+    ids = Place(book.graph["choice.ids"], PLAY, top, ALL_ID, turned=True, named=False)
+    book.lay(ids, "label number")
     for v in range(texts.shape[0]):
         row = top + v
-        sheet.put(row, ALL_ID, v, "label number")
         for col, name, suffix in ((ALL_LOGIT, "logits", ""), (ALL_PROB, "probs", " percent")):
             sheet.put(row, col + BUILT, book.value(name, last, v), "constant" + suffix)
             at_position = entry(book.graph[name][:, v], 1, position + 1)
