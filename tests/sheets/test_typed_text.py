@@ -12,9 +12,11 @@ from openpyxl import load_workbook
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
+from engine.models.generate import passage
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
 from engine.models.tokenizer import Characters, IdsOnly, readable
+from exporters import anymodel
 from exporters.book import Book
 from exporters.large import play as large
 from exporters.reading import Value
@@ -119,6 +121,19 @@ def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
     assert live["tokenizer.fine"][0, 0] == 0
     assert "character" in live["tokenizer.message"][0, 0]
     assert np.isfinite(live["probs"]).all()
+
+
+def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
+    whole = model("characters")
+    words = replace(passage(whole, whole.vocabulary.encode("the dog"), 10), text_length=9)
+    path = cf.write(anymodel.build("short", whole, words), tmp_path / "short.xlsx")
+    sheet, where = InIronCalc(path), anymodel.build("short", whole, words)
+    for text, fine in (("the girls", 1), ("the little girl", 0)):
+        with sheet.typed({where.cell("sentence", 0, 0): text}):
+            assert sheet[where.cell("tokenizer.fine", 0, 0)] == fine
+    with sheet.typed({where.cell("sentence", 0, 0): "the little girl"}):
+        assert "longer than 9 characters" in sheet[where.cell("tokenizer.message", 0, 0)]
+    assert not cf.read(path).inputs  # its Source tells how long
 
 
 # --- of many words: what comes next is ranked after the last token -------------------------------
