@@ -94,9 +94,6 @@ MODELS = {
     "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(
         t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
     ),
-    "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
-        t.Qwen2MoeConfig(**QWEN_MOE, shared_expert_intermediate_size=3, decoder_sparse_step=2)
-    ),
     "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
 }
 
