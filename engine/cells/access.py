@@ -9,7 +9,7 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     ≤i     the keys that query i sees: up to and including i under a causal mask
     ?      one index that another operand's value chooses (a lookup): any of the axis
     @n     index n, the same for all cells of the block: one expert's share, one column
-    ~h     the partner of column j in rotary positions: h further on, or h back in the second half
+    ~h/n   the partner of column j in rotary positions: h further on, or h back; n columns have one
 
 Invariant: `reads` and `dirties` are inverse. Cell b is in what `reads` gives for cell a exactly
 when a is in what `dirties` gives for b. Everything else (precedents, dependents, incremental
@@ -137,9 +137,13 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
 
 
 def partners(code: str, start: int, stop: int) -> np.ndarray:
-    """The partners of columns [start, stop) under the code `~h`; beyond 2h each is its own."""
-    half, cols = int(code[1:]), np.arange(start, stop)
-    return np.where(cols < half, cols + half, np.where(cols < 2 * half, cols - half, cols))
+    """The partners of columns [start, stop) under the code `~h/n`; from n on each is its own.
+
+    `~4/8` pairs column 0 with 4, 1 with 5, ...; `~1/8` pairs 0 with 1, 2 with 3, ...
+    """
+    (apart, n), cols = map(int, code[1:].split("/")), np.arange(start, stop)
+    ahead = cols % max(2 * apart, 1) < apart
+    return np.where(cols >= n, cols, np.where(ahead, cols + apart, cols - apart))
 
 
 def _common(a: Span, b: Span) -> Span:

@@ -5,7 +5,7 @@ has an expression of its own: a table. What is of no model, but stands on a page
 on a worksheet, is of the kind "table" also where it is typed.
 
     name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv"|"e") int "." ] leaf
-    part := ln1 | attn | ln2 | mlp | mlp.router | ln_final | softmax | rotary
+    part := ln1 | attn | ln2 | mlp | mlp.router | ln_embed | ln_final | softmax | rotary | alibi
 """
 
 from collections.abc import Callable

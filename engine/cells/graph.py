@@ -160,13 +160,14 @@ class Graph:
         op: Op,
         *args: Any,
         mask: Mask | None = None,
-        half: int = 0,
+        pair: tuple[int, int] = (0, 0),
         nth: int = 0,
         **kw: Any,
     ) -> Block:
-        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`, and
-        `nth` the n of `@n`."""
-        full = {"~": f"~{half}", "@": f"@{nth}"}
+        """Add a computed block. `mask` is the operands' unless given; `pair` is h and n of `~h/n`,
+        and `nth` the n of `@n`."""
+        apart, n_paired = pair
+        full = {"~": f"~{apart}/{n_paired}", "@": f"@{nth}"}
         operands = tuple(
             (p, (rows, full.get(cols, cols)), b)
             for p, b in op.bind(args, kw)

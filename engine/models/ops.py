@@ -157,6 +157,12 @@ def scores(m: Math, q: X, k: X, scale: X) -> X:
     return m.dot(q, k) * scale
 
 
+@op(x="i,j", query="i,0", key="j,0", out="i,≤i", blank=-inf)
+def farther(m: Math, x: X, query: X, key: X) -> X:
+    """Scores that fall with distance (Press et al. 2022, section 3)."""
+    return x - (query - key)
+
+
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
 def mix(m: Math, pattern: X, v: X, on: X = None) -> X:
     return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
@@ -197,6 +203,11 @@ def fraction(m: Math, x: X, total: X) -> X:
 @op(ids="i,0", table="j,?")
 def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
+
+
+@op(x="j,i")
+def transposed(m: Math, x: X) -> X:
+    return x
 
 
 @op(x="i,j", mean="i,0")

@@ -189,11 +189,13 @@ class Tensors:
     def restore_prefix(self, embedding: str, head: str) -> None:
         """Give names the base model's prefix where a checkpoint leaves it out.
 
-        `embedding` has the prefix, and `head`, the unembedding, stands outside the base model.
+        `embedding` has the prefix; `head`, the unembedding, and its bias stand outside the base
+        model.
         """
         first, dot, _ = embedding.partition(".")
+        outside = (head, head.replace(".weight", ".bias"))
         if dot and not any(name.startswith(first + dot) for name in self.held):
-            self.held = {n if n == head else first + dot + n: t for n, t in self.held.items()}
+            self.held = {n if n in outside else first + dot + n: t for n, t in self.held.items()}
 
     def differ(self, one: str, other: str) -> bool:
         """Whether there are both tensors, and they are not the same."""

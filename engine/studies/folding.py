@@ -89,7 +89,7 @@ def _divisor(
     attn = name.rpartition(".")[0]
     if factor == 1:
         return
-    scaled = [n for n in weights if n.startswith(f"{attn}.") and n.endswith(".q_norm")]
+    scaled = [n for n in weights if n.startswith(f"{attn}.") and "q_norm" in n.split(".")]
     if not scaled:
         scaled = [
             n
@@ -112,5 +112,10 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
         )
     spec, config = replace(model.spec, norm_eps=min(eps)), dict(model.config)
     if config:
-        config[architectures.find(config["model_type"]).EPS] = min(eps)
+        field = architectures.find(config["model_type"]).EPS
+        if not field:
+            raise InputError(
+                f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
+            )
+        config[field] = min(eps)
     return replace(model, spec=spec, config=config)

@@ -3,8 +3,9 @@
     python tests/golden/make.py [NAME ...]    # needs torch and transformers; notes their versions
 
 For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
-golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers + 1, n_tokens,
-d_model] (the last one normed) and attention patterns [n_layers, n_heads, n_tokens, n_tokens].
+golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers, n_tokens,
+d_model], the last one, normed, beside them (in older files among them), and attention patterns
+[n_layers, n_heads, n_tokens, n_tokens].
 """
 
 import sys
@@ -66,6 +67,18 @@ NEO = {
     "attention_types": [[["global", "local"], 1]], "window_size": 3, **SMALL,
 }  # fmt: skip
 
+PHI = {
+    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 12, "qk_layernorm": True, **SMALL,
+}  # fmt: skip
+OPT = {
+    "hidden_size": 12, "ffn_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "max_position_embeddings": 12, "pad_token_id": None, **SMALL,
+}  # fmt: skip
+OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
+GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
+BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
+
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
     "gpt2-untied": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False)),
@@ -95,6 +108,11 @@ MODELS = {
         t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
     ),
     "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
+    "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
+    "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
+    "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
+    "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
+    "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
 }
 
 
@@ -115,10 +133,12 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     with torch.no_grad():
         asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": False}
         out = model(torch.tensor([ids]), **asked)
+    *states, last = [h[0].numpy() for h in out.hidden_states]
     return {
         "ids": np.array(ids),
         "logits": out.logits[0].numpy(),
-        "hidden": np.stack([h[0].numpy() for h in out.hidden_states]),
+        "hidden": np.stack(states),
+        "last": last,
         "patterns": np.stack([a[0].numpy() for a in out.attentions]),
     }
 

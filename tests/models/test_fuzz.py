@@ -273,6 +273,66 @@ def starcoder2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Starcoder2ForCausalLM(t.Starcoder2Config(**config, sliding_window=window))
 
 
+def phi(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"qk_layernorm": bool(rng.integers(2))}
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.25, 0.5, 1.0)
+    return t.PhiForCausalLM(t.PhiConfig(**config))
+
+
+def opt(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 4))
+    size = heads * int(rng.integers(1, 6))
+    return t.OPTForCausalLM(
+        t.OPTConfig(
+            hidden_size=size,
+            word_embed_proj_dim=pick(rng, None, size, 5),
+            ffn_dim=int(rng.integers(1, 12)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            max_position_embeddings=10,
+            activation_function=pick(rng, "relu", "gelu"),
+            do_layer_norm_before=bool(rng.integers(2)),
+            _remove_final_layer_norm=bool(rng.integers(2)),
+            enable_bias=bool(rng.integers(2)),
+            layer_norm_elementwise_affine=bool(rng.integers(2)),
+            pad_token_id=None,
+            **sizes(rng),
+        )
+    )
+
+
+def gptj(rng: np.random.Generator) -> torch.nn.Module:
+    heads, d_head = int(rng.integers(1, 4)), 2 * int(rng.integers(1, 5))
+    return t.GPTJForCausalLM(
+        t.GPTJConfig(
+            n_embd=heads * d_head,
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            n_positions=10,
+            n_inner=pick(rng, None, 7),
+            rotary_dim=2 * int(rng.integers(1, d_head // 2 + 1)),
+            activation_function=pick(rng, "gelu_new", "relu"),
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
+def bloom(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 8))
+    return t.BloomForCausalLM(
+        t.BloomConfig(
+            hidden_size=heads * int(rng.integers(1, 5)),
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
 SELDOM = (
     scaled,
@@ -286,6 +346,10 @@ SELDOM = (
     mixtral,
     qwen3_moe,
     qwen2_moe,
+    phi,
+    opt,
+    gptj,
+    bloom,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10
