@@ -31,7 +31,7 @@ from cellformer.command.options import (
     TopK,
     TopP,
 )
-from cellformer.command.printing import console, line
+from cellformer.command.printing import console
 from engine import InputError
 
 app = typer.Typer(
@@ -136,34 +136,10 @@ def verify(
     Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
     that was asked for is not installed.
     """
-    from exporters.verify import ENGINES, read
-    from exporters.verify import verify as recompute
+    from cellformer.command import verify as verifying
 
-    if engine not in ("", "all", *ENGINES):
-        raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
-    book = read(file)
-    if book.digits is not None:
-        text = "weights have the shortest decimals of float32"
-        line(f"{text}: a logit moves by {book.digits:.1e} at most")
-    wanted = [engine] if engine in ENGINES else list(ENGINES)
-    missing = [e for e in wanted if not ENGINES[e].installed()]
-    disagree = False
-    for one in wanted:
-        if one in missing:
-            line(f"{one:<12} not installed; {ENGINES[one].remedy}")
-            continue
-        report = recompute(book, one)
-        if report.skipped:
-            line(f"{one:<12} skipped: {report.skipped}")
-            continue
-        verdict = "agrees   " if report.agrees else "DISAGREES"
-        text = f"{one:<12} {verdict} {report.n_cells:,} cells, largest difference "
-        line(text + f"{report.largest:.1e} at {report.where}")
-        disagree = disagree or not report.agrees
-    if disagree:
-        raise typer.Exit(1)
-    if missing and (engine or len(missing) == len(wanted)):
-        raise typer.Exit(3)
+    if code := verifying.report(file, engine):
+        raise typer.Exit(code)
 
 
 @app.command()
