@@ -1,5 +1,7 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
+import numpy as np
+
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
 from engine.cells.functions import ABS, COUNT, IF, SUM
@@ -58,8 +60,9 @@ def blocks(book: ModelBook) -> list[Block]:
 
 
 def _edited(book: ModelBook, block: Block) -> Expression:
-    """Whether a block's sum or sum of squares is no longer the same."""
+    """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
-    total, squares = Rounded(values.sum()), Rounded((values**2).sum())
-    gap = ABS(SUM(area) - total) + ABS(product_sum(area, area) - squares)
-    return IF(gap > TOLERANCE, "edited", "no")
+    total, squares = float(values.sum()), float((values**2).sum())
+    size = max(1.0, float(np.abs(values).sum()), squares)
+    gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
+    return IF(gap > float(f"{TOLERANCE * size:.2g}"), "edited", "no")
