@@ -410,7 +410,7 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
-    Nothing in these formulas needs to be escaped: addresses, arithmetic, names of functions.
+    Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
@@ -419,8 +419,8 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     def formula(row: int, n: int, i: int, j: int) -> str:
         if shared is not None and row > area.top:
             return f'<f t="shared" si="{shared + n}"/>'
-        text = formulas(i, j)
-        _check_length(text, f"{block.name}[{i},{j}]")
+        _check_length(text := formulas(i, j), f"{block.name}[{i},{j}]")
+        text = text.replace("<", "&lt;")
         if shared is None:
             return f"<f>{text}</f>"
         whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))

@@ -15,6 +15,7 @@ PURPOSE = "every block: where it stands, its shape, its meaning, whether it was 
 AFTER = "Map"
 TOP = 5
 TOLERANCE = 1e-9
+OF_LARGE = 1e-11  # what sums of large weights may be off by, as a share
 
 
 def wanted(book: ModelBook) -> bool:
@@ -63,6 +64,6 @@ def _edited(book: ModelBook, block: Block) -> Expression:
     """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
     total, squares = float(values.sum()), float((values**2).sum())
-    size = max(1.0, float(np.abs(values).sum()), squares)
+    within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))
     gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
-    return IF(gap > float(f"{TOLERANCE * size:.2g}"), "edited", "no")
+    return IF(gap > float(f"{within:.0e}"), "edited", "no")
