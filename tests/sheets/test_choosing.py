@@ -1,4 +1,4 @@
-"""The next word: a sheet chooses what the engine chooses, out of all words, of the same logits too."""
+"""The next word: a sheet chooses what the engine chooses, out of all words, of equal logits too."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
