@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, random_model, recalculated
-from openpyxl import load_workbook
+from conftest import InIronCalc, random_model, recalculated, typed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
+from engine.models import tokenizing
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
 from engine.models.tokenizer import Characters
@@ -23,7 +23,7 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS = 12
+N_TOKENS, TEXT_LENGTH = 12, 20  # as the usual 60 characters, in a ninth of the cells
 
 
 def byte_level() -> Tokenizer:
@@ -69,7 +69,9 @@ def model(kind: str) -> cf.Model:
 
 @cache
 def book(kind: str) -> Book:
-    return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
+        return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
 
 
 KINDS = ("characters", "byte-level", "sentencepiece")
@@ -124,11 +126,9 @@ def test_the_same_in_libreoffice(tmp_path: Path) -> None:
     """One text each, typed where the sentence stands."""
     paths = {}
     for kind in KINDS:
-        sheets = load_workbook(cf.write(book(kind), tmp_path / f"{kind}.xlsx"))
-        sheet, row, col = book(kind).cell("sentence", 0, 0)
-        sheets[sheet].cell(row + 1, col + 1).value = "the girl"
-        paths[kind] = tmp_path / f"{kind}-typed.xlsx"
-        sheets.save(paths[kind])
+        path = cf.write(book(kind), tmp_path / f"{kind}.xlsx")
+        cells = {book(kind).cell("sentence", 0, 0): "the girl"}
+        paths[kind] = typed(path, tmp_path / f"{kind}-typed.xlsx", cells)
     for kind, file in recalculated(paths, tmp_path / "out").items():
         cells = [book(kind).cell("tokens", t, 0) for t in range(N_TOKENS)]
         found = [file[sheet][row, col] for sheet, row, col in cells]
