@@ -6,6 +6,7 @@ What a user gives and cannot be used ends in one line on standard error and exit
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from cellformer.command.options import (
     Seed,
     Size,
     Temperature,
+    TextLength,
     Tokens,
     TopK,
     TopP,
@@ -69,6 +71,7 @@ def build(
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
+    text_length: TextLength = 0,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -89,7 +92,8 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    drawn = (temperature, top_k, top_p != 1, seed)
+    chosen = (prompt, ids, no_special, tokens, text_length, *drawn, live, digits)
     if name is None:
         if any(chosen):
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -105,6 +109,7 @@ def build(
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    words = replace(words, text_length=text_length)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
