@@ -16,6 +16,7 @@ from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
     IF,
     IFERROR,
+    LEFT,
     LEN,
     MATCH,
     MAX,
@@ -192,7 +193,8 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
         return MID(before, LEN(taken) + 2, LEN(before) + 1)
 
     def first_of(t: int, _: int) -> Expression:
-        return TRIM(MID(SUBSTITUTE(rest[t, 0], " ", REPT(" ", WORD)), 1, WORD))
+        begin = LEFT(rest[t, 0], WORD)  # of all of it, the spaces would pass 32,767 characters
+        return TRIM(MID(SUBSTITUTE(begin, " ", REPT(" ", WORD)), 1, WORD))
 
     rest = at.table("rest", one, rest_of, TOKENS)
     word = at.table("word", one, first_of, TOKENS)

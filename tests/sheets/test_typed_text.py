@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CellAt, InIronCalc, random_model, recalculated, typed
-from openpyxl import load_workbook
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
+from engine.models import tokenizing
 from engine.models.generate import passage
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
@@ -27,7 +27,7 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS = 12
+N_TOKENS, TEXT_LENGTH = 12, 20  # as the usual 60 characters, in a ninth of the cells
 
 
 def byte_level() -> Tokenizer:
@@ -73,7 +73,9 @@ def model(kind: str) -> cf.Model:
 
 @cache
 def book(kind: str) -> Book:
-    return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
+        return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
 
 
 KINDS = ("characters", "byte-level", "sentencepiece")
@@ -229,11 +231,9 @@ def test_the_same_in_libreoffice(tmp_path: Path) -> None:
     """One text each, typed where the sentence stands."""
     paths = {}
     for kind in KINDS:
-        sheets = load_workbook(cf.write(book(kind), tmp_path / f"{kind}.xlsx"))
-        sheet, row, col = book(kind).cell("sentence", 0, 0)
-        sheets[sheet].cell(row + 1, col + 1).value = "the girl"
-        paths[kind] = tmp_path / f"{kind}-typed.xlsx"
-        sheets.save(paths[kind])
+        path = cf.write(book(kind), tmp_path / f"{kind}.xlsx")
+        cells = {book(kind).cell("sentence", 0, 0): "the girl"}
+        paths[kind] = typed(path, tmp_path / f"{kind}-typed.xlsx", cells)
     many = answering("byte-level")
     plain = cf.write(many, tmp_path / "many.xlsx")
     one = {many.cell("sentence", 0, 0): "12 dogs"}
