@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 import orjson
 from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
@@ -215,7 +216,10 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
             if name not in book.places and name.isidentifier() and len(name) > 2:
                 spot = book.address(book.sheets[where][row, col].fixed)
                 workbook.define_name(name, f"={spot}")
-        workbook.close()
+        try:
+            workbook.close()
+        except FileCreateError as error:  # what the system said, in XlsxWriter's own words
+            raise InputError(f"cannot write {path}: {error}; make room, or choose -o") from None
     return path
 
 
