@@ -157,6 +157,12 @@ def scores(m: Math, q: X, k: X, scale: X) -> X:
     return m.dot(q, k) * scale
 
 
+@op(x="i,j", query="i,0", key="j,0", out="i,≤i", blank=-inf)
+def farther(m: Math, x: X, query: X, key: X) -> X:
+    """Scores that fall with distance (Press et al. 2022, section 3)."""
+    return x - (query - key)
+
+
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
 def mix(m: Math, pattern: X, v: X, on: X = None) -> X:
     return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
@@ -199,6 +205,11 @@ def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
 
 
+@op(x="j,i")
+def transposed(m: Math, x: X) -> X:
+    return x
+
+
 @op(x="i,j", mean="i,0")
 def centre(m: Math, x: X, mean: X) -> X:
     return x - mean
@@ -224,6 +235,33 @@ def capped_by(m: Math, score: X, cap: X) -> X:
 @op(x="0,0", by="i,0")
 def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
+
+
+# --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
+
+
+@op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
+def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
+    """How many come before: larger ones, and of equal ones those of smaller numbers."""
+    return m.rank(x, xs, number, numbers)
+
+
+@op(x="i,j", rank="i,j", k="0,0")
+def first_k(m: Math, x: X, rank: X, k: X) -> X:
+    return x * m.below(rank, k)
+
+
+@op(x="i,j")
+def logistic(m: Math, x: X) -> X:
+    """1 / (1 + exp(-x)), through tanh, which never overflows."""
+    return 0.5 + 0.5 * m.tanh(0.5 * x)
+
+
+@op(gate="i,j", x="i,j", share="i,@", on="0,0")
+def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
+    """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
+    hidden = gate * x * share
+    return hidden if on is None else hidden * on
 
 
 # --- activations --------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class ModelSpec:
     rope_theta: float = 10000.0
     rope_frequencies: tuple[float, ...] = ()  # of a head's pairs; (): theta^(-2i/d_rotary)
     rope_factor: float = 1.0  # of all cosines and sines
+    rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
 
     def __post_init__(self) -> None:
