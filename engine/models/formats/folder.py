@@ -33,7 +33,7 @@ def open_source(name: str) -> Source:
     """The model of a folder; of one that sees as well, the part that reads."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
     config, held = Config(folder / "config.json"), of_folder(folder)
-    if config.values.get("model_type") in SEEING:
+    if str(config.values.get("model_type")) in SEEING:
         config, held = reading_part(config), language_model(held)
     return Source(config, Tensors(folder, held), partial(load_tokenizer, folder))
 
