@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from engine import Evaluator, InputError, Model
 from engine.cells.access import Span
 from engine.cells.block import Block
-from engine.cells.expression import Constant
 from engine.cells.values import CellError
 from engine.studies import ablation
 from exporters import source
@@ -292,11 +291,13 @@ def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.f
     """Which cells of a block hold what is typed, and the numbers there, NaN for texts."""
     typed, numbers = np.full(block.shape, not block.computed), np.full(block.shape, np.nan)
     if block.expression is not None:
+        place = book.places[block.name]
+        entries = book.sheets[place.sheet].entries
         for i, j in block.whole.cells():
-            held = block.expression(i, j)
-            if isinstance(held, Constant):
+            entry = entries[place.cell(i, j)]
+            if entry.formula is None:
                 typed[i, j] = True
-                numbers[i, j] = np.nan if isinstance(held.number, str) else held.number
+                numbers[i, j] = np.nan if isinstance(entry.value, str) else entry.value
     elif block.op is None:
         values = np.asarray(book.graph.inputs[block.name])
         numbers = numbers if values.dtype == object else values
@@ -322,9 +323,8 @@ def _typed(book: Book, block: Block, i: int, j: int) -> Any:
     """What is typed in a cell as built."""
     if block.expression is None:
         return book.graph.inputs[block.name][i, j]
-    held = block.expression(i, j)
-    assert isinstance(held, Constant)
-    return held.number
+    place = book.places[block.name]
+    return book.sheets[place.sheet].entries[place.cell(i, j)].value
 
 
 def _number(value: Value, where: str, formula: bool) -> float:
