@@ -26,7 +26,7 @@ GGUF_NAMES = {"mistral": "llama", "mixtral": "llama", "qwen3_moe": "qwen3moe"}
 
 
 def stacked(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Matrices of experts in stacks, as the converter of llama.cpp has them: experts.w1."""
+    """Experts' matrices in stacks, as llama.cpp has them: experts.3.w1 -> experts.w1."""
     found: dict[str, Any] = {}
     for name, values in tensors.items():
         front, experts, rest = name.partition(".experts.")
