@@ -34,6 +34,7 @@ from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.models import prompt as prompts
+from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
@@ -224,6 +225,9 @@ def info(
     table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
         table.add_row(label, f"{getattr(spec, label):,}")
+    if isinstance(spec, MoeSpec):
+        for label in ("n_experts", "n_chosen", "d_expert"):
+            table.add_row(label, f"{getattr(spec, label):,}")
     console.print(table)
     console.print()
     counts = parameters(model)

@@ -97,7 +97,7 @@ class Config:
 
     def optional(self, name: str, kind: type, default: Any) -> Any:
         """The value of a field that may be null, which means that there is none."""
-        null = name in self.values and self.look(name) is None
+        null = self.look(name) is None and (name in self.values or default is None)
         return None if null else self.get(name, kind, default)
 
     def activation(self, name: str, default: str | None = None) -> Activation:

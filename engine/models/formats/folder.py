@@ -45,6 +45,7 @@ def reading_part(whole: Config) -> Config:
     whole.check_unread()
     tied = whole.get("tie_word_embeddings", bool, True)
     kind = {"model_type": SEEING[whole.values["model_type"]], "tie_word_embeddings": tied}
+    kind |= {"final_logit_softcapping": None}  # as a whole it does not cap them
     ends = {key: whole.values[key] for key in ("eos_token_id",) if key in whole.values}
     return Config(whole.path, text | kind | ends)
 
