@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import workbooks
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint, formats
+from engine.models import checkpoint, formats, tokenizing
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
 from engine.studies.forecast import forecast
@@ -19,6 +19,7 @@ from exporters.book import Book
 from exporters.plan import for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
+FEW_COLUMNS = 8  # of one of many words, so that another sentence has room
 MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
 
 
@@ -45,20 +46,25 @@ class Loaded:
 
 
 def load(
-    name: str, prompt: str | None = None, ids: str | None = None, special: bool = True
+    name: str,
+    prompt: str | None = None,
+    ids: str | None = None,
+    special: bool = True,
+    live: Sequence[str] = (),
 ) -> Loaded:
     """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
 
     A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
-    `special`; with none it begins as any text does. Raises InputError for a name that is neither,
-    and a prompt that the model cannot take.
+    `special`; with none it begins as any text does. `live` names the parts of its workbook that
+    recompute, () everything. Raises InputError for a name that is neither, and a prompt that the
+    model cannot take.
     """
     found = model(name)
     given = _ids(found, prompt, ids, special)
     if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
-        return Loaded(name, found, given, _columns(found, len(given)))
+        return Loaded(name, found, given, _columns(found, len(given), live))
     module = workbooks.find(name)
     if given is None:
         given = found.vocabulary.encode(module.PROMPT)
@@ -107,9 +113,11 @@ def title(name: str) -> str:
     return formats.title(name) if formats.means(name) else name
 
 
-def _columns(model: Model, n_prompt: int) -> int:
-    """Room to continue, where the model can and its workbook stays small."""
-    plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
+    """Room to continue, where the model can and its workbook stays small; or to type."""
+    plan, n_tokens = for_model(model, live), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if plan.answers and plan.continues and not tokenizing.refusal(model.vocabulary):
+        return max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
     if not plan.generates:
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS

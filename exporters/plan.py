@@ -24,6 +24,11 @@ class Plan:
         return self.readout.one_token or bool(self.live)
 
     @property
+    def answers(self) -> bool:
+        """Whether what comes next is shown after one token: the last of what is typed."""
+        return self.readout.one_token and not self.live
+
+    @property
     def generates(self) -> bool:
         """Whether its tokens follow from those before: every token's logits are there."""
         return self.continues and not self.readout.one_token

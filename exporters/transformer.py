@@ -10,7 +10,7 @@ import numpy as np
 from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import only_live
-from engine.models import prompt
+from engine.models import prompt, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
@@ -61,6 +61,8 @@ def assemble(
     if not plan.reduced:
         prompt.follow(graph, passage, model)
         prompt.look(graph, labels[graph["logits"].axes[1]])
+    elif plan.answers and not tokenizing.refusal(model.vocabulary):
+        prompt.answer(graph, passage, model.vocabulary)
     book = ModelBook(
         title,
         graph,

@@ -56,6 +56,16 @@ MEANING = {
     "W_out": "MLP weights: contract",
     "pre": "hidden layer, before the bend",
     "post": "hidden layer, bent",
+    "W_router": "router weights: one column per expert",
+    "router": "how well each expert suits the token",
+    "share_of_all": "that, as shares of all experts: they sum to 1",
+    "number": "experts' numbers: of equals the first is chosen",
+    "rank": "how many experts come before it",
+    "n_chosen": "how many experts work at each token",
+    "chosen": "shares of those that were chosen; 0 for the others",
+    "total": "what the chosen have of all",
+    "share": "by what share it works at each token",
+    "W_share": "weights: by what share it works",
     "mlp_out": "what the MLP writes into the stream",
     "mean": "mean over features",
     "eps": "keeps the deviation above zero",
@@ -101,6 +111,10 @@ def meaning(block: Block) -> str:
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
         return "what each token is divided by"
+    if block.leaf == "score" and ".mlp." in block.name:
+        return "by what share it works, before the bend"
+    if block.leaf == "on" and ".mlp." in block.name:
+        return "its own switch times that for all experts"
     if block.leaf.startswith("b_"):
         return "bias"
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))

@@ -101,7 +101,7 @@ def build(
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, live or ())
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)

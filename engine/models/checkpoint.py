@@ -6,7 +6,7 @@ and where each weight stands is in the file of its architecture.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from engine.cells.errors import InputError
 from engine.models import architectures, formats
 from engine.models.architectures import OWN
-from engine.models.foreign import Piece
+from engine.models.foreign import Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
@@ -45,7 +45,7 @@ def load(name: str | Path) -> Model:
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
-    places = {ours: piece for ours, piece in everywhere.items() if ours in wanted}
+    places = held_places(architecture.pieces(spec), wanted, files.held)
     files.check(foreign_shapes(places, wanted), head)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
     large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
@@ -110,7 +110,7 @@ def foreign_tensors(
 ) -> dict[str, np.ndarray]:
     """A model's weights as the tensors that its layout holds them in."""
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = {ours: piece for ours, piece in architecture.pieces(model.spec) if ours in wanted}
+    places = held_places(architecture.pieces(model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     tensors = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
     for ours, piece in places.items():
@@ -119,6 +119,18 @@ def foreign_tensors(
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
     return tensors
+
+
+def held_places(
+    pieces: Pieces, wanted: Container[str], held: Container[str] = ()
+) -> dict[str, Piece]:
+    """Where each weight stands: of several places, the first whose tensor is held, or the first."""
+    places: dict[str, Piece] = {}
+    for ours, piece in pieces:
+        before = places.setdefault(ours, piece)
+        if before.name not in held and piece.name in held:
+            places[ours] = piece
+    return {ours: piece for ours, piece in places.items() if ours in wanted}
 
 
 def foreign_shapes(

@@ -103,9 +103,9 @@ class Config:
         null = name in self.values and self.look(name) is None
         return None if null else self.get(name, kind, default)
 
-    def activation(self, name: str) -> Activation:
+    def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation, by the name that it has here."""
-        value = self.get(name, str)
+        value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
         return ACTIVATIONS[value]
@@ -144,7 +144,9 @@ class Piece:
         return (slice(None),) * self.axis + (slice(self.start, self.stop),)
 
 
-Pieces = Iterator[tuple[str, Piece]]  # our name of a weight, and the piece that holds it
+# Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
+# comes with each: it is read from the first that is there, and saved in the first.
+Pieces = Iterator[tuple[str, Piece]]
 
 
 def head_of(

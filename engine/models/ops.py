@@ -237,6 +237,33 @@ def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
 
 
+# --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
+
+
+@op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
+def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
+    """How many come before: larger ones, and of equal ones those of smaller numbers."""
+    return m.rank(x, xs, number, numbers)
+
+
+@op(x="i,j", rank="i,j", k="0,0")
+def first_k(m: Math, x: X, rank: X, k: X) -> X:
+    return x * m.below(rank, k)
+
+
+@op(x="i,j")
+def logistic(m: Math, x: X) -> X:
+    """1 / (1 + exp(-x)), through tanh, which never overflows."""
+    return 0.5 + 0.5 * m.tanh(0.5 * x)
+
+
+@op(gate="i,j", x="i,j", share="i,@", on="0,0")
+def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
+    """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
+    hidden = gate * x * share
+    return hidden if on is None else hidden * on
+
+
 # --- activations --------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from engine.cells.block import Block
 from engine.cells.graph import Graph
 from engine.models import ops
 from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
 
 
 def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
@@ -44,11 +45,12 @@ def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     return ln.block("out", ops.affine, normalized, w)  # as x
 
 
-def rms_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
+def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     """RMSNorm whose gain is 1 + w."""
     scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
-    return ln.block("out", ops.gain_above_one, normalized, ln.weight("w", "d_model"))  # as x
+    w = ln.weight("w", "d_model") if w is None else w
+    return ln.block("out", ops.gain_above_one, normalized, w)  # as x
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
@@ -76,14 +78,16 @@ def positions(g: Graph, n_tokens: int, first: int = 0) -> Block:
     return g.input("positions", counted, ("token", ""), "ids")
 
 
-def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
+def rotation(
+    g: Forward, n_tokens: int, name: str = "rotary", spec: ModelSpec | None = None
+) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
     The features i and i + d_rotary / 2 of a head turn together, or 2i and 2i + 1 where the spec
     says that neighbours do, at frequency theta^(-2i/d_rotary) unless the spec lists other ones;
-    the features beyond d_rotary stand still.
+    the features beyond d_rotary stand still. `spec` is given where it differs between layers.
     """
-    g, spec = g.at("rotary"), g.spec
+    g, spec = g.at(name), spec or g.spec
     half = spec.rotary // 2
     still = np.zeros(spec.d_head - spec.rotary)
     plain = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
@@ -145,9 +149,9 @@ def stand_in(g: Forward, on: Block) -> Block | None:
 
 
 class Head(NamedTuple):
-    """What of a head its layer's output is made of."""
+    """What of a head, or of an expert, its layer's output is made of."""
 
-    z: Block  # [n_tokens, d_head]
+    z: Block  # [n_tokens, d_head]; of an expert its hidden layer, [n_tokens, d_expert]
     W_O: Block  # [d_head, d_model]
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
@@ -192,11 +196,16 @@ def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
     switched off at z.
     """
     b_O = b.at("attn").weight("b_O", "d_model") if bias else None
+    return sum_of(b, "attn_out", heads, b_O)
+
+
+def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = None) -> Block:
+    """What heads, or experts, write together: [n_tokens, d_model]."""
     results = [head.result for head in heads if head.result]
     if results:
-        return b.block("attn_out", ops.add, results, b=b_O)
+        return b.block(name, ops.add, results, b=bias)
     zs, weights, _ = zip(*heads, strict=True)
-    return b.block("attn_out", ops.sum_of_heads, zs, weights, b=b_O)
+    return b.block(name, ops.sum_of_heads, zs, weights, b=bias)
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:
