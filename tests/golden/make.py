@@ -40,20 +40,20 @@ PHI3 = LLAMA | {
         "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
     },
 }  # fmt: skip
-GEMMA3 = LLAMA | {
-    "pad_token_id": None, "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3,
-    "query_pre_attn_scalar": 7,
+TINY = LLAMA | {
+    "hidden_size": 8, "intermediate_size": 6, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "pad_token_id": None,
+}  # fmt: skip
+GEMMA3 = TINY | {
+    "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 7,
     "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
     "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
         "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
     },
 }  # fmt: skip
-MIXTRAL = LLAMA | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 4}
-QWEN_MOE = LLAMA | {
-    "num_hidden_layers": 3, "mlp_only_layers": [1], "moe_intermediate_size": 6,
-    "num_experts_per_tok": 3, "pad_token_id": None,
-}  # fmt: skip
+MIXTRAL = TINY | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4}
+QWEN_MOE = TINY | {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 4}
 GRANITE = {
     "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
     "logits_scaling": 2.5,
@@ -114,10 +114,7 @@ MODELS = {
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
     "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**MIXTRAL)),
     "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(
-        t.Qwen3MoeConfig(**QWEN_MOE, num_experts=4, head_dim=6, norm_topk_prob=True)
-    ),
-    "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
-        t.Qwen2MoeConfig(**QWEN_MOE, num_experts=4, shared_expert_intermediate_size=5)
+        t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
     ),
     "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
     "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
