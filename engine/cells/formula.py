@@ -307,7 +307,8 @@ class Named:
 
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
-    turned = {b.name for _, subscript, b in block.operands if subscript[0] == "j"}
+    keys = (("j", ":"), ("j", "0"))
+    turned = {b.name for _, subscript, b in block.operands if subscript in keys}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
     nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
 
