@@ -71,7 +71,7 @@ def build(
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
-    text_length: TextLength = 0,
+    text_length: TextLength = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -109,7 +109,7 @@ def build(
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
-    words = replace(words, text_length=text_length)
+    words = replace(words, text_length=text_length or 0)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)

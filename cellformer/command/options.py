@@ -20,7 +20,7 @@ Tokens = Annotated[
     int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
 ]
 TextLength = Annotated[
-    int,
+    int | None,
     typer.Option("--text-length", min=1, help="Characters that a typed sentence may have."),
 ]
 Sets = Annotated[
