@@ -24,6 +24,8 @@ BUFFERS = (  # stored in some checkpoints, and no weights
     ".attention.bias",
     ".attention.masked_bias",
     "rotary_emb.inv_freq",
+    "decoder.version",
+    "scale_mask_softmax.causal_mask",
 )
 
 
