@@ -10,25 +10,27 @@ other in a workbook opened with the values that it holds. Prints how many of the
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import transformers
-from conftest import InIronCalc, cli, recalculated, typed
+from conftest import CellAt, InIronCalc, cli, recalculated, typed
 from learnt import KINDS, texts
 from typist import typed_in_libreoffice
 
 import cellformer as cf
 from engine.models.detokenizing import held
 from exporters.book import Book
+from exporters.reading import Value, WorkbookFile
 from exporters.verify import poison
 
 N_TOKENS = 14
-SIZES = {"max_position_embeddings": 32, "initializer_range": 0.6}
 Told = tuple[list[int], str]  # ids, and their text
 
 
 def llama(n_words: int) -> transformers.PreTrainedModel:
+    """A small one, of random weights."""
     config = transformers.LlamaConfig(
         vocab_size=n_words,
         hidden_size=8,
@@ -36,12 +38,14 @@ def llama(n_words: int) -> transformers.PreTrainedModel:
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=1,
-        **SIZES,
+        max_position_embeddings=32,
+        initializer_range=0.6,
     )
     return transformers.LlamaForCausalLM(config)
 
 
 def gpt2(n_words: int) -> transformers.PreTrainedModel:
+    """The same."""
     config = transformers.GPT2Config(
         vocab_size=n_words, n_embd=8, n_layer=1, n_head=2, n_positions=32, initializer_range=0.6
     )
@@ -63,20 +67,21 @@ def folder_of(kind: str, where: Path) -> Path:
     return where / kind
 
 
-def in_transformers(folder: Path, prompt: str) -> tuple[list[int], Told]:
-    """The prompt's ids; those ids and the greedy ones behind them, with their text."""
+def in_transformers(folder: Path, n_prompts: int) -> dict[str, tuple[list[int], Told]]:
+    """By prompt: its ids; those ids and the greedy ones behind them, with their text."""
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"), clean_up_tokenization_spaces=False
     )
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    given = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
-    ids = given["input_ids"][0].tolist()
-    more = max(N_TOKENS - len(ids), 0)
-    found = (
-        model.generate(**given, do_sample=False, max_new_tokens=more)[0].tolist() if more else ids
-    )
-    found = found[:N_TOKENS]
-    return ids, (found, tokenizer.decode(found, skip_special_tokens=True))
+    found: dict[str, tuple[list[int], Told]] = {}
+    for prompt in texts(20 * n_prompts, 40, seed=5):
+        given = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
+        ids = given["input_ids"][0].tolist()
+        if 0 < len(ids) < N_TOKENS and prompt.isascii() and len(found) < n_prompts:
+            more = N_TOKENS - len(ids)
+            whole = model.generate(**given, do_sample=False, max_new_tokens=more)[0].tolist()
+            found[prompt] = ids, (whole, tokenizer.decode(whole, skip_special_tokens=True))
+    return found
 
 
 def main() -> None:
@@ -94,11 +99,7 @@ def main() -> None:
 def tried(folder: Path, n_prompts: int, where: Path) -> dict[str, int]:
     """How many of the prompts agree, by who is asked."""
     model = cf.load(folder)
-    prompts = {}  # those that leave room for one more token
-    for text in texts(20 * n_prompts, 40, seed=5):
-        ids, told = in_transformers(folder, text)
-        if 0 < len(ids) < N_TOKENS and text.isascii() and len(prompts) < n_prompts:
-            prompts[text] = ids, told
+    prompts = in_transformers(folder, n_prompts)
     book = cf.build(model, prompt="the", n_tokens=N_TOKENS, title=folder.name)
     path = cf.write(book, where / "sheet.xlsx")
     sheets = in_sheets(book, path, list(prompts), where)
@@ -127,13 +128,12 @@ def in_sheets(book: Book, path: Path, prompts: list[str], where: Path) -> dict[s
     files = recalculated({str(k): copy for k, copy in copies.items()}, where / "recalculated")
     jobs = {path: [{sentence: text} for text in prompts]}
     by_hand = typed_in_libreoffice(jobs, where / "typed")[path]
-    found = {"LibreOffice, wrong values": [], "LibreOffice, typed": [], "IronCalc": []}
-    for k, text in enumerate(prompts):
-        for who, file in (
-            ("LibreOffice, wrong values", files[str(k)]),
-            ("LibreOffice, typed", by_hand[k]),
-        ):
-            found[who].append(shown(book, lambda cell, file=file: file[cell[0]][cell[1:]]))
+    told = [files[str(k)] for k in range(len(prompts))]
+    found = {
+        "LibreOffice from wrong values": [shown(book, reads(file)) for file in told],
+        "LibreOffice typed": [shown(book, reads(file)) for file in by_hand],
+        "IronCalc": [],
+    }
     sheet = InIronCalc(where / "wrong.xlsx")
     for text in prompts:
         with sheet.typed({sentence: text}):
@@ -141,7 +141,12 @@ def in_sheets(book: Book, path: Path, prompts: list[str], where: Path) -> dict[s
     return found
 
 
-def shown(book: Book, look) -> Told:
+def reads(file: WorkbookFile) -> Callable[[CellAt], Value]:
+    """What looks a cell up in a file."""
+    return lambda cell: file[cell[0]][cell[1:]]
+
+
+def shown(book: Book, look: Callable[[CellAt], Value]) -> Told:
     """The ids and the line of text that Play shows."""
     ids = [int(look(book.cell("tokens", t, 0))) for t in range(N_TOKENS)]
     return ids, str(look(book.cell("text.whole", 0, 0)) or "")
