@@ -25,10 +25,10 @@ def id_at(logits: Area, ids: Block, value: Any, nth: Any) -> Expression:
 
 
 class Ranks:
-    """Tables over the `logits` and `probs` [n_tokens, n_words] of a graph."""
+    """Tables over the rounded `choice.logits` and `probs` [n_tokens, n_words] of a graph."""
 
     def __init__(self, at: Graph):
-        self.graph, self.logits, self.probs = at, at["logits"], at["probs"]
+        self.graph, self.logits, self.probs = at, at["choice.logits"], at["probs"]
         self.n_tokens, self.n_words = self.logits.shape
 
     def one(self, name: str, formula: Callable[[int], Any]) -> Block:
