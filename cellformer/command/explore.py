@@ -87,7 +87,8 @@ def run(
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    printing.prompt(readable(model.vocabulary.decode(loaded.ids)), len(loaded.ids))
+    shown_ids = loaded.ids if tokens is None else live["tokens"][:, 0].astype(int).tolist()
+    printing.prompt(readable(model.vocabulary.decode(shown_ids)), len(shown_ids))
     for block in blocks:
         printing.block(graph, live, block)
     words = printing.output_words(model)
