@@ -152,6 +152,14 @@ def _one_space() -> normalizers.Normalizer:
     return normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
 
 
+def _as_albert() -> normalizers.Normalizer:
+    """Quotes replaced, accents taken off, small letters; spaces as SentencePiece has them."""
+    quotes = [normalizers.Replace(pair, '"') for pair in ("``", "''")]
+    letters = [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    ends = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    return normalizers.Sequence([*quotes, normalizers.Nmt(), *letters, *ends])
+
+
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
     "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
@@ -169,6 +177,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         pre.Metaspace(prepend_scheme="first", split=False), lines=LINES[-800:]
     ),
     "unigram nfkc": lambda: _unigram(pre.Metaspace(), _one_space()),
+    "unigram albert": lambda: _unigram(pre.Metaspace(), _as_albert()),
     "unigram of words": lambda: _unigram(
         pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()]), normalizers.NFKC()
     ),
