@@ -6,6 +6,7 @@ What a user gives and cannot be used ends in one line on standard error and exit
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,11 +28,12 @@ from cellformer.command.options import (
     Seed,
     Size,
     Temperature,
+    TextLength,
     Tokens,
     TopK,
     TopP,
 )
-from cellformer.command.printing import console, line
+from cellformer.command.printing import console
 from engine import InputError
 
 app = typer.Typer(
@@ -69,6 +71,7 @@ def build(
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
+    text_length: TextLength = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -89,7 +92,8 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    drawn = (temperature, top_k, top_p != 1, seed)
+    chosen = (prompt, ids, no_special, tokens, text_length, *drawn, live, digits)
     if name is None:
         if any(chosen):
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -105,6 +109,7 @@ def build(
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    words = replace(words, text_length=text_length or 0)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
@@ -136,34 +141,10 @@ def verify(
     Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
     that was asked for is not installed.
     """
-    from exporters.verify import ENGINES, read
-    from exporters.verify import verify as recompute
+    from cellformer.command import verify as verifying
 
-    if engine not in ("", "all", *ENGINES):
-        raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
-    book = read(file)
-    if book.digits is not None:
-        text = "weights have the shortest decimals of float32"
-        line(f"{text}: a logit moves by {book.digits:.1e} at most")
-    wanted = [engine] if engine in ENGINES else list(ENGINES)
-    missing = [e for e in wanted if not ENGINES[e].installed()]
-    disagree = False
-    for one in wanted:
-        if one in missing:
-            line(f"{one:<12} not installed; {ENGINES[one].remedy}")
-            continue
-        report = recompute(book, one)
-        if report.skipped:
-            line(f"{one:<12} skipped: {report.skipped}")
-            continue
-        verdict = "agrees   " if report.agrees else "DISAGREES"
-        text = f"{one:<12} {verdict} {report.n_cells:,} cells, largest difference "
-        line(text + f"{report.largest:.1e} at {report.where}")
-        disagree = disagree or not report.agrees
-    if disagree:
-        raise typer.Exit(1)
-    if missing and (engine or len(missing) == len(wanted)):
-        raise typer.Exit(3)
+    if code := verifying.report(file, engine):
+        raise typer.Exit(code)
 
 
 @app.command()

@@ -25,6 +25,7 @@ class Passage:
     n_prompt: int
     sampling: Sampling
     numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
+    text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
 
 
 @dataclass(frozen=True)

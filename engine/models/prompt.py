@@ -86,7 +86,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
         word = split_at_spaces(g, prompt, n_tokens)
     else:
-        word = tokenized(g, tokenizer, *typed_text, vocabulary, n_tokens)
+        word = tokenized(g, passage, tokenizer, *typed_text, vocabulary)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
     def typed_at(t: int, _: int) -> Expression:
@@ -120,7 +120,7 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
     if not found:
         picked[:n_given] = map(float, given)
     pick = at.input("pick", column(picked), TOKENS, "table")
-    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text), special).ids
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
     def given_at(t: int, _: int) -> Expression:
         return IF(pick[t, 0] != "", pick[t, 0], ids[t, 0])
@@ -160,10 +160,11 @@ def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None
 
 
 def tokenized(
-    g: Graph, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block, n_tokens: int
+    g: Graph, passage: Passage, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block
 ) -> Block:
     """Add a sentence and its tokenizer in cells: the names of its tokens, [n_tokens, 1]."""
-    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text), special).ids
+    n_tokens = len(passage.ids)
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
     def name(t: int, _: int) -> Expression:
         return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
@@ -171,9 +172,10 @@ def tokenized(
     return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
 
 
-def room(text: str) -> int:
+def room(text: str, passage: Passage) -> int:
     """How many characters, or bytes, a sentence may have that is built with a text."""
-    return max(tokenizing.TEXT_LENGTH, 2 * len(text.encode()))
+    n = len(text.encode())
+    return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 
 def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:

@@ -224,7 +224,8 @@ def _line(book: ModelBook, sheet: Sheet) -> None:
     fine = book.graph["tokenizer.fine"][0, 0]
     token = sheet[RESULTS_ROW + 2, 1]
     text = SUBSTITUTE(SUBSTITUTE(token, "␣", " "), "\\\\", "\\")
-    told = AND(fine > 0, book.graph["tokenizer.n_ids"][0, 0] > 0, NOT(_picked(book)))
+    here = book.graph["position"][0, 0] == book.graph["n_prompt"][0, 0] - 1
+    told = AND(fine > 0, here, NOT(_nothing(book)), NOT(_picked(book)))
     sheet.put(LINE_ROW, LABEL_COL, "as text", "row label")
     line = IF(told, book.graph["sentence"][0, 0] & text, "")
     sheet.formula(LINE_ROW, PROMPT_COL, line, "text")
