@@ -226,7 +226,7 @@ _ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 
 def _gnumeric(path: Path, book: FormulaCells) -> Values:
     with zipfile.ZipFile(path) as archive:
-        if any(b",0,ROW()" in archive.read(part) for part in archive.namelist()):
+        if any(b",0,ROWS(" in archive.read(part) for part in archive.namelist()):
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
     out = path.with_name("recalculated.xlsx")
     _run(["ssconvert", "--recalc", str(path), str(out)])

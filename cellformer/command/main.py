@@ -139,8 +139,8 @@ def verify(
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
 
-    Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
-    that was asked for is not installed.
+    Tells first which rules of Excel the file breaks, if any. Asks every engine that is installed
+    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed.
     """
     from cellformer.command import verify as verifying
 
