@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 import cellformer as cf
 from engine.models import tokenizing
+from engine.models.detokenizing import held
 from engine.models.generate import passage
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
@@ -104,6 +105,7 @@ def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -
         live.set("sentence", 0, 0, text)
         found = live["tokens"][:, 0].astype(int).tolist()
         assert found == expected(kind, text), text
+        assert live["text.whole"][0, 0] == held(model(kind).vocabulary.decode(found))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +116,9 @@ def test_the_same_in_ironcalc(kind: str, tmp_path: Path) -> None:
     for text in typeable(kind):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             found = [sheet[where.cell("tokens", t, 0)] for t in range(N_TOKENS)]
+            line = sheet[where.cell("text.whole", 0, 0)]
         assert found == expected(kind, text), text
+        assert line == held(model(kind).vocabulary.decode([int(i) for i in found]))
 
 
 def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
@@ -246,3 +250,7 @@ def test_the_same_in_libreoffice(tmp_path: Path) -> None:
         cells = [book(kind).cell("tokens", t, 0) for t in range(N_TOKENS)]
         found = [file[sheet][row, col] for sheet, row, col in cells]
         assert found == expected(kind, "the girl"), kind
+        sheet, row, col = book(kind).cell("text.whole", 0, 0)
+        assert file[sheet][row, col] == held(
+            model(kind).vocabulary.decode(expected(kind, "the girl"))
+        )
