@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError
-from engine.models import architectures, formats
+from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Piece
 from engine.models.forward import weight_shapes
@@ -40,13 +40,15 @@ def load(name: str | Path) -> Model:
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files.restore_prefix(embedding, head)
+    files.restore_prefix(embedding, {piece.name for piece in everywhere.values()})
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
+        everywhere = dict(architecture.pieces(spec))
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
     places = {ours: piece for ours, piece in everywhere.items() if ours in wanted}
-    files.check(foreign_shapes(places, wanted), head)
+    unread = getattr(architecture, "UNREAD", ())
+    files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
     large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read
@@ -79,6 +81,7 @@ def save(model: Model, folder: str | Path) -> None:
         save_file(tensors, part, metadata={"format": "pt"})
         part.replace(path / "model.safetensors")
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        sentence_modules.save(config, tensors, path)
         save_tokenizer(model.vocabulary, path)
     except OSError as error:
         raise InputError(f"cannot write in {folder}: {error.strerror}") from None

@@ -63,9 +63,10 @@ def embed(g: Forward, ids: Sequence[int], name: str = "embed") -> tuple[Block, B
     return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, d_model]
 
 
-def positions(g: Graph, n_tokens: int) -> Block:
-    """0, 1, 2, ... for the tokens: [n_tokens, 1]."""
-    return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
+def positions(g: Graph, n_tokens: int, first: int = 0) -> Block:
+    """0, 1, 2, ... for the tokens, or from another number on: [n_tokens, 1]."""
+    places = first + np.arange(n_tokens).reshape(-1, 1)
+    return g.input("positions", places, ("token", ""), "ids")
 
 
 def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
@@ -134,10 +135,21 @@ class Head(NamedTuple):
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
 
-def attend(h: Forward, q: Block, k: Block, v: Block, layer: OfAllHeads, mask: Mask) -> Head:
-    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
+def attend(
+    h: Forward,
+    q: Block,
+    k: Block,
+    v: Block,
+    layer: OfAllHeads,
+    mask: Mask,
+    present: Block | None = None,
+) -> Head:
+    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows.
+
+    `present` [n_tokens, 1] is 0 for a token that none attends to; None: all are there.
+    """
     name = "scores" if layer.cap is None else "uncapped"
-    scores = h.block(name, ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
     if layer.cap:
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
@@ -177,15 +189,25 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None) -> None:
+def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
+    """The words that the stream, as it ends, leads to: see `looked_at` and `rank_words`."""
+    rank_words(g, looked_at(g, x), W_E, cap, bias)
+
+
+def looked_at(g: Forward, x: Block) -> Block:
+    """The vectors that are read out: of all tokens, or of the one at the `position`."""
+    if not g.readout.one_token:
+        return x
+    return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+
+
+def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
-    if g.readout.one_token:
-        x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
     name = "logits" if cap is None else "uncapped"
-    if g.spec.tied:
-        logits = g.block(name, ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
-    else:
-        logits = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
+    b_U = g.weight("b_U", "vocab") if bias else None
+    product = ops.linear_tied if g.spec.tied else ops.linear
+    logits = g.block(name, product, x, W_U, b_U)  # [n_tokens, d_vocab]
     if cap is not None:
         logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
     temperature = g.input("temperature", 1.0)

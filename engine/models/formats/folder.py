@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.models.foreign import Config
+from engine.models import sentence_modules
 from engine.models.formats import Source
 from engine.models.tensors import Tensors, of_folder
 from engine.models.tokenizer import load_tokenizer
@@ -27,4 +28,5 @@ def open_source(name: str) -> Source:
     """The model of a folder."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
     config = Config(folder / "config.json")
-    return Source(config, Tensors(folder, of_folder(folder)), partial(load_tokenizer, folder))
+    tensors = of_folder(folder) | sentence_modules.read(folder, config)
+    return Source(config, Tensors(folder, tensors), partial(load_tokenizer, folder))

@@ -64,7 +64,12 @@ class Steps:
         self.missing = 0  # a symbol that stands for what the vocabulary lacks
 
     def input(self, name: str, values: Any) -> Block:
-        """A table of the tokenizer's own: numbers or texts [rows, columns]."""
+        """A table of the tokenizer's own: numbers or texts [rows, columns].
+
+        A second sentence's tokenizer reads those of the first.
+        """
+        if (first := f"tokenizer.{name}") in self.graph.blocks:
+            return self.graph[first]
         return self.graph.input(name, values, kind="table")
 
     @cached_property
