@@ -96,6 +96,9 @@ MEANINGS = {
 TABLE_HEADS = {
     "added": ("tokens of their own",),
     "holds": ("in the text",),
+    "marks": ("tokens that are found",),
+    "marked": ("text with a sign for each",),
+    "clash": ("in the way",),
     "characters": ("from code", "kind", "gives", "shift", "second", "third"),
     "byte_symbols": ("symbol of each byte",),
     "pairs": ("pair", "rank"),

@@ -14,7 +14,7 @@ from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import Settings
 from engine.models.tokenizing.steps import Steps
 from engine.models.tokenizing.trie import Tree, tree, walk
-from engine.models.tokenizing.unicode import ALONE, OTHER, SPACE, normalized
+from engine.models.tokenizing.unicode import ALONE, FIRST_MARK, OTHER, SPACE, normalized
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
@@ -25,6 +25,9 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
         for piece, i in vocabulary.items()
     ]
     alphabet = {character for piece in vocabulary for character in piece}
+    pieces += [
+        (0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)
+    ]
     steps.text(settings)
     steps.look_up(normalized(settings.normalizers, _bert_kind(), alphabet, cut_off=True))
     unknown = vocabulary[settings.model["unk_token"]]
