@@ -39,7 +39,8 @@ class ModelBook(Book):
 
     @property
     def large(self) -> bool:
-        """Whether it is of many words, with the logits of one token alone, or of a part."""
+        """Whether it is of many words, with the logits of one token alone, of a part, or of an
+        encoder."""
         return self.plan.reduced
 
     @property
@@ -113,7 +114,7 @@ class ModelBook(Book):
         if block.expression is not None:
             return super().formulas(block)
         here = self.places[block.name].sheet
-        generates = self.passage.n_prompt < len(self.passage.ids)
+        generates = self.plan.continues and self.passage.n_prompt < len(self.passage.ids)
         ways = self._down(block) if self.large else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)

@@ -24,6 +24,7 @@ from cellformer.command.options import (
     Ids,
     NoSpecial,
     Prompt,
+    Second,
     Seed,
     Size,
     Temperature,
@@ -66,6 +67,7 @@ def build(
         bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
     ] = False,
     prompt: Prompt = None,
+    second: Second = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
@@ -89,7 +91,19 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    chosen = (
+        prompt,
+        second,
+        ids,
+        no_special,
+        tokens,
+        temperature,
+        top_k,
+        top_p != 1,
+        seed,
+        live,
+        digits,
+    )
     if name is None:
         if any(chosen):
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -101,10 +115,11 @@ def build(
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
-    words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    sampling = Sampling(temperature, top_k, top_p)
+    words = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)

@@ -1,7 +1,7 @@
 """Encoders: a prompt in a row of places of which some stay empty, and two sentences side by side.
 
-Nothing attends to an empty place (`attention_mask`), so a shorter sentence has the very numbers that
-it has by itself. Two sentences go through the same weights: the blocks of the second have `b.`
+Nothing attends to an empty place (`attention_mask`), so a shorter sentence has the very numbers
+that it has by itself. Two sentences go through the same weights: the blocks of the second have `b.`
 before their names, and `cosine` says how alike their vectors point.
 """
 

@@ -21,7 +21,7 @@ EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to i
 
 @dataclass(frozen=True)
 class Passage:
-    """A prompt and its continuation, and what chose it; of an encoder, a prompt and empty places."""
+    """A prompt and its continuation, and what chose it; of an encoder, and places left empty."""
 
     ids: list[int]  # [n_tokens]
     n_prompt: int

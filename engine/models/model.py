@@ -76,7 +76,7 @@ class Model:
     def place_of_answer(self, ids: Sequence[int]) -> int:
         """The token whose word is ranked: of an encoder the masked one, or else the last."""
         mask = mask_of(self.vocabulary) if self.spec.gives == "masked word" else None
-        return list(ids).index(mask) if mask in ids else len(ids) - 1
+        return len(ids) - 1 if mask is None or mask not in ids else list(ids).index(mask)
 
     def with_decimals(self) -> "Model":
         """This model with the shortest decimals that float32 knows its weights by."""

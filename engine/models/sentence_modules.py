@@ -1,4 +1,4 @@
-"""What stands beside an encoder in a folder of sentence-transformers: its modules, from modules.json.
+"""What stands beside an encoder in a folder of sentence-transformers: the list of modules.json.
 
 The encoder itself comes first; then Pooling, and perhaps Dense and Normalize. They are kept in the
 config as `sentence_modules`, a list of each one's own config with its `type`, so that a model that

@@ -184,7 +184,7 @@ class Tensors:
     def restore_prefix(self, embedding: str, known: Collection[str]) -> None:
         """Give names the base model's prefix where a checkpoint leaves it out.
 
-        `embedding` has the prefix; of the names that are `known`, some stand outside the base model.
+        `embedding` has the prefix; some of the names that are `known` stand outside the base model.
         """
         first, dot, _ = embedding.partition(".")
         if dot and not any(name.startswith(first + dot) for name in self.held):

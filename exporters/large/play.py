@@ -24,7 +24,7 @@ BASELINE = "baseline"
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show the words after one token alone."""
-    return book.large
+    return book.large and (bool(book.live) or book.plan.gives == "next word")
 
 
 def place(book: ModelBook) -> None:
@@ -34,6 +34,10 @@ def place(book: ModelBook) -> None:
         place = Place(book.graph[name], PLAY, DIALS_ROW + 1 + k, PROMPT_COL, False)
         book.places[name] = place
     book.places["tokens"] = Place(book.graph["tokens"], PLAY, ID_ROW, PROMPT_COL, True)
+    if "attention_mask" in book.graph.blocks:
+        mask = Place(book.graph["attention_mask"], PLAY, ID_ROW + 1, PROMPT_COL, True)
+        book.places["attention_mask"] = mask
+        book.sheet(PLAY).regions.append((mask, "input count"))
 
 
 def add(book: ModelBook) -> None:
@@ -44,7 +48,7 @@ def add(book: ModelBook) -> None:
     _prompt(book, sheet)
     if book.live:
         return
-    _baseline(book)
+    add_baseline(book)
     _ids(book, sheet)
     sheet.put(DIALS_ROW, 0, "What is looked at, and how", "heading")
     for name, text in (
@@ -55,10 +59,10 @@ def add(book: ModelBook) -> None:
         sheet.put(place.top, PROMPT_COL - 1, name, "row label")
         sheet.put(place.top, PROMPT_COL + 1, text, "note")
         sheet.regions.append((place, "input setting"))
-    _ranking(book, sheet)
+    add_ranking(book, sheet, "What comes next")
 
 
-def _baseline(book: ModelBook) -> None:
+def add_baseline(book: ModelBook) -> None:
     """The untouched probabilities, as constants beside the live ones."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
@@ -101,9 +105,9 @@ def _ids(book: ModelBook, sheet: Sheet) -> None:
         sheet.rules[ID_ROW, col] = whole | {"error_message": f"An id from 0 to {n_words - 1}."}
 
 
-def _ranking(book: ModelBook, sheet: Sheet) -> None:
+def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
     """The likeliest words: LARGE and MATCH over all logits; probability live and as built."""
-    sheet.put(RESULTS_ROW, 0, "What comes next", "heading")
+    sheet.put(RESULTS_ROW, 0, heading, "heading")
     heads = ("rank", "token", "id", "logit", "probability", "baseline", "change")
     for col, head in enumerate(heads):
         sheet.put(RESULTS_ROW + 1, col, head, "label")

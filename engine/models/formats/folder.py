@@ -4,8 +4,8 @@ import re
 from functools import partial
 from pathlib import Path
 
-from engine.models.foreign import Config
 from engine.models import sentence_modules
+from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import Tensors, of_folder
 from engine.models.tokenizer import load_tokenizer

@@ -107,7 +107,7 @@ class Steps:
         if settings and settings.prefix:
             self.n += 1
             typed = _prefixed(typed, settings)
-        self.number = self.input("number", np.arange(1.0, self.n + 1)[None, :])
+        self.number = self.graph.input("number", np.arange(1.0, self.n + 1)[None, :], kind="table")
         self.whole = self.one("text", typed & "")
         self._codes()
 
@@ -146,7 +146,8 @@ class Steps:
 
         def clash(k: int, _: int) -> Expression:
             """Whether the sign itself was typed; or a line's end stands where spaces are taken."""
-            sign, there = UNICHAR(FIRST_MARK + k), self.marked[k, 0]
+            sign = UNICHAR(FIRST_MARK + k)
+            there: Expression = self.marked[k, 0]
             typed_so = LEN(SUBSTITUTE(whole, sign, "")) < LEN(whole)
             if not self.marks[k].strips:
                 return IF(typed_so, 1, 0)
@@ -192,11 +193,14 @@ class Steps:
         code, n = self.code[0, k], len(self.marks)
         if not n:
             return _sign(code)
-        text = self.mark_texts[0, 0].fixed
-        text = INDEX(self.mark_texts.area.fixed, code - (FIRST_MARK - 1)) if n > 1 else text
+        text: Expression = self.mark_texts[0, 0].fixed
+        if n > 1:
+            text = INDEX(self.mark_texts.area.fixed, code - (FIRST_MARK - 1), 1)
         return IF(AND(code >= FIRST_MARK, code < FIRST_MARK + n), text, _sign(code))
 
-    def look_up(self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol) -> None:
+    def look_up(
+        self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol
+    ) -> None:
         """Each character's row in a table [ranges, fields] whose first column is the first code of
         a range, and its kind, which is the second. `of_mark` gives the third for what stands for an
         added token."""

@@ -25,9 +25,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
         for piece, i in vocabulary.items()
     ]
     alphabet = {character for piece in vocabulary for character in piece}
-    pieces += [
-        (0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)
-    ]
+    pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
     steps.text(settings)
     steps.look_up(normalized(settings.normalizers, _bert_kind(), alphabet, cut_off=True))
     unknown = vocabulary[settings.model["unk_token"]]
