@@ -115,7 +115,7 @@ class ModelBook(Book):
             return super().formulas(block)
         here = self.places[block.name].sheet
         generates = self.plan.continues and self.passage.n_prompt < len(self.passage.ids)
-        ways = self._down(block) if self.large else {}
+        ways = self._down(block) if self.plan.shares else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
 
@@ -138,7 +138,7 @@ class ModelBook(Book):
         Then it is written once. LibreOffice keeps it once, and listens once to each range: a large
         model takes a third less of memory, and is recalculated in half the time.
         """
-        if not self.large or block.partial or self.places[block.name].size[0] == 1:
+        if not self.plan.shares or block.partial or self.places[block.name].size[0] == 1:
             return False
         ways = self._down(block)
         return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)

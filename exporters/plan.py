@@ -26,6 +26,11 @@ class Plan:
         return self.readout.one_token or bool(self.live) or self.gives != "next word"
 
     @property
+    def shares(self) -> bool:
+        """Whether the formulas of a column are written once: where there are very many."""
+        return bool(self.live) or not self.readout.by_head
+
+    @property
     def generates(self) -> bool:
         """Whether its tokens follow from those before: every token's logits are there."""
         return self.continues and not self.readout.one_token

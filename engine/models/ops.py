@@ -154,14 +154,13 @@ def reciprocal(m: Math, x: X) -> X:
 
 @op(q="i,:", k="j,:", scale="0,0", present="j,0", out="i,≤i", blank=-inf)
 def scores(m: Math, q: X, k: X, scale: X, present: X = None) -> X:
-    """A key that is not `present` scores a million less: its exponential is 0."""
-    return m.dot(q, k) * scale if present is None else m.dot(q, k) * scale + absence(present)
+    found = m.dot(q, k) * scale
+    return found if present is None else or_far_below(found, present)
 
 
-def absence(present: X) -> X:
-    """What is added to the scores of a token: 0 where it is present (1), or else (0) a million
-    less."""
-    return (present - 1) * 1000000
+def or_far_below(x: X, present: X) -> X:
+    """x of a token that is present (1); of one that is not (0) -10000, whose exponential is 0."""
+    return x * present + (present - 1) * 10000
 
 
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
@@ -220,8 +219,8 @@ def pooled(m: Math, x: X, share: X) -> X:
 
 @op(x="i,j", present="i,0")
 def present_alone(m: Math, x: X, present: X) -> X:
-    """What is too low to be the largest where a token is absent."""
-    return x + absence(present)
+    """What is too low to be the largest where there is no token."""
+    return or_far_below(x, present)
 
 
 @op(x=":,j")
