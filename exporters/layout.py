@@ -38,7 +38,7 @@ PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
-BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "segment_embed", "embed_sum", "ln_embed")
+BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {

@@ -118,6 +118,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "total": {**_NUMBER, "bold": True, "top": 1},
     "change plain": {"num_format": "+0.000;-0.000;0.000", "font_color": BLACK},
     "live here": {**_NUMBER, "font_color": BLACK},
+    "clipped": {"align": "fill", "font_color": GREY},
     "hidden": {"num_format": ";;;", "font_color": GREY},
     "upright": {"bold": True, "rotation": 90, "align": "center", "valign": "bottom"},
     "tint": {"num_format": ";;;", "font_color": GREEN, "border": 1, "border_color": "#F2F2F2"},

@@ -375,19 +375,22 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
-    Nothing in these formulas needs to be escaped: addresses, arithmetic, names of functions.
+    Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
+    def escaped(i: int, j: int) -> str:
+        return formulas(i, j).replace("<", "&lt;")
+
     def formula(row: int, n: int, i: int, j: int) -> str:
         if shared is None:
-            return f"<f>{formulas(i, j)}</f>"
+            return f"<f>{escaped(i, j)}</f>"
         if row > area.top:
             return f'<f t="shared" si="{shared + n}"/>'
         whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
-        return f'<f t="shared" ref="{whole}" si="{shared + n}">{formulas(i, j)}</f>'
+        return f'<f t="shared" ref="{whole}" si="{shared + n}">{escaped(i, j)}</f>'
 
     def strip(row: int) -> bytes:
         k = row - area.top

@@ -160,11 +160,21 @@ class Graph:
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
-        self, name: str, op: Op, *args: Any, mask: Mask | None = None, half: int = 0, **kw: Any
+        self,
+        name: str,
+        op: Op,
+        *args: Any,
+        mask: Mask | None = None,
+        pair: tuple[int, int] = (0, 0),
+        nth: int = 0,
+        **kw: Any,
     ) -> Block:
-        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`."""
+        """Add a computed block. `mask` is the operands' unless given; `pair` is h and n of `~h/n`,
+        and `nth` the n of `@n`."""
+        apart, n_paired = pair
+        full = {"~": f"~{apart}/{n_paired}", "@": f"@{nth}"}
         operands = tuple(
-            (p, (rows, f"~{half}" if cols == "~" else cols), b)
+            (p, (rows, full.get(cols, cols)), b)
             for p, b in op.bind(args, kw)
             for rows, cols in [op.subscripts[p]]
         )

@@ -6,7 +6,7 @@ and where each weight stands is in the file of its architecture.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from engine.cells.errors import InputError
 from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
-from engine.models.foreign import Piece
+from engine.models.foreign import Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
@@ -40,13 +40,12 @@ def load(name: str | Path) -> Model:
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files.restore_prefix(embedding, {piece.name for piece in everywhere.values()})
+    files.restore_prefix(embedding, {piece.name for _, piece in architecture.pieces(spec)})
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
-        everywhere = dict(architecture.pieces(spec))
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
-    places = {ours: piece for ours, piece in everywhere.items() if ours in wanted}
+    places = held_places(architecture.pieces(spec), wanted, files.held)
     unread = getattr(architecture, "UNREAD", ())
     files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
@@ -113,7 +112,7 @@ def foreign_tensors(
 ) -> dict[str, np.ndarray]:
     """A model's weights as the tensors that its layout holds them in."""
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = {ours: piece for ours, piece in architecture.pieces(model.spec) if ours in wanted}
+    places = held_places(architecture.pieces(model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     tensors = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
     for ours, piece in places.items():
@@ -122,6 +121,18 @@ def foreign_tensors(
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
     return tensors
+
+
+def held_places(
+    pieces: Pieces, wanted: Container[str], held: Container[str] = ()
+) -> dict[str, Piece]:
+    """Where each weight stands: of several places, the first whose tensor is held, or the first."""
+    places: dict[str, Piece] = {}
+    for ours, piece in pieces:
+        before = places.setdefault(ours, piece)
+        if before.name not in held and piece.name in held:
+            places[ours] = piece
+    return {ours: piece for ours, piece in places.items() if ours in wanted}
 
 
 def foreign_shapes(

@@ -67,6 +67,14 @@ class Config:
         """Fields that the architecture's reference does not read either."""
         self.asked |= set(names)
 
+    def assume(self, **values: Any) -> None:
+        """What the architecture's reference takes fields to be that the config leaves out."""
+        self.values = values | self.values
+
+    def rename(self, **names: str) -> None:
+        """Other names that the architecture's reference takes for fields: other=own."""
+        self.values = {names.get(name, name): value for name, value in self.values.items()}
+
     def check_unread(self) -> None:
         """Raise InputError for an option that is on, and that the architecture did not ask for."""
         for name, value in self.values.items():
@@ -95,9 +103,9 @@ class Config:
         null = name in self.values and self.look(name) is None
         return None if null else self.get(name, kind, default)
 
-    def activation(self, name: str) -> Activation:
+    def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation, by the name that it has here."""
-        value = self.get(name, str)
+        value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
         return ACTIVATIONS[value]
@@ -136,7 +144,9 @@ class Piece:
         return (slice(None),) * self.axis + (slice(self.start, self.stop),)
 
 
-Pieces = Iterator[tuple[str, Piece]]  # our name of a weight, and the piece that holds it
+# Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
+# comes with each: it is read from the first that is there, and saved in the first.
+Pieces = Iterator[tuple[str, Piece]]
 
 
 def head_of(
@@ -160,21 +170,42 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
         yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
 
 
-def grouped_heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
-    """Attention whose heads share keys and values: q_proj, k_proj, v_proj, o_proj, [out, in]."""
+def grouped_heads(
+    ours: str, theirs: str, spec: ModelSpec, out: str = "o_proj", keys: str = "kv"
+) -> Pieces:
+    """Attention whose heads share keys and values: q_proj, k_proj, v_proj and `out`, [out, in].
+
+    `keys` is what we call the heads of keys and values: h where none is shared.
+    """
     d_head = spec.d_head
     for which, kind, count in (
         ("Q", "h", spec.n_heads),
-        ("K", "kv", spec.kv_heads),
-        ("V", "kv", spec.kv_heads),
+        ("K", keys, spec.kv_heads),
+        ("V", keys, spec.kv_heads),
     ):
         name = f"{theirs}.{which.lower()}_proj"
         for n in range(count):
             yield f"{ours}.{kind}{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
             yield f"{ours}.{kind}{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
     for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.o_proj.weight", n, d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{theirs}.o_proj.bias")
+        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.{out}.weight", n, d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{theirs}.{out}.bias")
+
+
+def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pieces:
+    """Attention out of one tensor, query_key_value, and `dense`, [out, in]. It holds group by group
+    the queries of the heads that share a key, then their key, then their value."""
+    d_head, group = spec.d_head, spec.n_heads // spec.kv_heads
+    for n in range(spec.kv_heads):
+        kinds = [(f"h{n * group + k}", "Q") for k in range(group)]
+        kinds += [(f"{keys}{n}", "K"), (f"{keys}{n}", "V")]
+        for k, (head, which) in enumerate(kinds, n * (group + 2)):
+            name = f"{theirs}.query_key_value"
+            yield f"{ours}.{head}.W_{which}", head_of(f"{name}.weight", k, d_head, 0, turn=True)
+            yield f"{ours}.{head}.b_{which}", head_of(f"{name}.bias", k, d_head, 0)
+    for n in range(spec.n_heads):
+        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.dense.weight", n, d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{theirs}.dense.bias")
 
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP

@@ -163,6 +163,12 @@ def or_far_below(x: X, present: X) -> X:
     return x * present + (present - 1) * 10000
 
 
+@op(x="i,j", query="i,0", key="j,0", out="i,≤i", blank=-inf)
+def farther(m: Math, x: X, query: X, key: X) -> X:
+    """Scores that fall with distance (Press et al. 2022, section 3)."""
+    return x - (query - key)
+
+
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
 def mix(m: Math, pattern: X, v: X, on: X = None) -> X:
     return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
@@ -201,20 +207,20 @@ def fraction(m: Math, x: X, total: X) -> X:
 
 
 @op(x="i,0", all=":,0")
-def share(m: Math, x: X, all: X) -> X:
+def part_of_all(m: Math, x: X, all: X) -> X:
     """What each token counts for in their mean."""
     return x / m.sum(all)
 
 
 @op(x="i,0", all=":,0")
-def share_of_root(m: Math, x: X, all: X) -> X:
+def part_of_root(m: Math, x: X, all: X) -> X:
     """The same over the root of how many there are."""
     return x / m.sqrt(m.sum(all))
 
 
-@op(x=":,j", share=":,0")
-def pooled(m: Math, x: X, share: X) -> X:
-    return m.dot(x, share)
+@op(x=":,j", part=":,0")
+def pooled(m: Math, x: X, part: X) -> X:
+    return m.dot(x, part)
 
 
 @op(x="i,j", present="i,0")
@@ -247,6 +253,11 @@ def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
 
 
+@op(x="j,i")
+def transposed(m: Math, x: X) -> X:
+    return x
+
+
 @op(x="i,j", mean="i,0")
 def centre(m: Math, x: X, mean: X) -> X:
     return x - mean
@@ -272,6 +283,33 @@ def capped_by(m: Math, score: X, cap: X) -> X:
 @op(x="0,0", by="i,0")
 def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
+
+
+# --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
+
+
+@op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
+def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
+    """How many come before: larger ones, and of equal ones those of smaller numbers."""
+    return m.rank(x, xs, number, numbers)
+
+
+@op(x="i,j", rank="i,j", k="0,0")
+def first_k(m: Math, x: X, rank: X, k: X) -> X:
+    return x * m.below(rank, k)
+
+
+@op(x="i,j")
+def logistic(m: Math, x: X) -> X:
+    """1 / (1 + exp(-x)), through tanh, which never overflows."""
+    return 0.5 + 0.5 * m.tanh(0.5 * x)
+
+
+@op(gate="i,j", x="i,j", share="i,@", on="0,0")
+def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
+    """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
+    hidden = gate * x * share
+    return hidden if on is None else hidden * on
 
 
 # --- activations --------------------------------------------------------------------------

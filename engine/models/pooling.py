@@ -34,10 +34,10 @@ def _of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
     """What the tokens' vectors come to together: [1, d_model]."""
     pooling = at.spec.pooling
     if pooling == "first":
-        return at.block("first", ops.embed, at.input("place", 0, kind="ids"), x)
+        return at.block("first", ops.embed, at.input("which", 0, kind="ids"), x)
     if pooling == "max":
         seen = at.block("present", ops.present_alone, x, present)  # [n_tokens, d_model]
         return at.block("max", ops.largest, seen)
-    op = ops.share if pooling == "mean" else ops.share_of_root
-    share = at.block("share", op, present, present)  # [n_tokens, 1]
-    return at.block("mean", ops.pooled, x, share)
+    op = ops.part_of_all if pooling == "mean" else ops.part_of_root
+    part = at.block("part", op, present, present)  # [n_tokens, 1]
+    return at.block("mean", ops.pooled, x, part)

@@ -12,23 +12,19 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
-    EXACT,
     IF,
-    IFERROR,
-    INDEX,
     LEN,
-    MATCH,
     MAX,
     MID,
     REPT,
     SUBSTITUTE,
+    SUM,
     TRIM,
-    TRUE,
 )
 from engine.cells.graph import Graph
-from engine.models import choosing, tokenizing
+from engine.models import choosing, finding, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
@@ -60,8 +56,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
     ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
     built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
-    n_ranks = choosing.n_ranks(g["logits"].shape[1])
-    chosen = choosing.choice(g, passage.sampling, passage.numbers, n_ranks)
+    chosen = choosing.choice(g, passage.sampling, passage.numbers)
 
     def token(t: int, _: int) -> Expression:
         if t == 0:
@@ -81,24 +76,28 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
+    finding.add(at, words)
     typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
     if typed_text is None:
-        given = [words[i] for i in passage.ids[: passage.n_prompt]]
-        word = split_at_spaces(g, " ".join(given), n_tokens)
+        prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
+        word = split_at_spaces(g, prompt, n_tokens)
     else:
         word = tokenized(g, tokenizer, *typed_text, vocabulary, n_tokens)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
-    def given_at(t: int, _: int) -> Expression:
+    def typed_at(t: int, _: int) -> Expression:
         return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
 
-    def count(*_: int) -> Expression:
-        missing = MATCH(TRUE(), EXACT(typed.area.as_range, ""), 0) - 1
-        return MAX(1, IFERROR(missing, n_tokens))
+    def given_at(t: int, _: int) -> Expression:
+        return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
 
-    typed = at.table("typed", one, given_at, TOKENS)
-    g.table("n_prompt", (1, 1), count)
-    return at.table("id", one, lambda t, _: id_of(typed[t, 0], vocabulary.area), TOKENS)
+    def ident(t: int, _: int) -> Expression:
+        return MAX(0, finding.place_of(typed[t, 0], g, "prompt.words"))
+
+    typed = at.table("typed", one, typed_at, TOKENS)
+    given = at.table("given", one, given_at, TOKENS)
+    g.table("n_prompt", (1, 1), lambda *_: MAX(1, SUM(given.area.as_range)))
+    return at.table("id", one, ident, TOKENS)
 
 
 def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
@@ -126,7 +125,7 @@ def tokenized(
     ids = tokenizing.add(g, tokenizer, text, n_tokens, room, special).ids
 
     def name(t: int, _: int) -> Expression:
-        return IF(ids[t, 0] < 0, "", INDEX(vocabulary.area.fixed, ids[t, 0] + 1))
+        return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
 
     return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
 
@@ -158,17 +157,14 @@ def look(g: Graph, words: Sequence[str]) -> None:
     prompt, for two words out of those that have a logit, `words`."""
     n_prompt = g["n_prompt"]
     g.follow("position", lambda i, j: n_prompt[0, 0] - 1)
-    texts = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    at = g.at("look")
+    finding.add(at, words)
     for name in ("target", "rival"):
         text = words[int(g.inputs[name][0, 0])]
-        word = g.at("look").input(name, text, kind="table")[0, 0]
-        ident = id_of(word, texts.area)
+        word = at.input(name, text, kind="table")[0, 0]
+        ident = MAX(0, finding.place_of(word, g, "look.words"))
         g.follow(name, lambda *_, ident=ident: ident)
-
-
-def id_of(text: Expression, texts: Area) -> Expression:
-    """The id of a text among others, its case regarded: for an array formula; 0 if it is none."""
-    return IFERROR(MATCH(TRUE(), EXACT(texts.fixed.as_range, text), 0) - 1, 0)
 
 
 def column(texts: Sequence[str]) -> np.ndarray:

@@ -50,6 +50,7 @@ class ModelSpec:
     rope_theta: float = 10000.0
     rope_frequencies: tuple[float, ...] = ()  # of a head's pairs; (): theta^(-2i/d_rotary)
     rope_factor: float = 1.0  # of all cosines and sines
+    rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
     gives: Gives = "next word"  # what is read out: a word's logits, or one vector for all tokens
     n_positions: int = 0  # encoders: rows of the table of positions

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from engine.cells.errors import InputError, first_line, sides
-from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile
+from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile, tall
 from engine.models.foreign import Config, Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -96,10 +96,17 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
     file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)
-        shape, fetch = tuple(part.get_shape()), partial(opened.get_tensor, name)
+        shape = tall(tuple(part.get_shape()))
+        fetch = partial(whole, opened, name, shape)
         slices = file if name in file.places else None
         found[name] = TensorEntry(shape, part.get_dtype(), fetch, slices, name)
     return found
+
+
+def whole(opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A tensor of an open safetensors file."""
+    values: np.ndarray = opened.get_tensor(name)
+    return values.reshape(shape)
 
 
 def in_torch(path: Path) -> dict[str, TensorEntry]:
@@ -114,7 +121,10 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         raise InputError(f"{path} holds no weights by name")
     return {
-        str(name): (t.float() if t.dtype == torch.bfloat16 else t).detach().numpy()
+        str(name): (t.float() if t.dtype == torch.bfloat16 else t)
+        .detach()
+        .numpy()
+        .reshape(tall(tuple(t.shape)))
         for name, t in tensors.items()
     }
 

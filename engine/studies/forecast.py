@@ -50,7 +50,7 @@ def _part(name: str) -> str:
     pieces = name.split(".")
     if pieces[-1] == "W_pos":
         return "positions"
-    if any(piece.startswith("ln") for piece in pieces) or pieces[-1] in ("q_norm", "k_norm"):
+    if any(piece.startswith("ln") or piece in ("q_norm", "k_norm") for piece in pieces):
         return "norms"
     if len(pieces) > 1:
         return "MLP" if "mlp" in pieces else "attention"

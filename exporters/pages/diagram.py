@@ -49,10 +49,10 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = () if book.model.spec.tied else ("W_U",)
+    unembedding = ("W_project_U", "b_U", *(() if book.model.spec.tied else ("W_U",)))
     found: list[tuple[str, tuple[str, ...]]] = [
         ("tokens", ()),
-        ("embed", ("W_E", "queries")),
+        ("embed", ("W_E", "queries", "W_project_E")),
         ("pos_embed", ("W_pos",)),
         ("segment_embed", ("W_segment",)),
         ("ln_embed.out", ("ln_embed.",)),

@@ -13,6 +13,7 @@ PURPOSE = "every block: where it stands, its shape, its meaning, whether it was 
 AFTER = "Map"
 TOP = 5
 TOLERANCE = 1e-9
+OF_LARGE = 1e-13  # what sums of large weights may be off by, as a share
 
 
 def wanted(book: ModelBook) -> bool:
@@ -62,4 +63,5 @@ def _edited(book: ModelBook, block: Block) -> Expression:
     area, values = block.area, book.values[block.name]
     total, squares = Rounded(values.sum()), Rounded((values**2).sum())
     gap = ABS(SUM(area) - total) + ABS(product_sum(area, area) - squares)
-    return IF(gap > TOLERANCE, "edited", "no")
+    within = max(TOLERANCE, float(f"{squares.number:.0e}") * OF_LARGE)
+    return IF(gap > within, "edited", "no")

@@ -283,7 +283,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
     for k, text in enumerate(LOOKED_AT.values(), DIALS_ROW + 1):
         sheet.put(k, LOOK_COL, text, "row label")
-    book.lay(book.places["n_prompt"], "id", array=True)
+    book.lay(book.places["n_prompt"], "id")
     ids, built = (sheet[row, PROMPT_COL : PROMPT_COL + n_prompt] for row in (ID_ROW, BUILT_ROW))
     same = AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
     _, row, col = book.spots["prompt"]
@@ -301,7 +301,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
         word, ident = book.places[f"look.{name}"], book.places[name]
         book.lay(word, "token")
         sheet.lists[word.cell(0, 0)] = book.graph["outputs"].area.fixed.as_range
-        book.lay(ident, "id", array=True)
+        book.lay(ident, "id")
         sheet.put(ident.top, ident.left + 1, text, "note")
 
 
@@ -361,9 +361,10 @@ def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
         sheet.put(top - 1, col, head, "label")
     texts = book.graph["outputs"]
     book.lay(Place(texts, PLAY, top, ALL_WORD, turned=False, named=False), "word")
+    ids = Place(book.graph["choice.ids"], PLAY, top, ALL_ID, turned=True, named=False)
+    book.lay(ids, "label number")
     for v in range(texts.shape[0]):
         row = top + v
-        sheet.put(row, ALL_ID, v, "label number")
         for col, name, suffix in ((ALL_LOGIT, "logits", ""), (ALL_PROB, "probs", " percent")):
             sheet.put(row, col + BUILT, book.value(name, last, v), "constant" + suffix)
             at_position = entry(book.graph[name][:, v], 1, position + 1)

@@ -3,8 +3,9 @@
     python tests/golden/make.py [NAME ...]    # needs torch and transformers; notes their versions
 
 For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
-golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers + 1, n_tokens,
-d_model] (the last one normed) and attention patterns [n_layers, n_heads, n_tokens, n_tokens].
+golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers, n_tokens,
+d_model], the last one, normed, beside them (in older files among them), and attention patterns
+[n_layers, n_heads, n_tokens, n_tokens].
 """
 
 import sys
@@ -39,6 +40,20 @@ PHI3 = LLAMA | {
         "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
     },
 }  # fmt: skip
+GEMMA3 = LLAMA | {
+    "pad_token_id": None, "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3,
+    "query_pre_attn_scalar": 7,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
+        "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
+    },
+}  # fmt: skip
+MIXTRAL = LLAMA | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 4}
+QWEN_MOE = LLAMA | {
+    "num_hidden_layers": 3, "mlp_only_layers": [1], "moe_intermediate_size": 6,
+    "num_experts_per_tok": 3, "pad_token_id": None,
+}  # fmt: skip
 GRANITE = {
     "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
     "logits_scaling": 2.5,
@@ -51,6 +66,18 @@ NEO = {
     "hidden_size": 12, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 12,
     "attention_types": [[["global", "local"], 1]], "window_size": 3, **SMALL,
 }  # fmt: skip
+
+PHI = {
+    "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "max_position_embeddings": 12, "qk_layernorm": True, **SMALL,
+}  # fmt: skip
+OPT = {
+    "hidden_size": 12, "ffn_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "max_position_embeddings": 12, "pad_token_id": None, **SMALL,
+}  # fmt: skip
+OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
+GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
+BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
 
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
@@ -76,6 +103,19 @@ MODELS = {
     "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
     "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
+    "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**MIXTRAL)),
+    "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(
+        t.Qwen3MoeConfig(**QWEN_MOE, num_experts=4, head_dim=6, norm_topk_prob=True)
+    ),
+    "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
+        t.Qwen2MoeConfig(**QWEN_MOE, num_experts=4, shared_expert_intermediate_size=5)
+    ),
+    "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
+    "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
+    "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
+    "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
+    "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
+    "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
 }
 
 
@@ -92,13 +132,16 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     """What the reference makes of the ids."""
     model.eval()
     model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
     with torch.no_grad():
         asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": False}
         out = model(torch.tensor([ids]), **asked)
+    *states, last = [h[0].numpy() for h in out.hidden_states]
     return {
         "ids": np.array(ids),
         "logits": out.logits[0].numpy(),
-        "hidden": np.stack([h[0].numpy() for h in out.hidden_states]),
+        "hidden": np.stack(states),
+        "last": last,
         "patterns": np.stack([a[0].numpy() for a in out.attentions]),
     }
 

@@ -215,10 +215,122 @@ def olmo2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Olmo2ForCausalLM(t.Olmo2Config(**config))
 
 
+def gemma3(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
+    del config["rope_parameters"]
+    config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
+    config["hidden_size"] = config["num_attention_heads"] * int(rng.integers(1, 5))
+    config |= {
+        "sliding_window": int(rng.integers(1, 5)),
+        "sliding_window_pattern": pick(rng, 2, 3, 6),
+        "rope_theta": pick(rng, 100.0, 1e6),
+        "rope_local_base_freq": pick(rng, 10.0, 1e4),
+        "rope_scaling": pick(rng, None, {"rope_type": "linear", "factor": 4.0}),
+        "query_pre_attn_scalar": int(rng.integers(1, 20)),
+        "attn_logit_softcapping": pick(rng, None, 0.7),
+        "final_logit_softcapping": pick(rng, None, 2.0, 30.0),
+    }
+    return t.Gemma3ForCausalLM(t.Gemma3TextConfig(**config))
+
+
+def chosen(rng: np.random.Generator) -> dict:
+    """How many experts there are, and how many work at each token."""
+    n = int(rng.integers(1, 7))
+    return {"num_experts": n, "num_experts_per_tok": int(rng.integers(1, n + 1))}
+
+
+def mixtral(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | chosen(rng) | {"sliding_window": pick(rng, None, 1, 3)}
+    return t.MixtralForCausalLM(t.MixtralConfig(**config))
+
+
+def moe_layers(rng: np.random.Generator) -> dict:
+    """What Qwen's mixtures of experts say of their layers."""
+    return chosen(rng) | {
+        "moe_intermediate_size": int(rng.integers(1, 8)),
+        "decoder_sparse_step": int(rng.integers(1, 3)),
+        "mlp_only_layers": pick(rng, [], [0], [1, 2]),
+        "norm_topk_prob": bool(rng.integers(2)),
+        "use_sliding_window": bool(rng.integers(2)),
+        "sliding_window": 2,
+    }
+
+
+def qwen3_moe(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | moe_layers(rng) | {"attention_bias": bool(rng.integers(2))}
+    return t.Qwen3MoeForCausalLM(t.Qwen3MoeConfig(**config))
+
+
+def qwen2_moe(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | moe_layers(rng) | {"qkv_bias": bool(rng.integers(2))}
+    config |= {"shared_expert_intermediate_size": int(rng.integers(1, 8)), "max_window_layers": 2}
+    return t.Qwen2MoeForCausalLM(t.Qwen2MoeConfig(**config))
+
+
 def starcoder2(rng: np.random.Generator) -> torch.nn.Module:
     config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
     window = pick(rng, None, 2)
     return t.Starcoder2ForCausalLM(t.Starcoder2Config(**config, sliding_window=window))
+
+
+def phi(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"qk_layernorm": bool(rng.integers(2))}
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.25, 0.5, 1.0)
+    return t.PhiForCausalLM(t.PhiConfig(**config))
+
+
+def opt(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 4))
+    size = heads * int(rng.integers(1, 6))
+    return t.OPTForCausalLM(
+        t.OPTConfig(
+            hidden_size=size,
+            word_embed_proj_dim=pick(rng, None, size, 5),
+            ffn_dim=int(rng.integers(1, 12)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            max_position_embeddings=10,
+            activation_function=pick(rng, "relu", "gelu"),
+            do_layer_norm_before=bool(rng.integers(2)),
+            _remove_final_layer_norm=bool(rng.integers(2)),
+            enable_bias=bool(rng.integers(2)),
+            layer_norm_elementwise_affine=bool(rng.integers(2)),
+            pad_token_id=None,
+            **sizes(rng),
+        )
+    )
+
+
+def gptj(rng: np.random.Generator) -> torch.nn.Module:
+    heads, d_head = int(rng.integers(1, 4)), 2 * int(rng.integers(1, 5))
+    return t.GPTJForCausalLM(
+        t.GPTJConfig(
+            n_embd=heads * d_head,
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            n_positions=10,
+            n_inner=pick(rng, None, 7),
+            rotary_dim=2 * int(rng.integers(1, d_head // 2 + 1)),
+            activation_function=pick(rng, "gelu_new", "relu"),
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
+
+
+def bloom(rng: np.random.Generator) -> torch.nn.Module:
+    heads = int(rng.integers(1, 8))
+    return t.BloomForCausalLM(
+        t.BloomConfig(
+            hidden_size=heads * int(rng.integers(1, 5)),
+            n_layer=int(rng.integers(1, 4)),
+            n_head=heads,
+            layer_norm_epsilon=pick(rng, 1e-5, 1e-3),
+            **sizes(rng),
+        )
+    )
 
 
 OFTEN = (gpt2, llama, mistral, qwen2, qwen3, gpt_neox, gpt_neo, gemma2)
@@ -230,6 +342,14 @@ SELDOM = (
     granite,
     olmo2,
     starcoder2,
+    gemma3,
+    mixtral,
+    qwen3_moe,
+    qwen2_moe,
+    phi,
+    opt,
+    gptj,
+    bloom,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM)
 RUNS = OFTEN * 30 + SELDOM * 10

@@ -67,7 +67,7 @@ def attention(b: Forward, x: Block, present: Block) -> Block:
         q = parts.linear(h, "q", x, "Q", head_axes, bias=True)  # [n_tokens, d_head]
         k = parts.linear(h, "k", x, "K", head_axes, bias=True)  # [n_tokens, d_head]
         v = parts.linear(h, "v", x, "V", head_axes, bias=True)  # [n_tokens, d_head]
-        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present))
+        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present))
     return parts.write_heads(b, heads, bias=True)
 
 

@@ -6,7 +6,7 @@ from engine.models.foreign import Config, Piece, Pieces, linear, norm
 from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("distilbert",)
-EPS = "layer_norm_eps"  # no field of its config: it is always the same
+EPS = ""  # its config has none: it is always the same
 UNREAD = ("vocab_*",)  # where no word is read out
 forward = bert.forward
 
