@@ -92,7 +92,8 @@ def run(
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    printing.prompt(readable(model.vocabulary.decode(loaded.ids)), len(loaded.ids))
+    for given in filter(None, (loaded.ids, loaded.second)):
+        printing.prompt(readable(_spelt(model, given)), len(given))
     for block in blocks:
         printing.block(graph, live, block)
     if "probs" not in graph.blocks:
@@ -266,6 +267,12 @@ def _continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Grap
     graph = encoding.graph(model, words)
     encoding.follow(graph, words, model)
     return graph
+
+
+def _spelt(model: Model, ids: Sequence[int]) -> str:
+    """A prompt as it is read; of an encoder with its mask."""
+    found = encoding.text_of(model.vocabulary, ids) if model.spec.gives != "next word" else None
+    return found[0] if found else model.vocabulary.decode(ids)
 
 
 def _needs_words(loaded: names.Loaded) -> None:

@@ -91,27 +91,16 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (
-        prompt,
-        second,
-        ids,
-        no_special,
-        tokens,
-        temperature,
-        top_k,
-        top_p != 1,
-        seed,
-        live,
-        digits,
-    )
+    texts = (prompt, second, ids, no_special, tokens)
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, digits))
     if name is None:
-        if any(chosen):
+        if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
     if names.is_worksheet(name):
-        if any(chosen):
+        if chosen:
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
