@@ -97,6 +97,12 @@ class Model:
                 f"the prompt has {len(ids)} tokens, and the context holds {self.spec.n_ctx}; "
                 "shorten the prompt"
             )
+        padding = self.spec.first_position - 1
+        if padding > 0 and padding in ids:
+            raise InputError(
+                f"the prompt holds the padding token, id {padding}, which a {self.kind} model "
+                "counts no position for; leave it out"
+            )
         for i in ids:
             if not 0 <= i < self.spec.d_vocab:
                 raise InputError(

@@ -88,6 +88,7 @@ def _read(text: str) -> Settings:
 
 
 MOST_MARKS = 2_000
+PADDING = ("[PAD]", "<pad>")  # tokens of no text, which some models count no position for
 
 
 def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
@@ -102,7 +103,7 @@ def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
     marks = [
         Mark(token["content"], token["id"], token["lstrip"])
         for token in added
-        if not (token["single_word"] or token["rstrip"])
+        if not (token["single_word"] or token["rstrip"] or token["content"] in PADDING)
         if not (token["normalized"] and found.normalizers)
     ]
     begins = {text[:k] for text in found.added for k in range(1, len(text))}
