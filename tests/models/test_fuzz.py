@@ -442,7 +442,9 @@ def test_a_saved_model_goes_back_to_transformers(maker, tmp_path: Path) -> None:
     again = type(model).from_pretrained(tmp_path / "back")
     ids = drawn(np.random.default_rng(1), model)
     read_out = "vector" if maker is sentence_encoder else "logits"
-    np.testing.assert_array_equal(compute(again, ids)[read_out], compute(model, ids)[read_out])
+    rounding = TOLERANCE if maker in ENCODERS else 0.0  # torch itself does not repeat BERT's bits
+    there, back = compute(model, ids)[read_out], compute(again, ids)[read_out]
+    np.testing.assert_allclose(back, there, rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

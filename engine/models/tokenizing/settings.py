@@ -30,7 +30,7 @@ class Mark(NamedTuple):
     strips: bool  # whether it takes the spaces before it
 
 
-@dataclass
+@dataclass(eq=False)
 class Settings:
     """How a text becomes ids."""
 
