@@ -72,7 +72,10 @@ def encoder(kind: str) -> cf.Model:
     config["architectures"] = ["BertModel" if kind == "sentence" else "BertForMaskedLM"]
     rng = np.random.default_rng(4)
     shapes = weight_shapes(bert.forward, spec)
-    weights = {name: rng.normal(0, 0.7, shape) for name, shape in shapes.items()}
+    weights = {name: rng.normal(0, 0.5, shape) for name, shape in shapes.items()}
+    for name in weights:  # so that sentences differ: gains about 1, small biases
+        leaf = name.rpartition(".")[2]
+        weights[name] = weights[name] * (0.1 if leaf.startswith("b") else 1.0) + (leaf == "w")
     weights = {name: w.astype(np.float32).astype(np.float64) for name, w in weights.items()}
     return cf.Model(spec, weights, Library(inner, n), architecture=roberta.forward, config=config)
 

@@ -159,7 +159,7 @@ class Steps:
         clashes = self.graph.table("clash", (n, 1), clash)
         which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
         name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
-        message = expression("what stands before or about ") & name & " has no ids here"
+        message = expression("what is typed about ") & name & " has no ids here"
         self.refuse(which > 0, message)
         return self.marked[n - 1, 0]
 
