@@ -47,6 +47,7 @@ GOLDEN = ROOT / "tests" / "golden"
 SLOW = (
     "test_checkpoints",
     "test_dialogue_game",
+    "test_encoders",
     "test_formats",
     "test_hub",
     "test_sampling",

@@ -13,7 +13,7 @@ from engine.models.forward import weight_shapes
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
 
-N_TOKENS = 12
+N_TOKENS = 10
 PAIRS = [
     ("the value is true", "this one is false"),
     ("", "a class of an object"),
@@ -37,14 +37,14 @@ PAIRS = [
     ("same", "same"),
 ]
 SIZES: dict[str, Any] = {
-    "d_model": 8, "n_layers": 2, "n_heads": 2, "d_head": 4, "d_mlp": 6,
+    "d_model": 8, "n_layers": 1, "n_heads": 2, "d_head": 4, "d_mlp": 6,
     "n_positions": 26, "position": "learned", "norm": "layer", "norm_after": True,
     "final_norm": True, "bias": True, "causal": False, "tied": True, "activation": "gelu",
 }  # fmt: skip
 
 
 CONFIG: dict[str, Any] = {
-    "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 6,
+    "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6,
     "max_position_embeddings": 26, "hidden_act": "gelu", "type_vocab_size": 2, "pad_token_id": 1,
 }  # fmt: skip
 

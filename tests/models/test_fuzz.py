@@ -405,7 +405,7 @@ SELDOM = (
     bloom,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM, *ENCODERS)
-RUNS = OFTEN * 30 + SELDOM * 10 + ENCODERS * 8
+RUNS = OFTEN * 30 + SELDOM * 10 + ENCODERS * 4
 
 
 def drawn(rng: np.random.Generator, model: torch.nn.Module) -> list[int]:
