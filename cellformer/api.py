@@ -50,7 +50,7 @@ def build(
         words = passage(what, given, n_tokens, sampling, seed, other)
         return anymodel.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text, special, second)
+    loaded = names.load(str(what), prompt, text, special, live, second)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
     words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second)
     return loaded.book(loaded.model, words, live)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import workbooks
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint, encoding, formats
+from engine.models import checkpoint, encoding, formats, tokenizing
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
 from engine.models.tokenizer import IdsOnly, mask_of
@@ -20,6 +20,7 @@ from exporters.book import Book
 from exporters.plan import for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
+FEW_COLUMNS = 8  # of one of many words, so that another sentence has room
 MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
 
 
@@ -58,14 +59,15 @@ def load(
     prompt: str | None = None,
     ids: str | None = None,
     special: bool = True,
+    live: Sequence[str] = (),
     second: str | None = None,
 ) -> Loaded:
     """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
 
     A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
-    `special`; with none it begins as any text does. `second` is the sentence that a sentence
-    encoder compares the prompt with. Raises InputError for a name that is neither, and a prompt
-    that the model cannot take.
+    `special`; with none it begins as any text does. `live` names the parts of its workbook that
+    recompute, () everything; `second` is the sentence that a sentence encoder compares the prompt
+    with. Raises InputError for a name that is neither, and a prompt that the model cannot take.
     """
     found = model(name)
     if second is not None and found.spec.gives != "sentence":
@@ -75,7 +77,7 @@ def load(
         given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
         other = [] if second is None else prompt_ids(found, second, special)
-        n_tokens = _columns(found, max(len(given), len(other)))
+        n_tokens = _columns(found, max(len(given), len(other)), live)
         return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
     if given is None:
@@ -104,7 +106,7 @@ def graph(
 ) -> Graph:
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
     if not is_worksheet(name):
-        return load(name, prompt, ids, special, second).graph
+        return load(name, prompt, ids, special, second=second).graph
     if prompt is not None or ids is not None:
         raise InputError(f"{name} holds no transformer: it takes no prompt")
     return book(name).graph
@@ -129,9 +131,11 @@ def title(name: str) -> str:
     return formats.title(name) if formats.means(name) else name
 
 
-def _columns(model: Model, n_prompt: int) -> int:
-    """Room to continue, or to type, where the model can and its workbook stays small."""
-    plan, n_tokens = for_model(model), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
+    """Room to continue, where the model can and its workbook stays small; or to type."""
+    plan, n_tokens = for_model(model, live), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
+    if plan.answers and plan.continues and not tokenizing.refusal(model.vocabulary):
+        return max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
     if not plan.generates and plan.gives == "next word":
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS

@@ -26,9 +26,9 @@ class Plan:
         return self.readout.one_token or bool(self.live) or self.gives != "next word"
 
     @property
-    def shares(self) -> bool:
-        """Whether the formulas of a column are written once: where there are very many."""
-        return bool(self.live) or not self.readout.by_head
+    def answers(self) -> bool:
+        """Whether what comes next is shown after one token: the last of what is typed."""
+        return self.readout.one_token and not self.live and self.gives == "next word"
 
     @property
     def generates(self) -> bool:

@@ -1,15 +1,17 @@
-"""A workbook file, read: the value and the formula of every cell, in one pass over its XML.
+"""A workbook file, read: the value and the formula of every cell.
 
-It reads what Excel, LibreOffice, openpyxl and cellformer write, ten times faster than a library
-that makes an object of every cell: cells with or without addresses, shared strings, texts within
-the cell, and the one formula that many cells share. Rows and columns are counted from 0.
+It reads what Excel, LibreOffice, openpyxl and cellformer write: cells with or without addresses,
+shared strings, texts within the cell, and the one formula that many cells share. A sheet's values
+are scanned as arrays (`scanning`); cells with their formulas are made when they are asked for.
+Rows and columns are counted from 0.
 """
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from itertools import compress
 from pathlib import Path
 from posixpath import join, normpath
 from typing import IO, NamedTuple
@@ -19,9 +21,10 @@ from xml.etree.ElementTree import Element
 from engine.cells.access import Span
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
+from exporters import scanning
 from exporters.address import column
-
-Value = float | str | bool | None  # None: blank; a text may be a CellError
+from exporters.scanning import Value as Value
+from exporters.scanning import text_of
 
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
 MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
@@ -62,18 +65,37 @@ class Row(NamedTuple):
 
 
 class Sheet:
-    """The cells of a sheet that hold something: `sheet["B5"]`, or `sheet[4, 1]`, is a value."""
+    """The cells of a sheet that hold something: `sheet["B5"]`, or `sheet[4, 1]`, is a value.
 
-    def __init__(self, rows: Iterator[Row]):
-        self.cells = {
-            (row, col): cell
-            for row, _, cells in rows
-            for col, cell in cells.items()
+    `arrays` has the values of all of them, and which have formulas.
+    """
+
+    def __init__(self, arrays: scanning.Cells, rows: Callable[[], Iterator[Row]]):
+        self.arrays, self._rows = arrays, rows
+
+    @cached_property
+    def cells(self) -> dict[Span, Cell]:
+        """The cells by row and column."""
+        return {
+            (row.number, col): cell
+            for row in self._rows()
+            for col, cell in row.cells.items()
             if not cell.blank
         }
 
+    @cached_property
+    def values(self) -> dict[Span, Value]:
+        """The values by row and column."""
+        places = zip(self.arrays.rows.tolist(), self.arrays.cols.tolist(), strict=True)
+        return dict(zip(places, self.arrays.values, strict=True))
+
+    @property
+    def computed(self) -> dict[Span, Value]:
+        """The values of the cells that have formulas."""
+        return dict(compress(self.values.items(), self.arrays.formulas))
+
     def __getitem__(self, at: str | Span) -> Value:
-        return self.cell(at).value
+        return self.values.get(position(at) if isinstance(at, str) else at)
 
     def cell(self, at: str | Span) -> Cell:
         """A cell by its address, or its row and column; one that is blank where there is none."""
@@ -81,14 +103,14 @@ class Sheet:
 
     def column(self, col: int) -> list[str]:
         """The texts of a column, from the first row to the last; a blank one is empty."""
-        height = 1 + max((row for row, at in self.cells if at == col), default=-1)
+        height = 1 + max((row for row, at in self.values if at == col), default=-1)
         values = [self[row, col] for row in range(height)]
         return ["" if value is None else str(value) for value in values]
 
     @property
     def errors(self) -> list[Span]:
         """The cells that show an error."""
-        return [at for at, cell in self.cells.items() if isinstance(cell.value, CellError)]
+        return [at for at, value in self.values.items() if isinstance(value, CellError)]
 
 
 class WorkbookFile:
@@ -109,7 +131,9 @@ class WorkbookFile:
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
-            self._sheets[name] = Sheet(self.rows(name))
+            with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
+                arrays = scanning.Cells(archive.read(self.parts[name]), self.texts)
+            self._sheets[name] = Sheet(arrays, partial(self.rows, name))
         return self._sheets[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -136,7 +160,7 @@ class WorkbookFile:
         with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
             parts = related(archive, self._main, "/sharedStrings").values()
             items = [item for part in parts for item in ElementTree.fromstring(archive.read(part))]
-            return [_text(item).replace("x005F_", "") for item in items]
+            return [text_of(item).replace("x005F_", "") for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
@@ -187,7 +211,7 @@ class _Reader:
                 elif part.tag.endswith("}f"):
                     formula = self._formula(part, row, col)
                 elif part.tag.endswith("}is"):
-                    value = _text(part)
+                    value = text_of(part)
             yield col, Cell(value, *formula, int(c.get("s", 0)))
 
     def _value(self, kind: str, text: str | None) -> Value:
@@ -234,15 +258,6 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
         for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }
-
-
-def _text(item: Element) -> str:
-    """The text of a string, of all its runs; how it is pronounced is left out."""
-    return "".join(
-        child.text or "" if child.tag.endswith("}t") else _text(child)
-        for child in item
-        if child.tag.endswith(("}t", "}r"))
-    )
 
 
 @cache

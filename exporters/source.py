@@ -103,6 +103,7 @@ def read(column: list[str]) -> Source:
             int(facts["n_prompt"]),
             Sampling(**facts["sampling"]),
             np.array(facts["numbers"], dtype=np.float64),
+            int(facts.get("text_length", 0)),
             tuple(int(i) for i in facts.get("second", ())),
         )
         title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])

@@ -110,7 +110,6 @@ STYLES: dict[str, dict[str, Any]] = {
         "border_color": "#FFFFFF",
         "align": "center",
         "bold": True,
-        "num_format": "0.##",
     },
     "step": _NUMBER,
     "step green": {**_NUMBER, "font_color": GREEN},

@@ -16,8 +16,10 @@ import subprocess
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from engine.cells.access import Rect
@@ -29,9 +31,11 @@ from exporters.reading import Value, WorkbookFile, position
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
+Told = Callable[[str, str], None]
 
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
+MANY_CELLS = 20_000  # formulas for which a process is worth starting
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 WRONG = b"-987654321.5"
 TIMEOUT = 600
@@ -72,10 +76,9 @@ def read(path: str | Path) -> FormulaCells:
     _check_size(path)
     file = WorkbookFile(path)
     found: Values = {
-        (sheet, *at): cell.value
+        (sheet, row, col): value
         for sheet in file
-        for at, cell in file[sheet].cells.items()
-        if cell.written is not None
+        for (row, col), value in file[sheet].computed.items()
     }
     if not found:
         raise InputError(f"{path} holds no formulas: there is nothing to verify")
@@ -99,19 +102,39 @@ def _check_size(path: Path) -> None:
 
 def verify(book: FormulaCells | Path, engine: str) -> Verdict:
     """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
+    return verify_all(book, [engine])[0]
+
+
+def verify_all(
+    book: FormulaCells | Path, engines: Sequence[str], told: Told = lambda engine, what: None
+) -> list[Verdict]:
+    """Recompute a workbook in several engines at once; their verdicts, in the same order.
+
+    `told` is called, from threads, with the name of an engine and what it does now, "" at the end.
+    """
     if isinstance(book, Path):
         book = read(book)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
+        wrong = Path(folder) / "book.xlsx"
+        poison(book.path, wrong)
+        asked = [threads.submit(_verdict, book, engine, wrong, told) for engine in engines]
+        return [verdict.result() for verdict in asked]
+
+
+def _verdict(book: FormulaCells, engine: str, wrong: Path, told: Told) -> Verdict:
+    """What an engine says of a workbook, whose copy with wrong values it gets."""
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
         reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
         return Verdict(engine, 0, 0.0, "", reason)
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "book.xlsx"
-        poison(book.path, copy)
-        try:
-            recomputed = ENGINES[engine].recompute(copy, book)
-        except UnreadableError as error:
-            return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
-    return compare(engine, book, recomputed)
+    told(engine, "recomputes every formula")
+    try:
+        recomputed = ENGINES[engine].recompute(wrong, book)
+        told(engine, "is compared with the file")
+        return compare(engine, book, recomputed)
+    except UnreadableError as error:
+        return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
+    finally:
+        told(engine, "")
 
 
 def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
@@ -167,6 +190,18 @@ def poison(source: Path, target: Path) -> None:
 
 
 def _ironcalc(path: Path, book: FormulaCells) -> Values:
+    """In a process of its own for a large workbook: while it computes, all else would wait."""
+    cells = list(book.formulas)
+    if len(cells) < MANY_CELLS:
+        values = _in_ironcalc(path, cells)
+    else:
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            values = process.submit(_in_ironcalc, path, cells).result()
+    return dict(zip(cells, values, strict=True))
+
+
+def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
+    """The values of cells. Raises UnreadableError."""
     import ironcalc
 
     try:
@@ -175,10 +210,7 @@ def _ironcalc(path: Path, book: FormulaCells) -> Values:
         raise UnreadableError(str(error)) from None
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
-    found: Values = {}
-    for sheet, row, col in book.formulas:
-        found[sheet, row, col] = model.get_cell_value(sheets[sheet], row + 1, col + 1)
-    return found
+    return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
 
 
 def _libreoffice(path: Path, book: FormulaCells) -> Values:

@@ -150,6 +150,14 @@ def _one_space() -> normalizers.Normalizer:
     return normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
 
 
+def _as_albert() -> normalizers.Normalizer:
+    """Quotes replaced, accents taken off, small letters; spaces as SentencePiece has them."""
+    quotes = [normalizers.Replace(pair, '"') for pair in ("``", "''")]
+    letters = [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    ends = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    return normalizers.Sequence([*quotes, normalizers.Nmt(), *letters, *ends])
+
+
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
     "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
@@ -165,6 +173,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
     "unigram": lambda: _unigram(pre.Metaspace()),
     "unigram whole": lambda: _unigram(pre.Metaspace(prepend_scheme="first", split=False)),
     "unigram nfkc": lambda: _unigram(pre.Metaspace(), _one_space()),
+    "unigram albert": lambda: _unigram(pre.Metaspace(), _as_albert()),
     "unigram of words": lambda: _unigram(
         pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()]), normalizers.NFKC()
     ),

@@ -78,7 +78,7 @@ def run(
     """
     if names.is_worksheet(name):
         return _run_tables(name, sets, show, as_json)
-    loaded = names.load(name, prompt, ids, not no_special, second)
+    loaded = names.load(name, prompt, ids, not no_special, second=second)
     if target is not None or lens:
         _needs_words(loaded)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
@@ -124,7 +124,7 @@ def trace(
     if tokens is None:
         graph = names.graph(name, prompt, ids, not no_special, second)
     else:
-        loaded = names.load(name, prompt, ids, not no_special, second)
+        loaded = names.load(name, prompt, ids, not no_special, second=second)
         graph = _continued(loaded.model, loaded, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)

@@ -6,6 +6,7 @@ What a user gives and cannot be used ends in one line on standard error and exit
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,11 +29,12 @@ from cellformer.command.options import (
     Seed,
     Size,
     Temperature,
+    TextLength,
     Tokens,
     TopK,
     TopP,
 )
-from cellformer.command.printing import console, line
+from cellformer.command.printing import console
 from engine import InputError
 
 app = typer.Typer(
@@ -71,6 +73,7 @@ def build(
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
+    text_length: TextLength = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -91,7 +94,7 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    texts = (prompt, second, ids, no_special, tokens)
+    texts = (prompt, second, ids, no_special, tokens, text_length)
     chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, digits))
     if name is None:
         if chosen:
@@ -104,11 +107,12 @@ def build(
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special, second)
+    loaded = names.load(name, prompt, ids, not no_special, live or (), second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
     sampling = Sampling(temperature, top_k, top_p)
-    words = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
+    found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
+    words = replace(found, text_length=text_length or 0)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
@@ -140,34 +144,10 @@ def verify(
     Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
     that was asked for is not installed.
     """
-    from exporters.verify import ENGINES, read
-    from exporters.verify import verify as recompute
+    from cellformer.command import verify as verifying
 
-    if engine not in ("", "all", *ENGINES):
-        raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
-    book = read(file)
-    if book.digits is not None:
-        text = "weights have the shortest decimals of float32"
-        line(f"{text}: a logit moves by {book.digits:.1e} at most")
-    wanted = [engine] if engine in ENGINES else list(ENGINES)
-    missing = [e for e in wanted if not ENGINES[e].installed()]
-    disagree = False
-    for one in wanted:
-        if one in missing:
-            line(f"{one:<12} not installed; {ENGINES[one].remedy}")
-            continue
-        report = recompute(book, one)
-        if report.skipped:
-            line(f"{one:<12} skipped: {report.skipped}")
-            continue
-        verdict = "agrees   " if report.agrees else "DISAGREES"
-        text = f"{one:<12} {verdict} {report.n_cells:,} cells, largest difference "
-        line(text + f"{report.largest:.1e} at {report.where}")
-        disagree = disagree or not report.agrees
-    if disagree:
-        raise typer.Exit(1)
-    if missing and (engine or len(missing) == len(wanted)):
-        raise typer.Exit(3)
+    if code := verifying.report(file, engine):
+        raise typer.Exit(code)
 
 
 @app.command()

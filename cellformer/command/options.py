@@ -23,6 +23,10 @@ Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,
 Tokens = Annotated[
     int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
 ]
+TextLength = Annotated[
+    int | None,
+    typer.Option("--text-length", min=1, help="Characters that a typed sentence may have."),
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),

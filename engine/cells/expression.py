@@ -29,6 +29,7 @@ LEVELS = {
     "/": PRODUCT,
     "^": POWER,
 }
+DIGITS = 15  # that every spreadsheet keeps of a number in a formula
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray
 # what of an address stays when a formula is copied elsewhere; first: the first cell of a range
@@ -171,16 +172,22 @@ class Constant(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Rounded(Constant):
-    """A number with so many decimals after the point, all of them spelt."""
+    """A number with so many decimals after the point, but no more than spreadsheets keep."""
 
     number: float
     places: int = 12
 
     def text(self, notation: Notation) -> str:
-        return f"{self.number:.{self.places}f}"
+        return self._spelt
 
     def value(self, look: Look) -> Any:
-        return float(f"{self.number:.{self.places}f}")
+        return float(self._spelt)
+
+    @property
+    def _spelt(self) -> str:
+        before = len(str(int(abs(self.number))).lstrip("0"))
+        kept = float(f"{self.number:.{DIGITS}g}")
+        return f"{kept:.{max(0, min(self.places, DIGITS - before))}f}"
 
 
 @dataclass(frozen=True, eq=False)

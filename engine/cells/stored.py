@@ -59,6 +59,14 @@ class Place:
         return cls(offset, shape, dtype, prod(shape[1:]) * dtype.itemsize, paired=paired)
 
     @property
+    def stacked(self) -> "list[Place]":
+        """Where each matrix of a stack lies."""
+        first = replace(self, shape=self.shape[1:], row_bytes=self.row_bytes // self.shape[1])
+        return [
+            replace(first, offset=self.offset + k * self.row_bytes) for k in range(self.shape[0])
+        ]
+
+    @property
     def end(self) -> int:
         """The first byte behind it."""
         return self.offset + self.shape[0] * self.row_bytes

@@ -2,7 +2,8 @@
 
 For the word after a token, along its row: the logits by rank, and whose they are; the probabilities
 of the k likeliest (top-k); how much stands before each rank; the ranks that top-p keeps; and the
-rank that the random number falls on. Of logits that are the same the lower id comes first. The
+rank that the random number falls on. Of logits that are the same the lower id comes first: they are
+rounded before, for programs add up in different orders, and differ in the last digits. The
 Sampling page of a workbook lays these tables out, and `Sampling.choose` evaluates one row of them.
 
 Of a large vocabulary the first ranks are laid out, and what lies behind them is found without
@@ -17,13 +18,14 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import IF, INDEX, LARGE, MATCH, SUM
+from engine.cells.functions import IF, INDEX, LARGE, MATCH, ROUND, SUM
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError
 from engine.models import halving, parts
 from engine.models.halving import id_at
 
+DECIMALS = 10  # of the logits that are ranked
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
@@ -101,8 +103,13 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
 
 def _ranking(at: Graph, n_ranks: int) -> Block:
     """The ids, from the largest logit down: [n_tokens, n_ranks]."""
-    logits = at["logits"]
-    n_tokens, n_words = logits.shape
+    unrounded = at["logits"]
+    n_tokens, n_words = unrounded.shape
+
+    def rounded(t: int, v: Any) -> Expression:
+        return ROUND(unrounded[t, v], DECIMALS)
+
+    logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
     ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
 
     def number(t: int, k: Any) -> Expression:

@@ -14,7 +14,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, MATCH, MAX
-from engine.models import ops, tokenizing
+from engine.models import ops, prompt, tokenizing
 from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import EMPTY, Passage
 from engine.models.model import Model
@@ -68,7 +68,7 @@ def follow(g: Forward, passage: Passage, model: Model) -> None:
     sentences += [list(passage.second)] if passage.second else []
     found = [text_of(model.vocabulary, ids) for ids in sentences]
     spelt = [text for text, _ in filter(None, found)]
-    room = max([tokenizing.TEXT_LENGTH, *(2 * len(text.encode()) for text in spelt)])
+    room = max(prompt.room(text, passage) for text in spelt or [""])
     for at, ids, text in zip((g, g.at(SECOND)), sentences, found, strict=False):
         _follow(at, ids, text, model.vocabulary, n_tokens, room)
     if "position" in g.blocks:

@@ -27,6 +27,7 @@ class Passage:
     n_prompt: int
     sampling: Sampling
     numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
+    text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
 
 
@@ -119,8 +120,8 @@ def passage(
     if model.spec.gives != "next word":
         places = [*ids, *[EMPTY] * more]
         model.check_ids(places)
-        two = model.spec.gives == "sentence"
-        return Passage(places, len(ids), sampling, numbers, tuple(second or ids) if two else ())
+        other = tuple(second or ids) if model.spec.gives == "sentence" else ()
+        return Passage(places, len(ids), sampling, numbers, second=other)
     model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
     return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)

@@ -25,10 +25,10 @@ def id_at(logits: Area, ids: Block, value: Any, nth: Any) -> Expression:
 
 
 class Ranks:
-    """Tables over the `logits` and `probs` [n_tokens, n_words] of a graph."""
+    """Tables over the rounded `choice.logits` and `probs` [n_tokens, n_words] of a graph."""
 
     def __init__(self, at: Graph):
-        self.graph, self.logits, self.probs = at, at["logits"], at["probs"]
+        self.graph, self.logits, self.probs = at, at["choice.logits"], at["probs"]
         self.n_tokens, self.n_words = self.logits.shape
 
     def one(self, name: str, formula: Callable[[int], Any]) -> Block:
@@ -81,15 +81,18 @@ class Ranks:
     def drawn(self, whole: Block, top_k: Block, top_p: Block, random: Block) -> Block:
         """The ids that the random numbers fall on, among what top-k and top-p keep of `whole`."""
         last = self.n_words.bit_length() - 1
-        less = self.count("top_p", lambda t: top_p[0, 0] * whole[t, 0], strictly=True)
+
+        def share(t: int) -> Expression:
+            """What less than top-p is; where that is all, more than all, whatever is rounded."""
+            return IF(top_p[0, 0] < 1, top_p[0, 0] * whole[t, 0], 2)
 
         def keeps(t: int) -> Expression:
-            in_k = self.at_most(top_k)
-            return IF(top_p[0, 0] < 1, MIN(in_k, less[t, last] + 1), in_k)
+            return MIN(self.at_most(top_k), less[t, last] + 1)
 
         def holds(t: int) -> Expression:
             return self.hold(t, n_kept[t, 0], self.logit(t, n_kept[t, 0]))
 
+        less = self.count("top_p", share, strictly=True)
         n_kept = self.one("n_kept", keeps)
         held = self.one("held", holds)
         self.one("total", lambda t: held[t, 0] / whole[t, 0])

@@ -15,7 +15,10 @@ from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
     IF,
+    IFERROR,
+    LEFT,
     LEN,
+    MATCH,
     MAX,
     MID,
     REPT,
@@ -28,6 +31,7 @@ from engine.models import choosing, finding, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
+from engine.models.tokenizing.result import NO_ID
 
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TOKENS = ("token", "")
@@ -82,7 +86,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
         word = split_at_spaces(g, prompt, n_tokens)
     else:
-        word = tokenized(g, tokenizer, *typed_text, vocabulary, n_tokens)
+        word = tokenized(g, passage, tokenizer, *typed_text, vocabulary)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
     def typed_at(t: int, _: int) -> Expression:
@@ -100,6 +104,41 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     return at.table("id", one, ident, TOKENS)
 
 
+def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
+    """Have the tokens of a graph with the logits of one token alone follow a sentence, and have
+    that one be the last that is given.
+
+    An id that is typed at a place stands for what the sentence has there: so a passage that no text
+    gives is built, too. Behind the last stand the tokens of the passage, which it does not see.
+    """
+    n_tokens, n_given = len(passage.ids), passage.n_prompt
+    at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
+    found = text_of(tokenizer, given)
+    text, special = found or ("", True)
+    built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
+    picked: list[str | float] = [""] * n_tokens
+    if not found:
+        picked[:n_given] = map(float, given)
+    pick = at.input("pick", column(picked), TOKENS, "table")
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
+
+    def given_at(t: int, _: int) -> Expression:
+        return IF(pick[t, 0] != "", pick[t, 0], ids[t, 0])
+
+    def count(*_: int) -> Expression:
+        return MAX(1, IFERROR(MATCH(NO_ID, typed.area.as_range, 0) - 1, n_tokens))
+
+    def token(t: int, _: int) -> Expression:
+        there = typed[0, 0] >= 0 if t == 0 else expression(t) < n_prompt[0, 0]
+        return IF(there, typed[t, 0], built[t, 0])
+
+    typed = at.table("id", one, given_at, TOKENS)
+    n_prompt = g.table("n_prompt", (1, 1), count)
+    g.follow("tokens", token)
+    g.fill("position", np.array([[float(n_given - 1)]]))
+    g.follow("position", lambda *_: n_prompt[0, 0] - 1)
+
+
 def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
     """The text that a tokenizer in cells makes these ids of, and whether it adds special tokens.
 
@@ -107,8 +146,11 @@ def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
     no text gives the ids.
     """
     words = isinstance(tokenizer, WordList) and not isinstance(tokenizer, Characters)
-    if words or tokenizing.refusal(tokenizer):
-        return None
+    return None if words or tokenizing.refusal(tokenizer) else text_of(tokenizer, ids)
+
+
+def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
+    """The text that a tokenizer makes these ids of, and whether it adds special tokens; or None."""
     text = tokenizer.decode(ids)
     for special in (True, False):
         with suppress(InputError):  # a special token that the model has no row for
@@ -118,16 +160,22 @@ def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
 
 
 def tokenized(
-    g: Graph, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block, n_tokens: int
+    g: Graph, passage: Passage, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block
 ) -> Block:
     """Add a sentence and its tokenizer in cells: the names of its tokens, [n_tokens, 1]."""
-    room = max(tokenizing.TEXT_LENGTH, 2 * len(text.encode()))
-    ids = tokenizing.add(g, tokenizer, text, n_tokens, room, special).ids
+    n_tokens = len(passage.ids)
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
     def name(t: int, _: int) -> Expression:
         return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
 
     return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
+
+
+def room(text: str, passage: Passage) -> int:
+    """How many characters, or bytes, a sentence may have that is built with a text."""
+    n = len(text.encode())
+    return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 
 def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
@@ -145,7 +193,8 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
         return MID(before, LEN(taken) + 2, LEN(before) + 1)
 
     def first_of(t: int, _: int) -> Expression:
-        return TRIM(MID(SUBSTITUTE(rest[t, 0], " ", REPT(" ", WORD)), 1, WORD))
+        begin = LEFT(rest[t, 0], WORD)  # of all of it, the spaces would pass 32,767 characters
+        return TRIM(MID(SUBSTITUTE(begin, " ", REPT(" ", WORD)), 1, WORD))
 
     rest = at.table("rest", one, rest_of, TOKENS)
     word = at.table("word", one, first_of, TOKENS)
@@ -167,6 +216,6 @@ def look(g: Graph, words: Sequence[str]) -> None:
         g.follow(name, lambda *_, ident=ident: ident)
 
 
-def column(texts: Sequence[str]) -> np.ndarray:
-    """Texts as a column of cells."""
+def column(texts: Sequence[str | float]) -> np.ndarray:
+    """Texts, and numbers, as a column of cells."""
     return np.array(texts, dtype=object).reshape(-1, 1)

@@ -9,7 +9,7 @@ columns of its prompt, and where a word is missing, the one that it was built wi
 from collections.abc import Mapping
 from typing import Any
 
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Expression, decimal, expression
 from engine.cells.functions import (
     AND,
     COUNTIF,
@@ -253,7 +253,7 @@ def _choosing(book: ModelBook, sheet: Sheet) -> None:
         else:
             book.lay(place, "dial")
     whole = {"validate": "integer", "criteria": ">=", "value": 0}
-    share = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1}
+    share = {"validate": "decimal", "criteria": "between", "minimum": decimal(1e-9), "maximum": 1}
     above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
     rules: Mapping[str, dict[str, Any]] = {
         "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},

@@ -27,6 +27,7 @@ STEPS = (
     ("choice.before", "share of the ranks before", "step"),
     ("choice.kept", "shares that top-p keeps: ranks that less than top-p stands before", "step"),
 )
+ROUNDED = "logits, rounded: programs differ in the last digits, and equal ones are ranked by id"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "How many words hold less than top-p, by halving"),
@@ -88,6 +89,11 @@ def add(book: ModelBook) -> None:
             sheet.put(row, 0, label, "note")
             row += _numbered(book, f"{name}.{leaf}", row, style) + 1
         row += 1
+    sheet.put(row - 1, 0, ROUNDED, "heading")
+    for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
+        sheet.put(row + v, 0, v, "label number")
+        sheet.put(row + v, 1, word, "row label")
+    _lay(book, "choice.logits", row, "step green")
 
 
 def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:

@@ -34,6 +34,7 @@ def add(book: ModelBook) -> None:
         "ids": book.passage.ids,
         "n_prompt": book.passage.n_prompt,
         "second": book.passage.second,
+        "text_length": book.passage.text_length,
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import ROOT, Built, CellAt, InIronCalc, cli, default_book, recalculated, typed
+from conftest import ERROR, ROOT, Built, CellAt, InIronCalc, cli, default_book, recalculated, typed
 from openpyxl import load_workbook
 
 import workbooks
@@ -18,7 +18,6 @@ from exporters.story import Suggestion
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
-ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 
 class Promise(NamedTuple):

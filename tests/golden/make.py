@@ -42,20 +42,20 @@ PHI3 = LLAMA | {
         "short_factor": [1.0, 1.5, 3.0], "long_factor": [2.0, 4.0, 9.0],
     },
 }  # fmt: skip
-GEMMA3 = LLAMA | {
-    "pad_token_id": None, "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3,
-    "query_pre_attn_scalar": 7,
+TINY = LLAMA | {
+    "hidden_size": 8, "intermediate_size": 6, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "pad_token_id": None,
+}  # fmt: skip
+GEMMA3 = TINY | {
+    "head_dim": 6, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 7,
     "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
     "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
         "full_attention": {"rope_type": "linear", "rope_theta": 50.0, "factor": 2.0},
     },
 }  # fmt: skip
-MIXTRAL = LLAMA | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 4}
-QWEN_MOE = LLAMA | {
-    "num_hidden_layers": 3, "mlp_only_layers": [1], "moe_intermediate_size": 6,
-    "num_experts_per_tok": 3, "pad_token_id": None,
-}  # fmt: skip
+MIXTRAL = TINY | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 4}
+QWEN_MOE = TINY | {"num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 4}
 GRANITE = {
     "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3,
     "logits_scaling": 2.5,
@@ -80,6 +80,15 @@ OPT = {
 OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
 GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
 BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
+FALCON = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_hidden_size": 20,
+    "max_position_embeddings": 12, **SMALL,
+}  # fmt: skip
+FALCON_40B = FALCON | {"new_decoder_architecture": True, "num_kv_heads": 2}
+FALCON_RW = FALCON | {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}
+STABLELM = LLAMA | {"qk_layernorm": True, "use_qkv_bias": True}
+STABLELM |= {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}
+STABLELM["rope_parameters"]["partial_rotary_factor"] = 0.5
 
 BERT = {
     "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
@@ -121,14 +130,14 @@ MODELS = {
     "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
     "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**MIXTRAL)),
     "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(
-        t.Qwen3MoeConfig(**QWEN_MOE, num_experts=4, head_dim=6, norm_topk_prob=True)
-    ),
-    "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
-        t.Qwen2MoeConfig(**QWEN_MOE, num_experts=4, shared_expert_intermediate_size=5)
+        t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
     ),
     "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
     "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
     "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
+    "falcon": lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_40B)),
+    "falcon-rw": lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_RW)),
+    "stablelm": lambda: t.StableLmForCausalLM(t.StableLmConfig(**STABLELM)),
     "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
     "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
     "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
@@ -149,12 +158,18 @@ def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
 
 
 def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
-    """What the reference makes of the ids."""
+    """What the reference makes of the ids.
+
+    Without patterns where Falcon has ALiBi: its eager form, which gives them, adds biases twice.
+    """
+    patterns = not getattr(model.config, "alibi", False)
     model.eval()
-    model.set_attn_implementation("eager")
+    kind = "eager" if patterns else "sdpa"
+    model.set_attn_implementation(kind)
+    model.config._attn_implementation = kind  # Falcon does not let it be set
     model.set_experts_implementation("eager")
     with torch.no_grad():
-        asked = {"output_hidden_states": True, "output_attentions": True, "use_cache": False}
+        asked = {"output_hidden_states": True, "output_attentions": patterns, "use_cache": False}
         out = model(torch.tensor([ids]), **asked)
     *states, last = [h[0].numpy() for h in out.hidden_states]
     return {
@@ -162,7 +177,7 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
         **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),
         "hidden": np.stack(states),
         "last": last,
-        "patterns": np.stack([a[0].numpy() for a in out.attentions]),
+        "patterns": np.stack([a[0].numpy() for a in out.attentions]) if patterns else np.zeros(0),
     }
 
 

@@ -10,7 +10,7 @@ from conftest import GOLDEN
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError
-from engine.models import architectures, checkpoint
+from engine.models import alibi, architectures, checkpoint
 from engine.models.foreign import Config
 
 # config.json of published models, shortened where a value repeats
@@ -142,6 +142,55 @@ PUBLISHED = {
         "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
         "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 256000,
     },
+    "phi-2": {
+        "attention_dropout": 0.0, "embd_pdrop": 0.0, "hidden_act": "gelu_new", "hidden_size": 2560,
+        "intermediate_size": 10240, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+        "model_type": "phi", "num_attention_heads": 32, "num_hidden_layers": 32,
+        "num_key_value_heads": 32, "partial_rotary_factor": 0.4, "qk_layernorm": False,
+        "resid_pdrop": 0.1, "rope_scaling": None, "rope_theta": 10000.0,
+        "tie_word_embeddings": False, "vocab_size": 51200,
+    },
+    "opt-350m": {
+        "_remove_final_layer_norm": False, "activation_dropout": 0.0, "activation_function": "relu",
+        "attention_dropout": 0.0, "bos_token_id": 2, "do_layer_norm_before": False, "dropout": 0.1,
+        "ffn_dim": 4096, "hidden_size": 1024, "init_std": 0.02, "layerdrop": 0.0,
+        "max_position_embeddings": 2048, "model_type": "opt", "num_attention_heads": 16,
+        "num_hidden_layers": 24, "pad_token_id": 1, "prefix": "</s>", "use_cache": True,
+        "vocab_size": 50272, "word_embed_proj_dim": 512,
+    },
+    "gpt-j-6b": {
+        "activation_function": "gelu_new", "attn_pdrop": 0.0, "embd_pdrop": 0.0,
+        "gradient_checkpointing": False, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+        "model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_inner": None, "n_layer": 28,
+        "n_positions": 2048, "resid_pdrop": 0.0, "rotary": True, "rotary_dim": 64,
+        "scale_attn_weights": True, "summary_use_proj": True, "tie_word_embeddings": False,
+        "tokenizer_class": "GPT2Tokenizer", "vocab_size": 50400,
+    },
+    "bloom-560m": {
+        "apply_residual_connection_post_layernorm": False, "attention_dropout": 0.0,
+        "attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "bos_token_id": 1,
+        "hidden_dropout": 0.0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+        "masked_softmax_fusion": True, "model_type": "bloom", "n_embed": 1024, "n_inner": None,
+        "n_layer": 24, "num_attention_heads": 16, "offset_alibi": 100, "pretraining_tp": 1,
+        "seq_length": 2048, "skip_bias_add": True, "skip_bias_add_qkv": False,
+        "slow_but_exact": False, "unk_token_id": 0, "use_cache": True, "vocab_size": 250880,
+    },
+    "falcon-7b": {
+        "alibi": False, "apply_residual_connection_post_layernorm": False,
+        "attention_dropout": 0.0, "auto_map": {"a": "b"}, "bias": False, "bos_token_id": 11,
+        "hidden_dropout": 0.0, "hidden_size": 4544, "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05, "model_type": "falcon", "multi_query": True,
+        "new_decoder_architecture": False, "num_attention_heads": 71, "num_hidden_layers": 32,
+        "parallel_attn": True, "use_cache": True, "vocab_size": 65024,
+    },
+    "stablelm-2-12b": {
+        "attention_dropout": 0.0, "hidden_act": "silu", "hidden_dropout": 0.0,
+        "hidden_size": 5120, "intermediate_size": 13824, "layer_norm_eps": 1e-05,
+        "max_position_embeddings": 4096, "model_type": "stablelm", "num_attention_heads": 32,
+        "num_hidden_layers": 40, "num_key_value_heads": 8, "partial_rotary_factor": 0.25,
+        "qk_layernorm": True, "rope_theta": 10000, "tie_word_embeddings": False,
+        "use_parallel_residual": True, "use_qkv_bias": False, "vocab_size": 100352,
+    },
 }  # fmt: skip
 
 
@@ -160,7 +209,7 @@ def test_configs_of_published_models_are_read(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize(
-    "option", [{"logit_scale": 0.5}, {"alibi": True}, {"quantization_config": {"bits": 4}}]
+    "option", [{"logit_scale": 0.5}, {"use_alibi": True}, {"quantization_config": {"bits": 4}}]
 )
 def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
@@ -233,6 +282,58 @@ def test_names_that_were_wrapped_and_buffers(wrapper: str, tmp_path: Path) -> No
     model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "llama")
     for name, values in kept.weights.items():
         np.testing.assert_array_equal(model.weights[name], values)
+
+
+OLDER_NAMES = {  # what the names of a golden model lack, or have beside them, in published files
+    "opt": ("model.", ()),
+    "bloom": ("transformer.", ()),
+    "gptj": ("transformer.", ("h.0.attn.bias", "h.0.attn.masked_bias")),
+    "falcon": ("", ("lm_head.weight", "transformer.h.0.self_attention.rotary_emb.inv_freq")),
+    "stablelm": ("", ("model.layers.0.self_attn.rotary_emb.inv_freq",)),
+}
+
+
+@pytest.mark.parametrize("name", OLDER_NAMES)
+def test_names_of_older_files(name: str, tmp_path: Path) -> None:
+    prefix, beside = OLDER_NAMES[name]
+    found = folder(name, tmp_path)
+    tensors = load_file(found / "model.safetensors")
+    embedding = tensors.get("transformer.word_embeddings.weight", np.ones(2, np.float32))
+    tensors = {key.removeprefix(prefix): values for key, values in tensors.items()}
+    tensors |= dict.fromkeys(beside, embedding)
+    save_file(tensors, found / "model.safetensors")
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / name)
+    assert model.spec == kept.spec
+    for weight, values in kept.weights.items():
+        np.testing.assert_array_equal(model.weights[weight], values)
+
+
+REFUSED = {  # a golden model, an option, and what the message names
+    "bloom": ("apply_residual_connection_post_layernorm", True, "apply_residual_connection"),
+    "falcon": ("num_ln_in_parallel_attn", 3, "num_ln_in_parallel_attn is 3"),
+    "gptj": ("rotary_dim", 20, "d_rotary is 20"),
+    "phi": ("hidden_act", "laplace", "activation 'laplace'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_an_architecture_cannot_do_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    field, value, named = REFUSED[name]
+    with pytest.raises(InputError, match=named):
+        checkpoint.load(folder(name, tmp_path, **{field: value}))
+
+
+def test_positions_of_opt_are_counted_from_two() -> None:
+    model = checkpoint.load(GOLDEN / "opt")
+    graph = model.graph([1, 2, 3])
+    assert graph.values["positions"][:, 0].tolist() == [2, 3, 4]
+    assert graph["W_pos"].shape[0] == model.spec.n_ctx + 2
+    model.graph([1] * model.spec.n_ctx)
+
+
+def test_slopes_of_heads_that_are_no_power_of_two() -> None:
+    assert alibi.slopes(8) == [2.0**-k for k in range(1, 9)]
+    assert alibi.slopes(3) == [2.0**-4, 2.0**-8, 2.0**-2]  # as the paper's own program has them
 
 
 # --- an architecture is one file ----------------------------------------------------------------

@@ -333,6 +333,43 @@ def bloom(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
+def falcon(rng: np.random.Generator) -> torch.nn.Module:
+    kv = int(rng.integers(1, 3))
+    heads = kv * int(rng.integers(1, 4))
+    new, alibi = bool(rng.integers(2)), bool(rng.integers(2))
+    return t.FalconForCausalLM(
+        t.FalconConfig(
+            hidden_size=heads * 2 * int(rng.integers(1, 4)),
+            num_hidden_layers=int(rng.integers(1, 4)),
+            num_attention_heads=heads,
+            num_kv_heads=kv if new else None,
+            new_decoder_architecture=new,
+            num_ln_in_parallel_attn=pick(rng, None, 1, 2) if new else None,
+            multi_query=bool(rng.integers(2)),
+            parallel_attn=new or bool(rng.integers(2)),
+            alibi=alibi,
+            bias=bool(rng.integers(2)),
+            ffn_hidden_size=pick(rng, None, 7),
+            activation=pick(rng, "gelu", "relu"),
+            max_position_embeddings=10,
+            rope_parameters={"rope_type": "default", "rope_theta": pick(rng, 10000.0, 50.0)},
+            **sizes(rng),
+        )
+    )
+
+
+def stablelm(rng: np.random.Generator) -> torch.nn.Module:
+    config = llama_sizes(rng) | {"use_qkv_bias": bool(rng.integers(2))}
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    config["rope_parameters"]["partial_rotary_factor"] = pick(rng, 0.25, 0.5, 1.0)
+    config |= {
+        "qk_layernorm": bool(rng.integers(2)),
+        "use_parallel_residual": bool(rng.integers(2)),
+    }
+    return t.StableLmForCausalLM(t.StableLmConfig(**config))
+
+
 def bert_sizes(rng: np.random.Generator) -> dict:
     heads = int(rng.integers(1, 4))
     return {
@@ -403,6 +440,8 @@ SELDOM = (
     opt,
     gptj,
     bloom,
+    falcon,
+    stablelm,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM, *ENCODERS)
 RUNS = OFTEN * 30 + SELDOM * 10 + ENCODERS * 4

@@ -283,6 +283,21 @@ def test_an_evaluator_follows_what_is_typed() -> None:
         assert live["tokenizer.ids"][:n, 0].tolist() == of.inner.encode(text).ids
 
 
+STRIPPED = ("``Don't''  she  said  ", "  two", "   ", "É ", "a''b``", "a '' ' ' '''b")
+
+
+@pytest.mark.parametrize("text", STRIPPED)
+def test_texts_are_replaced_and_spaces_taken_from_the_end(text: str) -> None:
+    assert assert_right(learnt("unigram albert"), text, in_engine(graph_of("unigram albert"), text))
+
+
+@pytest.mark.parametrize("text", ["a \x01 b", "a\n", "a\u00a0"])
+def test_what_leaves_spaces_side_by_side_is_told(text: str) -> None:
+    row = in_engine(graph_of("unigram albert"), text)
+    assert not assert_right(learnt("unigram albert"), text, row)
+    assert "has no ids here" in row.message
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 
@@ -299,11 +314,13 @@ def changed(kind: str, **parts: object) -> Library:
     return Library(inner, inner.get_vocab_size())
 
 
+SPACES_ALONE = {"type": "Replace", "pattern": {"String": " "}, "content": ""}
 REFUSED = [
     ("gpt2", {"pre_tokenizer": {"type": "Whitespace"}}, "pre-tokenizer Whitespace"),
     ("gpt2", {"model__dropout": 0.1}, "dropout"),
     ("gpt2", {"model__end_of_word_suffix": "</w>"}, "end_of_word_suffix"),
     ("bert", {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, "Strip"),
+    ("unigram nfkc", {"normalizer": SPACES_ALONE}, "replaces ' '"),
     ("sentencepiece", {"normalizer": None}, "neither byte-level nor SentencePiece's"),
 ]
 

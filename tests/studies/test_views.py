@@ -60,10 +60,9 @@ def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> Non
             live.set(*cell, value)
         if mean:
             live.set("mean_ablation", 0, 0, 1.0)
-        heads = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
-        wrote = [part.removesuffix(".mlp") + ".mlp_out"] if part.endswith(".mlp") else heads
-        for block in wrote:
-            path = part if part.endswith(".mlp") else block.removesuffix(".result")
+        results = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
+        for block in results or [part.removesuffix(".mlp") + ".mlp_out"]:
+            path = block.removesuffix(".result") if results else part
             expected = graph.inputs[f"{path}.average"] * mean
             np.testing.assert_allclose(
                 live[block], np.broadcast_to(expected, live[block].shape), atol=1e-15

@@ -40,7 +40,8 @@ class Settings:
     prefix: Literal["", "always", "unless there"] = ""  # whether a space is put before the text
     # whether several spaces are made one: those between words, or also at the ends
     collapsed: Literal["", "between", "ends too"] = ""
-    stripped: bool = False  # whether spaces are taken from the ends alone
+    stripped: Literal["", "end", "ends"] = ""  # whether spaces are taken from the end, or both
+    replaced: list[tuple[str, str]] = field(default_factory=list)  # texts, before all else
     signed: bool = False  # whether a space becomes SentencePiece's sign
     bytes: bool = False  # whether symbols are bytes
     pattern: Pattern = ""
@@ -133,14 +134,29 @@ def _normalizer(found: Settings, part: dict[str, Any]) -> None:
         found.normalizers.append(part)
     elif kind == "Prepend" and part["prepend"] == SPACE_SIGN:
         found.prefix = "always"
-    elif kind == "Replace" and part["pattern"] == {"String": " "} and part["content"] == SPACE_SIGN:
-        found.signed = True
-    elif kind == "Replace" and part["pattern"] == {"Regex": " {2,}"} and part["content"] == " ":
-        found.collapsed = "between"
-    elif kind == "Strip" and part["strip_left"] and part["strip_right"]:
-        found.stripped = True
+    elif kind == "Replace":
+        _replacement(found, part["pattern"], part["content"])
+    elif kind == "Strip" and part["strip_right"] and found.kind == "Unigram":
+        found.stripped = "ends" if part["strip_left"] else "end"
     else:
         raise _refused(f"with the normalizer {kind}")
+
+
+def _replacement(found: Settings, pattern: dict[str, str], content: str) -> None:
+    """A text, or several spaces, that become another text."""
+    if pattern == {"String": " "} and content == SPACE_SIGN:
+        found.signed = True
+    elif pattern == {"Regex": " {2,}"} and content in (" ", SPACE_SIGN):
+        found.collapsed = "between"
+    elif _plain(pattern.get("String", " ")) and _plain(content) and not found.normalizers:
+        found.replaced.append((pattern["String"], content))
+    else:
+        raise _refused(f"with a normalizer that replaces {next(iter(pattern.values()))!r}")
+
+
+def _plain(text: str) -> bool:
+    """Whether it is nothing that spaces are made of, or that a formula cannot hold."""
+    return text.isprintable() and not set(text) & {" ", SPACE_SIGN}
 
 
 def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
@@ -166,7 +182,7 @@ def _pre_tokenizers(found: Settings, parts: list[dict[str, Any]]) -> None:
         elif kind != "BertPreTokenizer" or found.kind != "WordPiece":
             what = part["pattern"] if kind == "Split" else kind
             raise _refused(f"with the pre-tokenizer {what}")
-    if found.stripped and found.collapsed != "ends too":
+    if found.stripped and not (found.collapsed and found.signed):
         raise _refused("with the normalizer Strip")
     if found.digits and found.pattern != "gpt2":
         raise _refused("that splits digits in this way")

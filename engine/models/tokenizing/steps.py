@@ -291,15 +291,21 @@ def _sign(code: Area) -> Expression:
 
 
 def _collapsed(typed: Expression, settings: Settings) -> Expression:
-    """Several spaces as one, where the tokenizer has them so."""
+    """Texts replaced, and several spaces as one, where the tokenizer has them so."""
+    for old, new in settings.replaced:
+        typed = SUBSTITUTE(typed, old, new)
     if settings.collapsed == "ends too":
         return TRIM(SUBSTITUTE(SUBSTITUTE(typed, UNICHAR(10), " "), UNICHAR(9), " "))
-    if settings.collapsed == "between":
-        first, last = LEFT(typed, 1), MID(typed, LEN(typed), 1)
-        space_first, space_last = (IF(EXACT(c, " "), " ", "") for c in (first, last))
-        inner = IF(LEN(TRIM(typed)) > 0, space_first & TRIM(typed) & space_last, first)
-        return IF(LEN(typed) > 0, inner, "")
-    return typed
+    if settings.collapsed != "between":
+        return typed
+    first, last = LEFT(typed, 1), MID(typed, LEN(typed), 1)
+    inner: Expression = TRIM(typed)
+    if settings.stripped != "ends":
+        inner = IF(EXACT(first, " "), " ", "") & inner
+    if not settings.stripped:
+        inner = inner & IF(EXACT(last, " "), " ", "")
+    alone = "" if settings.stripped else first
+    return IF(LEN(typed) > 0, IF(LEN(TRIM(typed)) > 0, inner, alone), "")
 
 
 def _prefixed(typed: Expression, settings: Settings) -> Expression:

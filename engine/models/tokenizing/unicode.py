@@ -120,12 +120,14 @@ def normalized(
     kind_of: Callable[[str], int],
     alphabet: Iterable[str],
     cut_off: bool = False,
+    nothing: int = OTHER,
 ) -> np.ndarray:
     """The table of a tokenizer that looks characters up after normalizing them.
 
     `kind_of` gives the kind of a character that is normalized. `cut_off`: one that is given spaces
-    about it stands by itself; else what becomes a space is outside. A character whose result has
-    none of the `alphabet` stands for itself, since no piece has it.
+    about it stands by itself; else what becomes a space is outside. `nothing` is the kind of one
+    that is taken away. A character whose result has none of the `alphabet` stands for itself, since
+    no piece has it.
     """
     apply, apart, letters = normalizer(parts), joining(parts), set(alphabet)
 
@@ -137,7 +139,7 @@ def normalized(
         if character in apart or spaced or len(core) > MOST_OUT or len(among) > 1:
             return Character(OUTSIDE)
         if not core:
-            return Character(OTHER, 0)
+            return Character(nothing, 0)
         kind = among.pop() if core == out else ALONE
         if not letters & {character, *core}:
             return Character(kind)
