@@ -50,6 +50,7 @@ ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 SLOW = (
     "test_checkpoints",
     "test_dialogue_game",
+    "test_encoders",
     "test_formats",
     "test_hub",
     "test_sampling",

@@ -47,11 +47,13 @@ def folded(model: Model, change: Change) -> Model:
 
 
 def _of_a_prompt(graph: Graph, block: Block) -> bool:
-    """Whether an input is of a prompt, not of a model: tokens, and what comes after the logits."""
+    """Whether an input is of a prompt, not of a model: tokens, which of them are there, and what
+    comes after what is read out."""
     order = list(graph.blocks)
+    end = order.index("logits" if "logits" in order else "vector")
     readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]
-    after = block.op is None and all(k > order.index("logits") for k in readers)
-    return block.kind == "ids" or after
+    after = block.op is None and all(k > end for k in readers)
+    return block.kind == "ids" or block.name == "attention_mask" or after
 
 
 def _switch(

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.cells.stored import Stored
+from engine.models import encoding
+from engine.models.encoding import AXIS
 from engine.models.forward import Forward, Readout
+from engine.models.generate import passage
 from engine.models.model import Model
 
 # Measured on workbooks of random models: compressed bytes of a number that has all its digits, and
@@ -62,7 +65,8 @@ def kv_numbers(model: Model) -> int:
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
-    graph = model.graph([0] * n_tokens, readout)
+    place = passage(model, [0] * n_tokens) if model.spec.gives != "next word" else None
+    graph = encoding.graph(model, place, readout) if place else model.graph([0] * n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     cells = formulas + sum(block.n_cells for block in graph if not block.op)
     numbers = cells - formulas
@@ -75,6 +79,8 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
 
 def labels(graph: Forward, n_tokens: int) -> int:
     """Formulas beside the blocks: token texts above and beside them, and the table of words."""
-    texts = sum(block.axes.count("token") * n_tokens for block in graph if block.op)
-    table = 0 if graph.readout.one_token else 5 * graph["probs"].shape[1]
+    names = ("token", AXIS)
+    texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
+    words = graph.blocks.get("probs")
+    table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
     return texts + table
