@@ -111,6 +111,8 @@ def meaning(block: Block) -> str:
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
         return "what each token is divided by"
+    if block.leaf == "chosen" and "router" not in block.name:
+        return "what the chosen experts write together"
     if block.leaf == "score" and ".mlp." in block.name:
         return "by what share it works, before the bend"
     if block.leaf == "on" and ".mlp." in block.name:

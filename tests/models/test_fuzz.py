@@ -452,6 +452,17 @@ def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
 ODD = {
     "a head that is not the embedding": ("gpt2-untied", {"tie_word_embeddings": True}),
     "a part that is not rotated": ("llama", {"partial_rotary_factor": 0.5}),
+    "a gemma3 of before rotary positions were by kind": (
+        "gemma3",
+        {
+            "rope_parameters": None,
+            "rope_theta": 77.0,
+            "rope_local_base_freq": 5.0,
+            "rope_scaling": {"rope_type": "linear", "factor": 3.0},
+            "layer_types": None,
+            "sliding_window_pattern": 2,
+        },
+    ),
     "two accounts of rotary positions": (
         "qwen3",
         {"rope_scaling": {"rope_type": "default", "rope_theta": 77.0}},
