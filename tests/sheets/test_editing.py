@@ -263,6 +263,8 @@ SPECS = {
 MODELS = {name: random_model(spec, 2) for name, spec in SPECS.items()}
 MODELS |= {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
 WITH_BIAS = ("with biases", "MLP only", "gpt2", "gpt2-untied", "gpt_neo", "gpt_neox")
+WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
+FIXED_EPS = ("opt", "opt-350m")  # no field of their config has it
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -277,7 +279,7 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
             change[block.name, 0, 0] = float(rng.choice([0.0, 1.0, 0.25, 1.5]) or 0.5)
         if block.leaf == "switch" and rng.random() < 0.3:
             change[block.name, 0, 0] = 0.0
-        if block.leaf == "eps":
+        if block.leaf == "eps" and name not in FIXED_EPS:
             change[block.name, 0, 0] = 0.01
     if name in WITH_BIAS and "mean_ablation" in graph.blocks:
         change["mean_ablation", 0, 0] = 1.0
@@ -289,6 +291,11 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
     checkpoint.save(folded(model, change), tmp_path)
     again = checkpoint.load(tmp_path).graph([3, 1, 2, 6])
     np.testing.assert_allclose(again.values["logits"], live["logits"], atol=1e-9)
+
+
+def test_an_eps_that_no_config_holds_is_refused() -> None:
+    with pytest.raises(InputError, match="eps is 1e-05 in every opt; change it back"):
+        folded(MODELS["opt"], {("ln_final.eps", 0, 0): 0.01})
 
 
 def test_what_weights_cannot_say_is_refused() -> None:
