@@ -298,6 +298,13 @@ def test_what_leaves_spaces_side_by_side_is_told(text: str) -> None:
     assert "has no ids here" in row.message
 
 
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "unigram albert"])
+@pytest.mark.parametrize("text", ["\U0001f3f4\U000e0067\U000e007f", "a\U000e0100 b", "\U000f1000x"])
+def test_tags_variants_and_private_use(kind: str, text: str) -> None:
+    row = in_engine(graph_of(kind), text)
+    assert_right(learnt(kind), text, row)
+
+
 # --- what is refused --------------------------------------------------------------------------
 
 
