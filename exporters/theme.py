@@ -17,6 +17,7 @@ FILLS = {
     "input": "#FFFBD6",
 }
 ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
+COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
 SHADES: dict[str, dict[str, Any]] = {
@@ -150,8 +151,8 @@ def kind(block: Block) -> str:
 
 def region_style(block: Block, reads_elsewhere: bool) -> str:
     """The style of a block's cells."""
-    if block.kind == "ids":
-        return "input count"
+    if block.kind == "ids" or block.name.endswith(COUNTS):
+        return f"{kind(block)} count"
     if block.kind == "setting" and block.shape == (1, 1):
         return "input setting"
     font = "green" if reads_elsewhere else "black"

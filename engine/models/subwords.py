@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
+from engine.cells.files import read_json
 from engine.models import sentencepiece
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
@@ -298,10 +299,7 @@ def json_object(path: Path) -> dict[str, Any]:
     """What a JSON file holds, nothing where there is no file. Raises InputError."""
     if not path.is_file():
         return {}
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} holds no object")
     return values

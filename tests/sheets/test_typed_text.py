@@ -149,8 +149,9 @@ def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
 def answering(kind: str, ids: tuple[int, ...] = ()) -> Book:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 20)
-        given = {"ids": ids} if ids else {"prompt": "the dog"}
-        return cf.build(model(kind), n_tokens=N_TOKENS, title=f"many {kind}", **given)
+        given = ids or model(kind).vocabulary.encode("the dog")
+        words = replace(passage(model(kind), given, N_TOKENS), text_length=20)
+        return anymodel.build(f"many {kind}", model(kind), words)
 
 
 def assert_answers(where: Book, cell: Callable[[CellAt], Value], ids: list[int]) -> None:
@@ -179,7 +180,7 @@ def test_of_many_words_a_typed_sentence_is_answered(kind: str, tmp_path: Path) -
     assert where.large and verify(path, "ironcalc").agrees
     sheet = InIronCalc(path)
     assert_answers(where, sheet.__getitem__, tokenizer.encode("the dog"))
-    for text in typeable(kind):
+    for text in list(typeable(kind))[1::2]:
         ids = tokenizer.encode(text)
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             assert_answers(where, sheet.__getitem__, ids[:N_TOKENS])
