@@ -49,6 +49,7 @@ ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 # Files that start no other program, and take more than the first tier's minute has room for.
 SLOW = (
     "test_checkpoints",
+    "test_choosing",
     "test_dialogue_game",
     "test_encoders",
     "test_formats",
@@ -59,6 +60,7 @@ SLOW = (
     "test_subwords",
     "test_text",
     "test_text_training",
+    "test_textline",
     "test_tokenizing",
     "test_train",
     "test_typed_text",
