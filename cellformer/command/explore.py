@@ -14,6 +14,7 @@ from rich.table import Table
 
 from cellformer import names
 from cellformer.command import printing
+from cellformer.command.build import with_digits
 from cellformer.command.options import (
     Ids,
     Mean,
@@ -255,9 +256,8 @@ def info(
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     n_tokens = min(tokens, spec.n_ctx)
-    book = forecast(model, n_tokens, for_model(model).readout)
-    text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
-    console.print(text + f"about {book.megabytes:.1f} MB")
+    expected = forecast(with_digits(model), n_tokens, for_model(model).readout)
+    printing.line(f"workbook of {n_tokens} tokens: {expected}")
 
 
 # --- what they share ------------------------------------------------------------------------
