@@ -107,7 +107,7 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
     checkpoint.save(model, tmp_path / "model")
     (tmp_path / "model" / "words.json").write_text('["the", "cat", "sat", "."]')
     again = checkpoint.load(tmp_path / "model")
-    checkpoint.save(again, tmp_path / "model")
+    checkpoint.save(again, tmp_path / "model", force=True)
     assert checkpoint.load(tmp_path / "model").vocabulary == again.vocabulary
     np.testing.assert_array_equal(
         again.graph([0, 1]).values["logits"], model.graph([0, 1]).values["logits"]

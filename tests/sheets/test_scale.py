@@ -298,7 +298,7 @@ def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch
 
 def test_a_workbook_too_large_to_be_compared_is_told(many_words, tmp_path, monkeypatch) -> None:
     path = build(checkpoint.load(many_words), tmp_path / "many.xlsx")
-    monkeypatch.setattr("exporters.verify.MOST_READ", 1000)
+    monkeypatch.setattr("exporters.reading.MOST_READ", 1000)
     with pytest.raises(InputError, match=r"unpacks to .* MB"):
         verify(path, "ironcalc")
 
