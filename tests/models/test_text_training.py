@@ -93,10 +93,10 @@ def test_half_is_a_file_half_as_large(tmp_path: Path) -> None:
         assert all((again.weights[name] == w).all() for name, w in model.weights.items())
         sizes.append(sum(tensor.nbytes for tensor in load_file(path).values()))
     assert sizes[0] == 2 * sizes[1]
-    checkpoint.save(
-        replace(again, weights={n: w + 1e-9 for n, w in again.weights.items()}), tmp_path
-    )
-    assert checkpoint.number_type(checkpoint.load(tmp_path)) == np.float64  # never rounded unasked
+    finer = replace(again, weights={n: w + 1e-9 for n, w in again.weights.items()})
+    checkpoint.save(finer, tmp_path / "finer")
+    found = checkpoint.load(tmp_path / "finer")
+    assert checkpoint.number_type(found) == np.float64  # never rounded unasked
 
 
 def test_the_rate_rises_stays_and_decays() -> None:
