@@ -74,9 +74,14 @@ def hundred(office) -> WorkbookFile:
     return office["hundred"]
 
 
+@pytest.fixture(scope="module")
+def found(hundred) -> edited.Edited:
+    """What is found in it, read once."""
+    return edited.read(hundred.path)
+
+
 @OFFICE
-def test_diff_finds_exactly_the_edits(hundred, edits) -> None:
-    found = edited.read(hundred.path)
+def test_diff_finds_exactly_the_edits(found, edits) -> None:
     assert found.values == edits | {("sentence", 0, 0): TYPED}
     names = {f"{name}[{i},{j}]" for name, i, j in edits}
     assert {change.name for change in found.inputs} == names | {"sentence[0,0]"}
@@ -86,8 +91,7 @@ def test_diff_finds_exactly_the_edits(hundred, edits) -> None:
 
 
 @OFFICE
-def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred) -> None:
-    found = edited.read(hundred.path)
+def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred, found) -> None:
     live = found.live()
     for name in ("tokens", "logits", "probs", "blocks.1.attn.h2.pattern"):
         place = found.book.places[name]
@@ -98,10 +102,9 @@ def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred) -> None
 
 
 @OFFICE
-def test_import_gives_the_sheet_s_logits(hundred, tmp_path: Path) -> None:
+def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None:
     assert cli("import", hundred.path, "-o", tmp_path / "model").code == 0
     model = checkpoint.load(tmp_path / "model")
-    found = edited.read(hundred.path)
     logits = model.graph(found.ids).values["logits"]
     place = found.book.places["logits"]
     for i, j in np.ndindex(*logits.shape):
@@ -109,7 +112,10 @@ def test_import_gives_the_sheet_s_logits(hundred, tmp_path: Path) -> None:
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", EARLIER)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n == "dialogue-game" else ()) for n in EARLIER],
+)
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0
@@ -213,7 +219,7 @@ BAD = [
 def two_layers(tmp_path_factory) -> Path:
     """A two-layer GPT-2's workbook."""
     model = checkpoint.load(GOLDEN / "gpt2")
-    book = anymodel.build("two-layers", model, passage(model, [1, 2, 3], 5))
+    book = anymodel.build("two-layers", model, passage(model, [1, 2, 3]))
     place = book.places["blocks.1.attn.h0.W_Q"]
     assert (place.sheet, place.cell(1, 0)) == WEIGHT
     return write(book, tmp_path_factory.mktemp("two") / "two-layers.xlsx")
@@ -311,10 +317,15 @@ def test_what_weights_cannot_say_is_refused() -> None:
         folded(llama, {("blocks.0.attn.sqrt_d_head", 0, 0): 0.0})
 
 
-@pytest.mark.parametrize("name", MODELS)
+FIRST = (*SPECS, "gpt2", "llama", "gemma2")  # where there is a minute alone
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in MODELS]
+)
 def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> None:
     model = MODELS[name]
-    book = anymodel.build("any", model, passage(model, [1, 2, 3], 5))
+    book = anymodel.build("any", model, passage(model, [1, 2, 3], 4))
     path = write(book, tmp_path / "any.xlsx")
     edits = random_edits(book, 5, 1)
     cells = {book.cell(*cell): value for cell, value in edits.items()}
