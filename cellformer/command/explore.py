@@ -29,10 +29,12 @@ from cellformer.command.options import (
 )
 from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
+from engine.cells import finite
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.models import prompt as prompts
+from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
@@ -80,11 +82,13 @@ def run(
     views = _views(graph, wanted) if lens or wanted is not None else None
     live = Evaluator(graph)
     _change(live, sets, ablate, mean)
+    finite.check(graph, live)
     blocks = [graph[block].name for block in show or ()]
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    printing.prompt(readable(model.vocabulary.decode(loaded.ids)), len(loaded.ids))
+    shown_ids = loaded.ids if tokens is None else live["tokens"][:, 0].astype(int).tolist()
+    printing.prompt(readable(model.vocabulary.decode(shown_ids)), len(shown_ids))
     for block in blocks:
         printing.block(graph, live, block)
     words = printing.output_words(model)
@@ -134,6 +138,7 @@ def ablate(
     graph = model.graph(loaded.ids)
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
+    finite.check(graph, graph.values)
     wanted = _first(graph) if target is None else _target(model, target, graph)
     found = ablation.effects(graph, wanted, mean=mean)
     before = float(graph.values["probs"][-1, wanted])
@@ -221,6 +226,9 @@ def info(
     table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
         table.add_row(label, f"{getattr(spec, label):,}")
+    if isinstance(spec, MoeSpec):
+        for label in ("n_experts", "n_chosen", "d_expert"):
+            table.add_row(label, f"{getattr(spec, label):,}")
     console.print(table)
     console.print()
     counts = parameters(model)
@@ -352,6 +360,9 @@ def _curve_of_word(
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = (rows(found, leaf, len(values), -1) for leaf in ("logits", "probs"))
+    for x, row in zip(values, probs, strict=True):
+        if not np.isfinite(row).all():
+            raise InputError(f"{cell} = {x:g} leads to no number; choose another range")
     word = words[wanted]
     columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
     first = [words[v] for v in np.argmax(logits, axis=1)]

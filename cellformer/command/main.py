@@ -1,11 +1,10 @@
 """The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
 
-What a user gives and cannot be used ends in one line on standard error and exit code 2.
+What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
 import gc
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +19,10 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
+from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command.options import (
+    Force,
     Ids,
     NoSpecial,
     Prompt,
@@ -174,6 +175,7 @@ def train(
         bool, typer.Option("--half", help="Weights in float16: half as large a file.")
     ] = False,
     seed: Seed = 0,
+    force: Force = False,
     embed_scale: Annotated[
         float | None,
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
@@ -201,19 +203,15 @@ def train(
     if name is not None:
         if given:
             raise InputError(f"{name} has sizes of its own; give --text alone for a model of yours")
-        return training.workbook(name, text, output, seed, embed_scale)
+        return training.workbook(name, text, output, force, seed, embed_scale)
     if text is None:
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:
         raise InputError("--embed-scale is for workbooks; leave it out with --text alone")
-    training.from_text(training.chosen(**given), text, output, seed)
+    training.from_text(training.chosen(**given), text, output, force, seed)
 
 
 def main() -> None:
-    """Run the command; what cannot be used becomes one line and exit code 2."""
+    """Run the command."""
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    try:
-        app()
-    except InputError as error:
-        print(f"cellformer: {error}", file=sys.stderr)
-        sys.exit(2)
+    ending.run(app)

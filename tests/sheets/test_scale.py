@@ -29,6 +29,8 @@ from exporters.verify import poison, read, verify
 IDS = [3, 1, 2900]
 OFFICE = pytest.mark.office
 GOLDEN_NAMES = sorted(path.parent.name for path in GOLDEN.glob("*/config.json"))
+IN_LIBREOFFICE = GOLDEN_NAMES[1::2]  # the others are there as usual, see test_checkpoints
+KINDS = ("exact named", "short bulky")  # of each way of writing numbers and cells
 
 
 def make(folder: Path, *sizes: int) -> Path:
@@ -82,7 +84,7 @@ def architectures(tmp_path_factory) -> dict[str, Path]:
         patch.setattr("exporters.plan.MANY_WORDS", 1)
         for name in GOLDEN_NAMES:
             model = checkpoint.load(GOLDEN / name)
-            book = anymodel.build(name, model, passage(model, [1, 2, 0, 2, 1]))
+            book = anymodel.build(name, model, passage(model, [1, 2, 0, 2]))
             assert book.large
             found[name] = xlsx.write(book, folder / f"{name}.xlsx")
     return found
@@ -106,9 +108,9 @@ def compact(in_file, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
-    """A model of TinyStories' sizes, 4 million cells."""
+    """A model of TinyStories' layers and words, 1 million cells."""
     folder = tmp_path_factory.mktemp("stories")
-    model = checkpoint.load(make(folder / "model", 8, 64, 16, 50257, 64))
+    model = checkpoint.load(make(folder / "model", 8, 16, 4, 50257, 64))
     ids = [(7919 * k + 13) % model.spec.d_vocab for k in range(16)]
     book = anymodel.build("stories", model, passage(model, ids))
     return model, book, xlsx.write(book, folder / "stories.xlsx")
@@ -120,8 +122,9 @@ def office(
 ) -> dict[str, WorkbookFile]:
     """All that LibreOffice is asked here, in one start."""
     folder, paths = tmp_path_factory.mktemp("office"), {}
-    wrong = {**several, **architectures, "part": parts["part"], "stories": stories[2]}
-    wrong["compact"] = compact
+    wrong = {"part": parts["part"], "stories": stories[2], "compact": compact}
+    wrong |= {kind: several[kind] for kind in KINDS}
+    wrong |= {name: architectures[name] for name in IN_LIBREOFFICE}
     for name, path in wrong.items():
         poison(path, folder / path.name)
         paths[name] = folder / path.name
@@ -200,7 +203,7 @@ def test_many_words_on_several_sheets(several, digits: str) -> None:
 
 
 @OFFICE
-@pytest.mark.parametrize("kind", ["exact named", "exact bulky", "short named", "short bulky"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_words_in_libreoffice(several, kind: str, office) -> None:
     assert_agrees(read(several[kind]), office[kind])
 
@@ -290,7 +293,7 @@ def test_every_architecture_as_a_large_workbook(name: str, architectures) -> Non
 
 
 @OFFICE
-@pytest.mark.parametrize("name", GOLDEN_NAMES)
+@pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_every_large_workbook_in_libreoffice(name: str, architectures, office) -> None:
     assert_agrees(read(architectures[name]), office[name])
 
@@ -333,7 +336,7 @@ def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch
 
 def test_a_workbook_too_large_to_be_compared_is_told(many_words, tmp_path, monkeypatch) -> None:
     path = build(checkpoint.load(many_words), tmp_path / "many.xlsx")
-    monkeypatch.setattr("exporters.verify.MOST_READ", 1000)
+    monkeypatch.setattr("exporters.reading.MOST_READ", 1000)
     with pytest.raises(InputError, match=r"unpacks to .* MB"):
         verify(path, "ironcalc")
 
@@ -400,9 +403,9 @@ def test_golden_models_are_small() -> None:
 
 @OFFICE
 def test_eight_layers_and_fifty_thousand_words(stories, office) -> None:
-    """Four million cells: built, opened, recalculated, compared."""
+    """A million cells: built, opened, recalculated, compared."""
     model, book, path = stories
-    assert book.n_cells > 4_000_000
+    assert book.n_cells > 1_000_000
     ours, theirs = WorkbookFile(path), office["stories"]
     for sheet in ("Readout", "Block 7", "Play"):
         numbers = {at: c.value for at, c in ours[sheet].cells.items() if isinstance(c.value, float)}
