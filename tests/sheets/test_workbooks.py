@@ -31,6 +31,7 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters import anymodel
+from exporters.audit import audit
 from exporters.book import Book
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import Value, WorkbookFile, position, related
@@ -74,6 +75,11 @@ def office(built, decoders, tmp_path_factory) -> dict[str, WorkbookFile]:
     for key, cells in typings.items():
         paths[key] = typed(built["cat-sat"], folder / f"{key}.xlsx", cells)
     return recalculated(paths, folder / "out")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_keeps_excels_rules(name: str, built) -> None:
+    assert audit(built[name]) == []
 
 
 @OFFICE
