@@ -84,9 +84,12 @@ def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(p.parent.name for p in GOLDEN.glob("*/config.json")))
+OF_WORDS = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {"minilm"})
+
+
+@pytest.mark.parametrize("name", OF_WORDS)
 def test_shares_of_every_architecture_add_up(name: str) -> None:
-    graph = checkpoint.load(GOLDEN / name).graph([3, 1, 4, 1])
+    graph = checkpoint.load(GOLDEN / name).graph([3, 2, 4, 2])
     views = lens.add(graph, 2, 4, 5)
     live = Evaluator(graph)
     live.set("tokens", 1, 0, 7)
