@@ -89,7 +89,7 @@ OF_WORDS = sorted({p.parent.name for p in GOLDEN.glob("*/config.json")} - {"mini
 
 @pytest.mark.parametrize("name", OF_WORDS)
 def test_shares_of_every_architecture_add_up(name: str) -> None:
-    graph = checkpoint.load(GOLDEN / name).graph([3, 2, 4, 2])
+    graph = checkpoint.load(GOLDEN / name).graph([3, 1, 4, 1])
     views = lens.add(graph, 2, 4, 5)
     live = Evaluator(graph)
     live.set("tokens", 1, 0, 7)
