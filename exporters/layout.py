@@ -141,9 +141,10 @@ def bands(book: ModelBook, name: str) -> list[Band]:
     for block in graph:
         if block.op is None or sheet_of(block, book) != name:
             continue
+        operands = dict.fromkeys(b for _, _, b in block.operands)
         fresh = [
             b
-            for _, _, b in block.operands
+            for b in operands
             if b.op is None and b.name not in done and sheet_of(b, book) == name and not on_play(b)
         ]
         _, _, first = block.operands[0]

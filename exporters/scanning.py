@@ -8,7 +8,6 @@ first written out plainly. Rows and columns are counted from 0.
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -33,8 +32,9 @@ START, STOP = b"<sheetData", b"</sheetData>"
 class Cells:
     """The cells of a sheet that hold something, from top to bottom, each row from left to right.
 
-    Arrays with an entry for each: `rows`, `cols`, `numbers` (NaN where there is none), `formulas`
-    (whether it has one), and `others`, which has the texts, truth values and errors by position.
+    `rows` and `cols` have an entry for each. `numbers` (NaN where there is none) and `formulas`
+    (whether it has one) have one more at the end, for a cell that is none: its position is -1.
+    `others` has the texts, truth values and errors by position.
     """
 
     def __init__(self, xml: bytes, texts: Sequence[str]):
@@ -56,7 +56,8 @@ class Cells:
         kept = kept[np.diff(keys[kept], append=-1) != 0]  # of two at one place the last
         self.keys = keys[kept]
         self.rows, self.cols = self.rows[kept], self.cols[kept]
-        self.numbers, self.formulas = self.numbers[kept], self.formulas[kept]
+        self.numbers = np.append(self.numbers[kept], np.nan)
+        self.formulas = np.append(self.formulas[kept], False)
         now = np.empty(len(keys), np.int64)
         now[kept] = np.arange(len(kept))
         self.others = {int(now[before]): value for before, value in self.others.items()}
@@ -64,12 +65,17 @@ class Cells:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @cached_property
+    @property
     def values(self) -> list[Value]:
         """The value of every cell."""
-        found: list[Value] = self.numbers.tolist()
-        for k in np.flatnonzero(np.isnan(self.numbers)).tolist():
-            found[k] = self.others.get(k)
+        return self.valued(np.arange(len(self)))
+
+    def valued(self, which: Positions) -> list[Value]:
+        """The values of some cells."""
+        numbers = self.numbers[which]
+        found: list[Value] = numbers.tolist()
+        for k in np.flatnonzero(np.isnan(numbers)).tolist():
+            found[k] = self.others.get(int(which[k]))
         return found
 
     def at(self, rows: Positions, cols: Positions) -> Positions:

@@ -109,14 +109,14 @@ MEANING = {
     "by": "divisors of all norms passed",
     "cap": "scores stay within it, softly",
     "of_content": "scores before they fall with distance",
-    "slope": "how far scores fall with each token between",
-    "place": "where each token stands, in units of score",
+    "slope": "how far each head's scores fall with each token between",
+    "place": "where each token stands for each head, in units of score",
     "uncapped": "scores before they are capped",
     "score": "the word's score before it is capped",
     "capped_by": "how many times larger the score is than capped",
 }
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
-AXES |= {"n_ctx": "positions", "place": "positions"}
+AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
 def meaning(block: Block) -> str:
@@ -125,6 +125,8 @@ def meaning(block: Block) -> str:
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
         return "what each token is divided by"
+    if block.leaf == "chosen" and "router" not in block.name:
+        return "what the chosen experts write together"
     if block.leaf == "score" and ".mlp." in block.name:
         return "by what share it works, before the bend"
     if block.leaf == "on" and ".mlp." in block.name:

@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 import orjson
 from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
@@ -225,7 +226,10 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
             _write_sheet(book, sheet, workbook, ws, formats)
         for name, area in _names(book).items():
             workbook.define_name(name, f"={area}")
-        workbook.close()
+        try:
+            workbook.close()
+        except FileCreateError as error:  # what the system said, in XlsxWriter's own words
+            raise InputError(f"cannot write {path}: {error}; make room, or choose -o") from None
     return path
 
 
@@ -267,7 +271,7 @@ def _check_length(formula: str, where: str, remedy: str = "take a shorter prompt
     """Raise InputError for a formula that is longer than programs take."""
     if len(formula) > LONGEST:
         raise InputError(
-            f"{where} needs a formula of {len(formula):,} characters, and {LONGEST:,} is the most "
+            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
             f"that spreadsheets take; {remedy}"
         )
 

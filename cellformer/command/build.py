@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells import finite
 from engine.cells.stored import Stored
 from engine.studies.forecast import forecast
 from exporters import plan
@@ -19,7 +20,7 @@ LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a ba
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
-def with_digits(model: Model, digits: str) -> Model:
+def with_digits(model: Model, digits: str = "") -> Model:
     """The model with the numbers that the workbook will hold.
 
     Exact doubles, or the shortest decimals of float32: these unless asked otherwise for a model
@@ -47,6 +48,7 @@ def write(build: "Callable[[], Book]", path: Path) -> None:
     from exporters import xlsx
 
     book = build()
+    finite.check(book.graph, book.values)
     if book.n_cells > LARGE:
         columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:

@@ -11,8 +11,10 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import printing
+from cellformer.command.options import Force
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells.files import check_replaceable
 from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
@@ -52,14 +54,14 @@ def import_(
     file: File,
     output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
     model: Built = None,
+    force: Force = False,
 ) -> None:
     """Write the model that an edited workbook holds as a checkpoint."""
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file; name a folder with -o")
+    check_replaceable(output, checkpoint.is_part, force)
     found = edited.read_model(file, _finder(model))
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
-    checkpoint.save(folded(found.model, change), output)
+    checkpoint.save(folded(found.model, change), output, force)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 
 

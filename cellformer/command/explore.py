@@ -14,6 +14,7 @@ from rich.table import Table
 
 from cellformer import names
 from cellformer.command import printing
+from cellformer.command.build import with_digits
 from cellformer.command.options import (
     Ids,
     Mean,
@@ -31,11 +32,13 @@ from cellformer.command.options import (
 )
 from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
+from engine.cells import finite
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.models import encoding
 from engine.models import prompt as prompts
+from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
@@ -88,11 +91,14 @@ def run(
     views = _views(graph, wanted, row) if lens or wanted is not None else None
     live = Evaluator(graph)
     _change(live, sets, ablate, mean)
+    finite.check(graph, live)
     blocks = [graph[block].name for block in show or ()]
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    for given in filter(None, (loaded.ids, loaded.second)):
+    continues = tokens is not None and model.spec.gives == "next word"
+    shown_ids = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
+    for given in filter(None, (shown_ids, loaded.second)):
         printing.prompt(readable(_spelt(model, given)), len(given))
     for block in blocks:
         printing.block(graph, live, block)
@@ -147,6 +153,7 @@ def ablate(
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
+    finite.check(graph, graph.values)
     wanted = _first(graph, row) if target is None else _target(model, target, graph, row)
     found = ablation.effects(graph, wanted, row, mean)
     before = float(graph.values["probs"][row, wanted])
@@ -234,6 +241,9 @@ def info(
     table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
         table.add_row(label, f"{getattr(spec, label):,}")
+    if isinstance(spec, MoeSpec):
+        for label in ("n_experts", "n_chosen", "d_expert"):
+            table.add_row(label, f"{getattr(spec, label):,}")
     console.print(table)
     console.print()
     counts = parameters(model)
@@ -246,9 +256,8 @@ def info(
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     n_tokens = min(tokens, spec.n_ctx)
-    book = forecast(model, n_tokens, for_model(model).readout)
-    text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
-    console.print(text + f"about {book.megabytes:.1f} MB")
+    expected = forecast(with_digits(model), n_tokens, for_model(model).readout)
+    printing.line(f"workbook of {n_tokens} tokens: {expected}")
 
 
 # --- what they share ------------------------------------------------------------------------
@@ -389,6 +398,9 @@ def _curve_of_word(
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = (rows(found, leaf, len(values), row) for leaf in ("logits", "probs"))
+    for x, shares in zip(values, probs, strict=True):
+        if not np.isfinite(shares).all():
+            raise InputError(f"{cell} = {x:g} leads to no number; choose another range")
     word = words[wanted]
     columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
     first = [words[v] for v in np.argmax(logits, axis=1)]

@@ -1,11 +1,10 @@
 """The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
 
-What a user gives and cannot be used ends in one line on standard error and exit code 2.
+What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
 import gc
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +19,10 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
+from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command.options import (
+    Force,
     Ids,
     NoSpecial,
     Prompt,
@@ -141,8 +142,8 @@ def verify(
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
 
-    Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
-    that was asked for is not installed.
+    Tells first which rules of Excel the file breaks, if any. Asks every engine that is installed
+    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed.
     """
     from cellformer.command import verify as verifying
 
@@ -177,6 +178,7 @@ def train(
         bool, typer.Option("--half", help="Weights in float16: half as large a file.")
     ] = False,
     seed: Seed = 0,
+    force: Force = False,
     embed_scale: Annotated[
         float | None,
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
@@ -204,19 +206,15 @@ def train(
     if name is not None:
         if given:
             raise InputError(f"{name} has sizes of its own; give --text alone for a model of yours")
-        return training.workbook(name, text, output, seed, embed_scale)
+        return training.workbook(name, text, output, force, seed, embed_scale)
     if text is None:
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:
         raise InputError("--embed-scale is for workbooks; leave it out with --text alone")
-    training.from_text(training.chosen(**given), text, output, seed)
+    training.from_text(training.chosen(**given), text, output, force, seed)
 
 
 def main() -> None:
-    """Run the command; what cannot be used becomes one line and exit code 2."""
+    """Run the command."""
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    try:
-        app()
-    except InputError as error:
-        print(f"cellformer: {error}", file=sys.stderr)
-        sys.exit(2)
+    ending.run(app)

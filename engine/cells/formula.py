@@ -307,14 +307,15 @@ class Named:
 
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
-    turned = {b.name for _, subscript, b in block.operands if subscript[0] == "j"}
+    turned = {b.name for _, (row, col), b in block.operands if row == "j" and col[0] in ":@"}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
     nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
 
     def address(operand: Block, rect: Rect) -> str:
-        mark = "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
+        picked = operand.name in nth and operand.shape[1] > 1
+        mark = f"[:,{nth[operand.name]}]" if picked else ""
+        mark += "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
-        mark += f"[:,{nth[operand.name]}]" if operand.name in nth and operand.shape[1] > 1 else ""
         return short_name(operand.name, block.name) + mark
 
     return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)

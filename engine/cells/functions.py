@@ -298,7 +298,7 @@ def _code(x: Any) -> float:
 
 def _character(x: Any) -> str:
     code = int(number(scalar(x)))
-    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000 or 0xFFFE <= code <= 0xFFFF:
         raise FormulaError("#VALUE!")
     return chr(code)
 

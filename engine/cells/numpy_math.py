@@ -159,7 +159,7 @@ def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: 
         return Line(array.swapaxes(-1, -2), subscript[1], None)
     if subscript[1][0] == "@":
         n = int(subscript[1][1:]) - read.left
-        return array[..., n : n + 1]
-    if subscript[1][0] == "~":
+        array = array[..., n : n + 1]
+    elif subscript[1][0] == "~":
         return array[..., partners(subscript[1], out.left, out.right) - read.left]
     return array.swapaxes(-1, -2) if subscript[0] == "j" or subscript[1] == "i" else array

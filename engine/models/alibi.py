@@ -22,12 +22,9 @@ def geometric(n: int) -> list[float]:
     return [2 ** (-8 * k / n) for k in range(1, n + 1)]
 
 
-def places(g: Forward, n_tokens: int) -> list[Block]:
-    """Where the tokens stand, by head, in units of score: position times slope, [n_tokens, 1]."""
+def places(g: Forward, n_tokens: int) -> Block:
+    """Where the tokens stand, in units of score: position times slope, [n_tokens, n_heads]."""
     g = g.at("alibi")
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
-    found = []
-    for n, slope in enumerate(slopes(g.spec.n_heads)):
-        h = g.at(f"h{n}")
-        found.append(h.block("place", ops.stretch, position, h.input("slope", slope)))
-    return found
+    slope = g.input("slope", [slopes(g.spec.n_heads)], ("", "head"))  # [1, n_heads]
+    return g.block("place", ops.place, position, slope)

@@ -8,6 +8,7 @@ and where each weight stands is in the file of its architecture.
 import json
 from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError
+from engine.cells.files import replacing_folder
 from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Piece, Pieces
@@ -23,6 +25,22 @@ from engine.models.model import Model
 from engine.models.spec import ModelSpec
 from engine.models.tokenizer import save_tokenizer
 
+PARTS = (  # of a checkpoint, by their names
+    "config.json",
+    "generation_config.json",
+    "*.safetensors",
+    "*.index.json",
+    "pytorch_model*.bin",
+    "*token*.json",
+    "tokenizer.model",
+    "vocab.*",
+    "merges.txt",
+    "words.json",
+    "characters.json",
+    "chat_template.*",
+    "README.md",
+    ".gitattributes",
+)
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
@@ -60,10 +78,11 @@ def load(name: str | Path) -> Model:
     )
 
 
-def save(model: Model, folder: str | Path) -> None:
+def save(model: Model, folder: str | Path, force: bool = False) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it came from.
 
-    Raises InputError for a model of no architecture that `load` knows, and where nothing can be
+    A model that stands in the folder is replaced whole, if `force`. Raises InputError for one that
+    is not to be replaced, a model of no architecture that `load` knows, and where nothing can be
     written.
     """
     if not saveable(model):
@@ -73,17 +92,16 @@ def save(model: Model, folder: str | Path) -> None:
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        part = path / "model.safetensors.part"
-        save_file(tensors, part, metadata={"format": "pt"})
-        part.replace(path / "model.safetensors")
+    with replacing_folder(Path(folder), is_part, force) as path:
+        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
         sentence_modules.save(config, tensors, path)
         save_tokenizer(model.vocabulary, path)
-    except OSError as error:
-        raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file's name is that of a part of a checkpoint."""
+    return any(fnmatch(name, pattern) for pattern in PARTS)
 
 
 def number_type(model: Model) -> np.dtype[Any]:

@@ -5,7 +5,6 @@ A `Piece` is a slice of a foreign tensor, transposed where the layer keeps [out,
 pieces, our name -> piece, serves loading and saving.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
-from engine.models.spec import Activation, ModelSpec
+from engine.cells.files import read_json
+from engine.models.spec import LARGEST, Activation, ModelSpec
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -49,12 +49,7 @@ class Config:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        try:
-            self.values = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from None
-        except ValueError as error:
-            raise InputError(f"{path} is not JSON: {error}") from None
+        self.values = read_json(path)
         if not isinstance(self.values, dict):
             raise InputError(f"{path} holds no JSON object")
 
@@ -92,6 +87,8 @@ class Config:
             if default is None:
                 raise InputError(f"{self.path} has no {name!r}")
             return default
+        if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+            raise InputError(f"{self.path}: {name!r} is {value}; no model has such a number")
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -100,7 +97,7 @@ class Config:
 
     def optional(self, name: str, kind: type, default: Any) -> Any:
         """The value of a field that may be null, which means that there is none."""
-        null = name in self.values and self.look(name) is None
+        null = self.look(name) is None and (name in self.values or default is None)
         return None if null else self.get(name, kind, default)
 
     def activation(self, name: str, default: str | None = None) -> Activation:

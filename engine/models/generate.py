@@ -87,11 +87,7 @@ def generate(
         raise InputError(f"a {model.kind} model reads a text both ways: it does not continue one")
     if not model.spec.causal:
         raise InputError("a model without a causal mask cannot generate token by token")
-    if len(ids) + n_tokens > model.spec.n_ctx:
-        raise InputError(
-            f"{len(ids)} tokens and {n_tokens} more pass the context of {model.spec.n_ctx}; "
-            "ask for fewer"
-        )
+    check_room(model, len(ids), n_tokens)
     model.check_ids(ids)
     numbers = np.random.default_rng(seed).random(len(ids) + n_tokens)
     return _steps(model, list(ids), n_tokens, sampling, numbers)
@@ -115,8 +111,10 @@ def passage(
     n_tokens = longest if n_tokens is None else n_tokens
     if n_tokens < longest:
         raise InputError(f"{n_tokens} tokens are less than the prompt's {longest}; ask for more")
-    numbers = np.random.default_rng(seed).random(n_tokens + 1)
     more = n_tokens - len(ids)
+    if more:
+        check_room(model, len(ids), more)
+    numbers = np.random.default_rng(seed).random(n_tokens + 1)
     if model.spec.gives != "next word":
         places = [*ids, *[EMPTY] * more]
         model.check_ids(places)
@@ -125,6 +123,15 @@ def passage(
     model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
     return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
+
+
+def check_room(model: Model, n_prompt: int, more: int) -> None:
+    """Raise InputError where a prompt and its continuation together pass the context."""
+    if n_prompt + more > model.spec.n_ctx:
+        raise InputError(
+            f"{n_prompt} tokens and {more} more pass the context of {model.spec.n_ctx}; "
+            "ask for fewer"
+        )
 
 
 def _steps(

@@ -163,9 +163,14 @@ def or_far_below(x: X, present: X) -> X:
     return x * present + (present - 1) * 10000
 
 
-@op(x="i,j", query="i,0", key="j,0", out="i,≤i", blank=-inf)
+@op(position="i,0", slope="0,j")
+def place(m: Math, position: X, slope: X) -> X:
+    return position * slope
+
+
+@op(x="i,j", query="i,@", key="j,@", out="i,≤i", blank=-inf)
 def farther(m: Math, x: X, query: X, key: X) -> X:
-    """Scores that fall with distance (Press et al. 2022, section 3)."""
+    """Scores that fall with distance (Press et al. 2022, section 3), in the n-th head."""
     return x - (query - key)
 
 

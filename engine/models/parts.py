@@ -165,18 +165,20 @@ def attend(
     mask: Mask,
     places: Block | None = None,
     present: Block | None = None,
+    n: int = 0,
 ) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows.
 
-    Where tokens have `places` [n_tokens, 1], scores fall with the distance between them. `present`
-    [n_tokens, 1] is 0 for a token that none attends to; None: all are there.
+    Where tokens have `places` [n_tokens, n_heads], scores fall with the distance between them as
+    the n-th head sees it. `present` [n_tokens, 1] is 0 for a token that none attends to; None: all
+    are there.
     """
     name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
     if layer.cap:
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     if places:
-        scores = h.block("scores", ops.farther, scores, places, places)  # [queries, keys]
+        scores = h.block("scores", ops.farther, scores, places, places, nth=n)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]

@@ -27,7 +27,7 @@ from engine.cells.functions import (
     TRIM,
 )
 from engine.cells.graph import Graph
-from engine.models import choosing, finding, tokenizing
+from engine.models import choosing, finding, textline, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
@@ -69,6 +69,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
+    textline.add(g, model.vocabulary)
 
 
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:

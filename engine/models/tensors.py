@@ -26,6 +26,8 @@ BUFFERS = (  # stored in some checkpoints, and no weights
     ".attention.bias",
     ".attention.masked_bias",
     "rotary_emb.inv_freq",
+    "decoder.version",
+    "scale_mask_softmax.causal_mask",
     "embeddings.position_ids",
 )
 
@@ -120,13 +122,8 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         raise InputError(f"{path} holds no weights by name")
-    return {
-        str(name): (t.float() if t.dtype == torch.bfloat16 else t)
-        .detach()
-        .numpy()
-        .reshape(tall(tuple(t.shape)))
-        for name, t in tensors.items()
-    }
+    wide = {n: t.float() if t.dtype == torch.bfloat16 else t for n, t in tensors.items()}
+    return {str(n): t.detach().numpy().reshape(tall(tuple(t.shape))) for n, t in wide.items()}
 
 
 def torch_load(path: Path) -> dict[Any, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
+from engine.cells.files import read_json
 from engine.models import subwords
 from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
@@ -185,10 +186,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def _word_list(path: Path) -> list[str]:
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    words = read_json(path)
     if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
         raise InputError(f"{path} is not a list of texts")
     return words

@@ -108,16 +108,17 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
     eps = {float(values[name][0, 0]) for name in values if name.endswith(".eps")}
     if eps <= {model.spec.norm_eps}:
         return model
+    config = dict(model.config)
+    field = architectures.find(config.get("model_type", architectures.OWN)).EPS
+    if not field:
+        raise InputError(
+            f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
+        )
     if len(eps) > 1:
         raise InputError(
             "norms have different eps, and a checkpoint has one for all; give all the same"
         )
-    spec, config = replace(model.spec, norm_eps=min(eps)), dict(model.config)
+    spec = replace(model.spec, norm_eps=min(eps))
     if config:
-        field = architectures.find(config["model_type"]).EPS
-        if not field:
-            raise InputError(
-                f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
-            )
         config[field] = min(eps)
     return replace(model, spec=spec, config=config)

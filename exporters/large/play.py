@@ -220,7 +220,7 @@ def _dial(book: ModelBook, sheet: Sheet, name: str) -> None:
     if place.block.expression is None:
         sheet.regions.append((place, "input setting"))
     else:
-        book.lay(place, "dial")
+        book.lay(place, "id" if name == "n_prompt" else "dial")
 
 
 def _line(book: ModelBook, sheet: Sheet) -> None:

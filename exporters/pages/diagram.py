@@ -4,6 +4,7 @@ One box per step of the forward pass, with its shape and the parameters that it 
 its cells. The residual stream is the line on the left that every sublayer reads and adds to.
 """
 
+from engine.cells.block import Block
 from exporters import layout, words
 from exporters.book import Sheet
 from exporters.model_book import ModelBook
@@ -81,9 +82,16 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
         sheet.put(row, PARAMETERS, size, "thousands")
         sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
     sheet.put(row, MEANING, "  " + words.meaning(block))
-    if block.leaf == "attn_out":
-        attn = name.removesuffix("_out")
-        patterns = [b for b in book.graph if b.leaf == "pattern" and b.name.startswith(f"{attn}.")]
-        for h, pattern in enumerate(patterns):
-            sheet.link(row, LINKS + 1 + h, f"h{h}", book.address(pattern.area))
+    for k, (part, inside) in enumerate(members(book, name).items()):
+        sheet.link(row, LINKS + 1 + k, part, book.address(inside.area))
     return row + 1
+
+
+def members(book: ModelBook, name: str) -> dict[str, Block]:
+    """The parts of a sublayer, each with the block to look at: of attention the heads, of a mixture
+    the router and the experts."""
+    sublayer = name.removesuffix("_out")
+    leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(sublayer.rpartition(".")[2], ())
+    inside = [b for b in book.graph if b.leaf in leaves and b.name.startswith(f"{sublayer}.")]
+    paths = [block.name.removeprefix(f"{sublayer}.").split(".") for block in inside]
+    return {path[0]: b for path, b in zip(paths, inside, strict=True) if len(path) > 1}

@@ -43,6 +43,7 @@ PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next
 BOTH_WAYS = "type a sentence in the yellow cell: the words that a position leads to are ranked"
 AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
+TEXT_ROW, TEXT_HEIGHT = 13, 48  # height in points: three lines
 DIALS_ROW = 14
 RESULTS_ROW = 22
 MOST_RANKS = 64  # ranked words shown, of a vocabulary that has more 20
@@ -106,6 +107,7 @@ def add(book: ModelBook) -> None:
     }
     _sentence(book, sheet)
     _tokens(book, sheet)
+    _text(book, sheet)
     _choosing(book, sheet)
     _looking(book, sheet)
     n = _results(book, sheet)
@@ -157,10 +159,23 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
-    wide = max(8, min(len(book.passage.ids), 12))
-    cells = sheet[SENTENCE_ROW, PROMPT_COL : PROMPT_COL + wide]
-    sheet.merged.append(cells.rect)
+    sheet.merged.append(_wide(book, sheet, SENTENCE_ROW).rect)
     sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book, sheet), "note")
+
+
+def _wide(book: ModelBook, sheet: Sheet, row: int) -> Area:
+    """The cells of a row that a text is shown over."""
+    return sheet[row, PROMPT_COL : PROMPT_COL + max(8, min(len(book.passage.ids), 12))]
+
+
+def _text(book: ModelBook, sheet: Sheet) -> None:
+    """The sentence and its continuation as one text, where the tokens have one."""
+    if "text.whole" in book.graph.blocks:
+        sheet.put(TEXT_ROW, LABEL_COL, "as text", "row label")
+        whole = Place(book.graph["text.whole"], PLAY, TEXT_ROW, PROMPT_COL, turned=False)
+        book.lay(whole, "line")
+        sheet.merged.append(_wide(book, sheet, TEXT_ROW).rect)
+        sheet.heights[TEXT_ROW] = TEXT_HEIGHT
 
 
 def _message(book: ModelBook, sheet: Sheet) -> Expression:

@@ -78,15 +78,17 @@ OPT = {
     "max_position_embeddings": 12, "pad_token_id": None, **SMALL,
 }  # fmt: skip
 OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
-GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
+OPT_350M["num_hidden_layers"] = 1
+GPTJ = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 2, "rotary_dim": 6}
 BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
 FALCON = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_hidden_size": 20,
     "max_position_embeddings": 12, **SMALL,
 }  # fmt: skip
 FALCON_40B = FALCON | {"new_decoder_architecture": True, "num_kv_heads": 2}
-FALCON_RW = FALCON | {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}
-STABLELM = LLAMA | {"qk_layernorm": True, "use_qkv_bias": True}
+FALCON_RW = FALCON | {"num_hidden_layers": 1}
+FALCON_RW |= {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}
+STABLELM = LLAMA | {"num_hidden_layers": 1, "qk_layernorm": True, "use_qkv_bias": True}
 STABLELM |= {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}
 STABLELM["rope_parameters"]["partial_rotary_factor"] = 0.5
 

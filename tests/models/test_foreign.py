@@ -134,6 +134,44 @@ PUBLISHED = {
         "num_hidden_layers": 18, "num_key_value_heads": 1, "rms_norm_eps": 1e-06,
         "rope_scaling": None, "rope_theta": 10000.0, "vocab_size": 256000,
     },
+    "gemma-3-1b": {
+        "attention_bias": False, "attn_logit_softcapping": None, "cache_implementation": "hybrid",
+        "final_logit_softcapping": None, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": 1152, "intermediate_size": 6912, "max_position_embeddings": 32768,
+        "model_type": "gemma3_text", "num_attention_heads": 4, "num_hidden_layers": 26,
+        "num_key_value_heads": 1, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+        "rope_local_base_freq": 10000, "rope_scaling": None, "rope_theta": 1000000,
+        "sliding_window": 512, "sliding_window_pattern": 6, "vocab_size": 262144,
+    },
+    "Mixtral-8x7B": {
+        "attention_dropout": 0.0, "hidden_act": "silu", "hidden_size": 4096,
+        "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mixtral",
+        "num_attention_heads": 32, "num_experts_per_tok": 2, "num_hidden_layers": 32,
+        "num_key_value_heads": 8, "num_local_experts": 8, "output_router_logits": False,
+        "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02,
+        "sliding_window": None, "tie_word_embeddings": False, "vocab_size": 32000,
+    },
+    "Qwen3-30B-A3B": {
+        "attention_bias": False, "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu",
+        "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 40960,
+        "max_window_layers": 48, "mlp_only_layers": [], "model_type": "qwen3_moe",
+        "moe_intermediate_size": 768, "norm_topk_prob": True, "num_attention_heads": 32,
+        "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+        "num_key_value_heads": 4, "output_router_logits": False, "rms_norm_eps": 1e-06,
+        "rope_scaling": None, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+        "sliding_window": None, "tie_word_embeddings": False, "use_sliding_window": False,
+        "vocab_size": 151936,
+    },
+    "Qwen1.5-MoE-A2.7B": {
+        "decoder_sparse_step": 1, "hidden_act": "silu", "hidden_size": 2048,
+        "intermediate_size": 5632, "max_position_embeddings": 8192, "max_window_layers": 21,
+        "model_type": "qwen2_moe", "moe_intermediate_size": 1408, "norm_topk_prob": False,
+        "num_attention_heads": 16, "num_experts": 60, "num_experts_per_tok": 4,
+        "num_hidden_layers": 24, "num_key_value_heads": 16, "output_router_logits": False,
+        "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+        "shared_expert_intermediate_size": 5632, "sliding_window": 32768,
+        "tie_word_embeddings": False, "use_sliding_window": False, "vocab_size": 151936,
+    },
     "gemma-2-2b": {
         "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid",
         "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
@@ -216,6 +254,16 @@ def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path:
         read(tmp_path, PUBLISHED[name] | option)
 
 
+def test_what_a_gemma_3_leaves_out_is_as_its_reference_has_it(tmp_path: Path) -> None:
+    """The 4-billion one says as much of the part that reads."""
+    values = {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    values |= {"model_type": "gemma3_text", "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
+    spec = read(tmp_path, values | {"sliding_window": 1024})
+    assert (spec.d_vocab, spec.n_heads, spec.kv_heads, spec.d_head) == (262_208, 8, 4, 256)
+    assert spec.windows[4:7] == (1024, None, 1024) and spec.n_ctx == 131_072
+    assert spec.rope_frequencies[0] == 1 / 8 and spec.local.theta == 10_000
+
+
 SCALINGS = {
     "a field that yarn does not have": ({"type": "yarn", "factor": 2.0, "spin": 3}, "spin"),
     "no factor": ({"type": "linear"}, "factor is None"),
@@ -240,6 +288,35 @@ def folder(name: str, tmp_path: Path, **fields: object) -> Path:
     values = json.loads((found / "config.json").read_text()) | fields
     (found / "config.json").write_text(json.dumps(values))
     return found
+
+
+BEFORE = {
+    "as its reference saves it": ("language_model.model.", "language_model.lm_head.weight"),
+    "as its reference has it": ("model.language_model.", "lm_head.weight"),
+}
+
+
+@pytest.mark.parametrize("names", BEFORE)
+def test_of_a_model_that_sees_the_part_that_reads(names: str, tmp_path: Path) -> None:
+    found, (prefix, head) = folder("gemma3", tmp_path), BEFORE[names]
+    text = json.loads((found / "config.json").read_text())
+    whole = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 8}}
+    whole |= {"boi_token_index": 7, "mm_tokens_per_image": 4, "eos_token_id": [1, 6]}
+    (found / "config.json").write_text(json.dumps(whole))
+    tensors = load_file(found / "model.safetensors")
+    held = {name.replace("model.", prefix, 1): t for name, t in tensors.items()}
+    held[head] = tensors["model.embed_tokens.weight"]
+    held["vision_tower.head.probe"] = held["model.vision_tower.w"] = np.ones((1, 1, 8), np.float32)
+    save_file(held, found / "model.safetensors")
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "gemma3")
+    assert model.spec == kept.spec and model.kind == "gemma3_text"
+    logits = [m.graph([1, 2, 3]).values["logits"] for m in (model, kept)]
+    np.testing.assert_array_equal(*logits)
+    checkpoint.save(model, tmp_path / "again")
+    assert checkpoint.load(tmp_path / "again").spec == kept.spec
+    (found / "config.json").write_text(json.dumps(whole | {"fusion": "late"}))
+    with pytest.raises(InputError, match="fusion"):
+        checkpoint.load(found)
 
 
 def test_two_accounts_of_rotary_positions(tmp_path: Path) -> None:
@@ -285,8 +362,8 @@ def test_names_that_were_wrapped_and_buffers(wrapper: str, tmp_path: Path) -> No
 
 
 OLDER_NAMES = {  # what the names of a golden model lack, or have beside them, in published files
-    "opt": ("model.", ()),
-    "bloom": ("transformer.", ()),
+    "opt": ("model.", ("decoder.version",)),
+    "bloom": ("transformer.", ("h.0.self_attention.scale_mask_softmax.causal_mask",)),
     "gptj": ("transformer.", ("h.0.attn.bias", "h.0.attn.masked_bias")),
     "falcon": ("", ("lm_head.weight", "transformer.h.0.self_attention.rotary_emb.inv_freq")),
     "stablelm": ("", ("model.layers.0.self_attn.rotary_emb.inv_freq",)),

@@ -36,7 +36,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     stream = [embed]
     rotary = spec.position == "rotary"
     turn = parts.rotation(g, len(ids)) if rotary else None  # each [n_tokens, d_head]
-    places = [None] * spec.n_heads if rotary else rounded_places(g, len(ids))
+    places = None if rotary else rounded_places(g, len(ids))  # [n_tokens, n_heads]
     group = spec.n_heads // spec.kv_heads  # heads that share keys
 
     for layer in range(spec.n_layers):
@@ -58,7 +58,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
             q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
             k, v = keys[n // group], values[n // group]
-            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places[n]))
+            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
         attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
         resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 
@@ -76,16 +76,13 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     parts.unembed(g, x, W_E)
 
 
-def rounded_places(g: Forward, n_tokens: int) -> list[Block]:
-    """Where the tokens stand, by head, [n_tokens, 1]: as `alibi.places`, but in the 8 bits of
+def rounded_places(g: Forward, n_tokens: int) -> Block:
+    """Where the tokens stand, [n_tokens, n_heads]: as `alibi.places`, but in the 8 bits of
     bfloat16, which Falcon was trained with, and divided by the root of d_head as scores are."""
     position = np.arange(n_tokens).astype(ml_dtypes.bfloat16)
-    found = []
-    for n, slope in enumerate(alibi.slopes(g.spec.n_heads)):
-        place = (position * np.float32(slope).astype(ml_dtypes.bfloat16)).astype(np.float64)
-        h = g.at(f"alibi.h{n}")
-        found.append(h.input("place", place[:, None] / sqrt(g.spec.d_head), ("token", "")))
-    return found
+    slope = np.array(alibi.slopes(g.spec.n_heads), np.float32).astype(ml_dtypes.bfloat16)
+    place = np.outer(position, slope).astype(np.float64) / sqrt(g.spec.d_head)
+    return g.at("alibi").input("place", place, ("token", "head"))
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -73,12 +73,14 @@ def experts(b: Forward, x: Block) -> Block:
     share = shares(m, x)  # [n_tokens, n_experts]
     switch = m.input("switch", 1.0)  # of all of them
     found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
-    if spec.d_shared:
-        shared = m.at("shared")
-        score = parts.linear(shared, "score", x, "share", ("d_model", ""), bias=False)
-        share = shared.block("share", ops.logistic, score)  # [n_tokens, 1]
-        found.append(expert(shared, x, "d_shared", share, 0, switch))
-    return parts.sum_of(b, "mlp_out", found)
+    if not spec.d_shared:
+        return parts.sum_of(b, "mlp_out", found)
+    chosen = parts.sum_of(b, "mlp.chosen", found)  # [n_tokens, d_model]
+    s = m.at("shared")
+    score = parts.linear(s, "score", x, "share", ("d_model", ""), bias=False)  # [n_tokens, 1]
+    post, W_out, result = expert(s, x, "d_shared", s.block("share", ops.logistic, score), 0, switch)
+    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    return b.block("mlp_out", ops.add, [chosen, result])
 
 
 def shares(m: Forward, x: Block) -> Block:

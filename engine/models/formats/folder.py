@@ -34,7 +34,7 @@ def open_source(name: str) -> Source:
     """The model of a folder; of one that sees as well, the part that reads."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
     config, held = Config(folder / "config.json"), of_folder(folder)
-    if config.values.get("model_type") in SEEING:
+    if str(config.values.get("model_type")) in SEEING:
         config, held = reading_part(config), language_model(held)
     held |= sentence_modules.read(folder, config)
     return Source(config, Tensors(folder, held), partial(load_tokenizer, folder))
@@ -47,6 +47,7 @@ def reading_part(whole: Config) -> Config:
     whole.check_unread()
     tied = whole.get("tie_word_embeddings", bool, True)
     kind = {"model_type": SEEING[whole.values["model_type"]], "tie_word_embeddings": tied}
+    kind |= {"final_logit_softcapping": None}  # as a whole it does not cap them
     ends = {key: whole.values[key] for key in ("eos_token_id",) if key in whole.values}
     return Config(whole.path, text | kind | ends)
 

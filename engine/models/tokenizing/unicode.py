@@ -14,7 +14,8 @@ import numpy as np
 
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
 KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")
-LAST = 0x33480  # beyond it, private use and nothing
+LAST = 0x33480  # beyond it there is nothing, but for
+TAGS, PRIVATE = range(0xE0000, 0xE01F0), 0xF0000  # tags of flags, variants; private use
 UNREADABLE = 0x110000  # stands for what is no character
 SURROGATES = range(0xD800, 0xE000)
 TAB_IN_LINES = 1  # what LibreOffice reads for a tab in a text of several lines
@@ -39,14 +40,11 @@ def table(of: Callable[[str], Character]) -> np.ndarray:
     Code 0 is the end of the text.
     """
     rows: list[tuple[int, ...]] = [(0, *Character(END, 0))]
-    beyond = Character(OTHER)
-    for code in range(1, LAST):
+    for code in (*range(1, LAST), LAST, *TAGS, TAGS.stop, PRIVATE):
         unread = code == TAB_IN_LINES or code in SURROGATES
         found = Character(OUTSIDE) if unread else of(chr(code))
         if found != rows[-1][1:]:
             rows.append((code, *found))
-    if rows[-1][1:] != beyond:
-        rows.append((LAST, *beyond))
     rows.append((UNREADABLE, *Character(OUTSIDE)))
     return np.array(rows, dtype=np.float64)
 
