@@ -271,7 +271,7 @@ def _check_length(formula: str, where: str, remedy: str = "take a shorter prompt
     """Raise InputError for a formula that is longer than programs take."""
     if len(formula) > LONGEST:
         raise InputError(
-            f"{where} needs a formula of {len(formula):,} characters, and {LONGEST:,} is the most "
+            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
             f"that spreadsheets take; {remedy}"
         )
 

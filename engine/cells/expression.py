@@ -12,6 +12,7 @@ are the same.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -185,9 +186,8 @@ class Rounded(Constant):
 
     @property
     def _spelt(self) -> str:
-        before = len(str(int(abs(self.number))).lstrip("0"))
-        kept = float(f"{self.number:.{DIGITS}g}")
-        return f"{kept:.{max(0, min(self.places, DIGITS - before))}f}"
+        kept = Decimal(f"{self.number:.{DIGITS}g}")
+        return f"{kept:.{self.places}f}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import openpyxl
 import pytest
 import xlsxwriter
-from conftest import cli
+from conftest import cli, default_book
 from openpyxl.workbook.defined_name import DefinedName
 
 from engine import InputError
+from exporters import xlsx
 from exporters.audit import audit
+from exporters.reading import WorkbookFile
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -204,6 +206,13 @@ def test_sizes_of_64_bits_where_32_are_enough(tmp_path: Path) -> None:
                 stream.write(old.read(part))
     (fault,) = audit(target)
     assert fault.startswith("xl/one.xml: ") and "ZIP64" in fault
+
+
+def test_64_bits_where_a_sheet_may_pass_32(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(xlsx, "MOST_PLAIN", 100)
+    path = xlsx.write(default_book("attention-by-columns"), tmp_path / "wide.xlsx")
+    (fault,) = audit(path)  # every sheet of it, which is small
+    assert "ZIP64" in fault and WorkbookFile(path)["Start"]["A1"]
 
 
 @pytest.mark.parametrize(("offset", "kind"), [(8, "<H"), (14, "<I"), (22, "<I")])
