@@ -104,14 +104,14 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
 def _ranking(at: Graph, n_ranks: int) -> Block:
     """The ids, from the largest logit down: [n_tokens, n_ranks].
 
-    Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those that
-    do as one, and sees cycles that are none where a token waits for the one before it.
+    Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those
+    that do as one, and sees cycles that are none where a token waits for the one before it.
     """
     unrounded = at["logits"]
     n_tokens, n_words = unrounded.shape
 
     def rounded(t: int, v: Any) -> Expression:
-        return ROUND(unrounded[t, v], DECIMALS)
+        return ROUND(unrounded[t, v].fixed_rows, DECIMALS)
 
     logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
     ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
