@@ -41,9 +41,10 @@ def poison(source: Path, target: Path) -> dict[str, list[bytes]]:
     return true
 
 
-def memory(which: str) -> float:
-    """Resident memory of soffice.bin in GB: VmRSS now, VmHWM at its peak."""
-    pid = subprocess.run(["pgrep", "-n", "soffice.bin"], capture_output=True, text=True).stdout
+def memory(which: str, profile: str) -> float:
+    """Resident memory in GB of the LibreOffice of a profile: VmRSS now, VmHWM at its peak."""
+    ours = ["pgrep", "-f", f"soffice.bin.*{profile}"]  # others may run beside it
+    pid = subprocess.run(ours, capture_output=True, text=True).stdout
     status = Path(f"/proc/{pid.strip()}/status").read_text()
     return int(re.search(which + r":\s+(\d+)", status)[1]) / 1e6
 
@@ -71,7 +72,7 @@ def main() -> None:
         url = (Path(folder) / "wrong.xlsx").as_uri()
         book = desktop.loadComponentFromURL(url, "_blank", 0, (hidden,))
         found["open"] = time.perf_counter() - start
-        found["memory after opening"] = memory("VmRSS")
+        found["memory after opening"] = memory("VmRSS", folder)
         start = time.perf_counter()
         book.calculateAll()
         found["recalculate"] = time.perf_counter() - start
@@ -93,7 +94,7 @@ def main() -> None:
             times.append(time.perf_counter() - start)
         found["edit"] = sorted(times)[1]
         found["moved"] = max(abs(a - b) for a, b in zip(after, live, strict=True))
-        found["memory"], found["peak memory"] = memory("VmRSS"), memory("VmHWM")
+        found["memory"], found["peak memory"] = memory("VmRSS", folder), memory("VmHWM", folder)
         book.close(True)
         desktop.terminate()
         office.wait(60)

@@ -4,11 +4,14 @@ Learns 50,257 byte pairs from the source of Python's own library, types 50 texts
 characters, each into a copy of the sheet, has LibreOffice recompute them all from wrong values, and
 compares every id with the `tokenizers` library.
 
-    PYTHONPATH=.:tests:tests/models python benchmarks/tokenizer.py
+    PYTHONPATH=.:tests:tests/models python benchmarks/tokenizer.py DIR
+    /usr/bin/python3 benchmarks/libreoffice_sentences.py DIR/plain.xlsx "Once upon a time" ...
+
+leaves the workbook in DIR, for its seconds to open and to edit.
 """
 
+import sys
 import sysconfig
-import tempfile
 import time
 from pathlib import Path
 
@@ -41,8 +44,9 @@ def main() -> None:
     """Learn the tokenizer, and measure it."""
     tokenizer = learn()
     print(f"{tokenizer.n:,} pieces")
-    with tempfile.TemporaryDirectory() as name:
-        measure(tokenizer, Path(name))
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    measure(tokenizer, folder)
 
 
 def measure(tokenizer: Library, folder: Path) -> None:

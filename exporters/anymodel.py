@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from engine import Evaluator, Graph, Model
 from engine.cells.part import only_live
-from engine.models import prompt
+from engine.models import encoding, prompt, tokenizing
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
 from engine.studies import ablation
+from exporters import anyencoder
 from exporters.model_book import ModelBook
-from exporters.plan import for_model
+from exporters.plan import Plan, for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
@@ -18,22 +19,22 @@ TYPE = "Play: type a sentence; "
 TYPE_TOKENS = "Play: type a sentence of tokens with a space between each; "
 CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
-FEW = (
-    "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens.",
-    "Heads: where each token looks. Switches: heads and MLPs off.",
-)
+ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
+IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
+FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
 def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> ModelBook:
     """The workbook of a prompt of a model that was loaded from a folder."""
     plan = for_model(model, live)
+    if plan.gives != "next word" and not live:
+        return anyencoder.build(title, model, passage)
     if plan.readout.by_head:
         model = ablation.averaged(model, [passage.ids])
-    graph = model.graph(passage.ids, plan.readout)
+    graph = encoding.graph(model, passage, plan.readout)
     texts = shown(model.vocabulary.texts)
-    spec, how = model.spec, CONTINUED if plan.continues else BOTH_WAYS
-    spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])
+    spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
     story = Story(
         title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
@@ -48,15 +49,26 @@ def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) 
             ),
         ],
         look=[
-            *(FEW if plan.reduced else ((TYPE if spelt else TYPE_TOKENS) + how, VIEWS)),
+            *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
-        tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1),
+        tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )
     return assemble(title, model, passage, story, plan=plan)
 
 
-def tries(graph: Forward, texts: tuple[str, ...], last: int) -> list[Suggestion]:
+def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
+    """What to look at, in two lines."""
+    if plan.reduced:
+        return (ANSWERED if typed else IDS), FEW_VIEWS
+    how = CONTINUED if plan.continues else BOTH_WAYS
+    spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])
+    return (TYPE if spelt else TYPE_TOKENS) + how, VIEWS
+
+
+def tries(
+    graph: Forward, texts: tuple[str, ...], last: int, typed: bool = False
+) -> list[Suggestion]:
     """The last token, the temperature, and one weight: what each does is computed here."""
     current = int(graph.inputs["tokens"][last, 0])
     other = (current + 1) % graph.spec.d_vocab
@@ -68,7 +80,9 @@ def tries(graph: Forward, texts: tuple[str, ...], last: int) -> list[Suggestion]
     word = f"Choose `{texts[other]}`"
     if graph.readout.one_token:
         word = f"Type {other}, the id of `{texts[other]}`"
-    picked = ("tokens", last, 0) if graph.readout.one_token else last
+    picked: tuple[str, int, int] | int = last
+    if graph.readout.one_token:
+        picked = ("prompt.pick" if typed else "tokens", last, 0)
     edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
         (word, ("tokens", last, 0, float(other)), picked),
         ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),

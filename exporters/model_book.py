@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from engine.cells.access import Rect
@@ -11,10 +12,12 @@ from engine.cells.formula import A1, Formulas
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
-from exporters.address import address
+from exporters.address import address, column
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Printed
+
+MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
 class Pieces(NamedTuple):
@@ -39,7 +42,8 @@ class ModelBook(Book):
 
     @property
     def large(self) -> bool:
-        """Whether it is of many words, with the logits of one token alone, or of a part."""
+        """Whether it is of many words, with the logits of one token alone, of a part, or of an
+        encoder."""
         return self.plan.reduced
 
     @property
@@ -107,13 +111,14 @@ class ModelBook(Book):
         where a column of tokens waits for the one before it, it then sees cycles that are none.
         A fixed row (`B$7`) makes every cell's formula its own.
 
-        In a large workbook sharing is what counts, see `shared`: rows that do not move down the
-        column are fixed there, and a matrix's column is picked by the row that the formula is in.
+        In a large workbook that is what counts, for such a column's formula is held once: rows that
+        do not move down the column are fixed there. Among very many formulas, see `compact`, a
+        matrix's column is picked by how far down the formula stands, so that those are alike too.
         """
         if block.expression is not None:
             return super().formulas(block)
         here = self.places[block.name].sheet
-        generates = self.passage.n_prompt < len(self.passage.ids)
+        generates = self.plan.generates and self.passage.n_prompt < len(self.passage.ids)
         ways = self._down(block) if self.large else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
@@ -121,26 +126,45 @@ class ModelBook(Book):
         def where(operand: Block, rect: Rect) -> str:
             place, area = self.piece(operand, rect)
             way = ways.get(operand.name)
-            if way == "picked" and operand.name not in self.pieces:
+            if way == "picked" and self.compact and operand.name not in self.pieces:
                 whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
-                row = 1 if rect.bottom - rect.top == 1 else 0
-                above = self.places[block.name].top
-                return f"INDEX({address(place.sheet, whole, here, 'all')},{row},ROW()-{above})"
+                return self._picked(block, address(place.sheet, whole, here, "all"), rect)
             fixed: Fixed = "rows" if generates or way == "still" else ""
             return address(place.sheet, area, here, fixed)
 
         return Formulas(block, A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1))
 
-    def shared(self, block: Block) -> bool:
-        """Whether the cells of a column share a formula, but for the rows that it reads.
+    @cached_property
+    def compact(self) -> bool:
+        """Whether there are so many formulas that their number decides about memory.
 
-        Then it is written once. LibreOffice keeps it once, and listens once to each range: a large
-        model takes a third less of memory, and is recalculated in half the time.
+        Only LibreOffice and Excel hold such a workbook: gnumeric's INDEX picks no whole columns.
         """
-        if not self.large or block.partial or self.places[block.name].size[0] == 1:
+        return self.large and sum(b.n_cells for b in self.graph if b.op) > MANY_FORMULAS
+
+    def _picked(self, block: Block, matrix: str, rect: Rect) -> str:
+        """The column of a matrix for a row of a block: `INDEX(W,0,ROWS($A$9:$A12))`.
+
+        The label column is counted: a formula that names its own cell would look circular. ROW()
+        is no number but an array inside SUMPRODUCT.
+        """
+        place = self.places[block.name]
+        label, first = column(place.left - 1), place.top + 1
+        row = 1 if rect.bottom - rect.top == 1 else 0
+        return f"INDEX({matrix},{row},ROWS(${label}${first}:${label}{first + rect.left}))"
+
+    def shared(self, block: Block) -> bool:
+        """Whether the cells of a column share one formula, which is then written once.
+
+        A shared formula names no other sheet: Excel does not move such a reference ([MS-XLS]
+        2.5.198.118 forbids it).
+        """
+        place = self.places[block.name]
+        if not self.large or block.partial or place.size[0] == 1:
             return False
         ways = self._down(block)
-        return all(ways[b.name] and b.name not in self.pieces for _, _, b in block.operands)
+        here = all(self.places[name].sheet == place.sheet for name in ways)
+        return here and all(way in ("still", "moving") for way in ways.values())
 
     def _down(self, block: Block) -> dict[str, str]:
         """What each operand does as one goes down a column of the block: "still", it stays;

@@ -26,6 +26,8 @@ from exporters.address import column
 from exporters.scanning import Value as Value
 from exporters.scanning import text_of
 
+MOST_READ = 500_000_000  # bytes of a workbook, unpacked
+MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
 MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
     r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
@@ -124,15 +126,18 @@ class WorkbookFile:
         if not self.path.is_file():
             raise InputError(f"there is no file {self.path}")
         self._sheets: dict[str, Sheet] = {}
-        with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
+        with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+            if size > MOST_READ:
+                raise self._too_large(f"unpacks to {size / 1e6:,.0f} MB")
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._book = ElementTree.fromstring(archive.read(self._main))
             self.parts = self._named(related(archive, self._main, "/worksheet"))
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
-            with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-                arrays = scanning.Cells(archive.read(self.parts[name]), self.texts)
+            with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
+                arrays = scanning.Cells(self._checked(archive, self.parts[name]), self.texts)
             self._sheets[name] = Sheet(arrays, partial(self.rows, name))
         return self._sheets[name]
 
@@ -157,19 +162,33 @@ class WorkbookFile:
     @cached_property
     def texts(self) -> list[str]:
         """The texts that cells share."""
-        with _a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
+        with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
             parts = related(archive, self._main, "/sharedStrings").values()
-            items = [item for part in parts for item in ElementTree.fromstring(archive.read(part))]
+            tables = [ElementTree.fromstring(self._checked(archive, part)) for part in parts]
+            items = [item for table in tables for item in table]
             return [text_of(item).replace("x005F_", "") for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
         with (
-            _a_workbook(self.path),
+            a_workbook(self.path),
             zipfile.ZipFile(self.path) as archive,
             archive.open(self.parts[name]) as stream,
         ):
             yield from _Reader(self.texts).rows(stream)
+
+    def _checked(self, archive: zipfile.ZipFile, part: str) -> bytes:
+        """A part's XML, if it fits into memory when it is looked at as a whole."""
+        xml = archive.read(part)
+        if (n := xml.count(b"<")) > MOST_TAGS:
+            raise self._too_large(f"has {n:,} tags in one part")
+        return xml
+
+    def _too_large(self, why: str) -> InputError:
+        return InputError(
+            f"{self.path} {why}, and is looked at in memory, which takes {MOST_READ / 1e6:,.0f} MB "
+            f"and {MOST_TAGS:,} tags at most; build a part of it with --live"
+        )
 
     def _named(self, sheets: dict[str, str]) -> dict[str, str]:
         """The parts of sheets with cells by the sheets' names, in their order."""
@@ -238,7 +257,7 @@ class _Reader:
 
 
 @contextmanager
-def _a_workbook(path: Path) -> Iterator[None]:
+def a_workbook(path: Path) -> Iterator[None]:
     """Say in one line that a file is no workbook, whatever its archive or its XML raise."""
     try:
         yield

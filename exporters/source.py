@@ -27,6 +27,8 @@ SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
 LONGEST = 32_000  # characters in a cell, of the 32,767 that one can hold
 MOST_WEIGHTS = 1_000_000  # of a model that is carried along
+MOST_UNPACKED = 50_000_000  # bytes of its checkpoint
+MOST_TYPED = 10_000  # characters that a sentence has room for
 AVERAGES = "averages.safetensors"
 EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
 
@@ -56,7 +58,7 @@ def pack(model: Model) -> bytes:
             save_file(dict(model.averages), Path(folder) / AVERAGES)
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in sorted(Path(folder).iterdir()):
+            for path in sorted(p for p in Path(folder).iterdir() if p.is_file()):
                 entry = zipfile.ZipInfo(path.name, EPOCH)
                 packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     return archive.getvalue()
@@ -67,6 +69,8 @@ def unpack(archive: bytes) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+                if sum(part.file_size for part in packed.infolist()) > MOST_UNPACKED:
+                    raise InputError("it unpacks to more than any that is carried")
                 for name in packed.namelist():
                     (Path(folder) / Path(name).name).write_bytes(packed.read(name))
         except Exception as error:  # a damaged archive raises whatever it leads to
@@ -98,17 +102,30 @@ def read(column: list[str]) -> Source:
     """
     try:
         facts = _facts(column)
-        passage = Passage(
-            [int(i) for i in facts["ids"]],
-            int(facts["n_prompt"]),
-            Sampling(**facts["sampling"]),
-            np.array(facts["numbers"], dtype=np.float64),
-        )
+        passage = _passage(facts)
         title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         raise InputError(
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
     return Source(title, passage, headings, part, unpack(archive) if archive else None)
+
+
+def _passage(facts: dict[str, Any]) -> Passage:
+    """The passage that facts tell. Raises ValueError for one that cannot be."""
+    passage = Passage(
+        [int(i) for i in facts["ids"]],
+        int(facts["n_prompt"]),
+        Sampling(**facts["sampling"]),
+        np.array(facts["numbers"], dtype=np.float64),
+        int(facts.get("text_length", 0)),
+        tuple(int(i) for i in facts.get("second", ())),
+    )
+    n_tokens = len(passage.ids)
+    whole = 1 <= passage.n_prompt <= n_tokens and passage.numbers.shape == (n_tokens + 1,)
+    numbers = ((passage.numbers >= 0) & (passage.numbers < 1)).all()
+    if not (whole and numbers and 0 <= passage.text_length <= MOST_TYPED):
+        raise ValueError("no such passage")
+    return passage

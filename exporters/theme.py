@@ -17,6 +17,7 @@ FILLS = {
     "input": "#FFFBD6",
 }
 ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
+COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
 SHADES: dict[str, dict[str, Any]] = {
@@ -110,7 +111,6 @@ STYLES: dict[str, dict[str, Any]] = {
         "border_color": "#FFFFFF",
         "align": "center",
         "bold": True,
-        "num_format": "0.##",
     },
     "step": _NUMBER,
     "step green": {**_NUMBER, "font_color": GREEN},
@@ -118,6 +118,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "total": {**_NUMBER, "bold": True, "top": 1},
     "change plain": {"num_format": "+0.000;-0.000;0.000", "font_color": BLACK},
     "live here": {**_NUMBER, "font_color": BLACK},
+    "line": {"text_wrap": True, "valign": "top"},
+    "clipped": {"align": "fill", "font_color": GREY},
     "hidden": {"num_format": ";;;", "font_color": GREY},
     "upright": {"bold": True, "rotation": 90, "align": "center", "valign": "bottom"},
     "tint": {"num_format": ";;;", "font_color": GREEN, "border": 1, "border_color": "#F2F2F2"},
@@ -149,8 +151,8 @@ def kind(block: Block) -> str:
 
 def region_style(block: Block, reads_elsewhere: bool) -> str:
     """The style of a block's cells."""
-    if block.kind == "ids":
-        return "input count"
+    if block.kind == "ids" or block.name.endswith(COUNTS):
+        return f"{kind(block)} count"
     if block.kind == "setting" and block.shape == (1, 1):
         return "input setting"
     font = "green" if reads_elsewhere else "black"

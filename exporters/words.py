@@ -23,9 +23,25 @@ MEANING = {
     "q_norm": "gain of the query norm",
     "k_norm": "gain of the key norm",
     "embed": "each token's vector, looked up",
-    "word": "each token's vector, before it is stretched",
+    "word": "each token's vector, before it is stretched, or widened",
+    "W_project_E": "embedding: from the size of a word's vector to the stream's",
+    "W_project_U": "unembedding: from the stream's size to that of a word's vector",
     "sqrt_d_model": "what each token's vector is multiplied by",
     "pos_embed": "each position's vector, looked up",
+    "segments": "0 for the first text, 1 for a second one in the same prompt",
+    "W_segment": "one vector per segment",
+    "segment_embed": "each segment's vector, looked up",
+    "embed_sum": "what a token is, where it stands, which text it is of",
+    "attention_mask": "1 where there is a token; nothing attends to a 0",
+    "part": "what each token counts for in the mean",
+    "present": "vectors, far below where there is no token",
+    "max": "the largest of each feature, over the tokens",
+    "first": "the first token's vector",
+    "which": "the token that stands for the sentence",
+    "unit": "divided by its length",
+    "vector": "the sentence as one vector",
+    "length": "how long the sentence's vector is",
+    "cosine": "how alike the two vectors point: 1, the same way; 0, at right angles",
     "resid_pre": "the residual stream as the block finds it",
     "resid_mid": "the residual stream after attention",
     "resid_post": "the residual stream as the block leaves it",
@@ -54,6 +70,16 @@ MEANING = {
     "W_out": "MLP weights: contract",
     "pre": "hidden layer, before the bend",
     "post": "hidden layer, bent",
+    "W_router": "router weights: one column per expert",
+    "router": "how well each expert suits the token",
+    "share_of_all": "that, as shares of all experts: they sum to 1",
+    "number": "experts' numbers: of equals the first is chosen",
+    "rank": "how many experts come before it",
+    "n_chosen": "how many experts work at each token",
+    "chosen": "shares of those that were chosen; 0 for the others",
+    "total": "what the chosen have of all",
+    "share": "by what share it works at each token",
+    "W_share": "weights: by what share it works",
     "mlp_out": "what the MLP writes into the stream",
     "mean": "mean over features",
     "eps": "keeps the deviation above zero",
@@ -76,15 +102,21 @@ MEANING = {
     "x": "the residual stream at the position",
     "last": "the token at the position: what is read out",
     "direction": "what a logit is read along: the word's unembedding",
+    "mapped": "the direction before the stream is brought to a word's size",
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
+    "turned": "the same, rows and columns exchanged",
     "by": "divisors of all norms passed",
     "cap": "scores stay within it, softly",
+    "of_content": "scores before they fall with distance",
+    "slope": "how far each head's scores fall with each token between",
+    "place": "where each token stands for each head, in units of score",
     "uncapped": "scores before they are capped",
     "score": "the word's score before it is capped",
     "capped_by": "how many times larger the score is than capped",
 }
-AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words", "n_ctx": "positions"}
+AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
+AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
 def meaning(block: Block) -> str:
@@ -93,6 +125,12 @@ def meaning(block: Block) -> str:
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
         return "what each token is divided by"
+    if block.leaf == "chosen" and "router" not in block.name:
+        return "what the chosen experts write together"
+    if block.leaf == "score" and ".mlp." in block.name:
+        return "by what share it works, before the bend"
+    if block.leaf == "on" and ".mlp." in block.name:
+        return "its own switch times that for all experts"
     if block.leaf.startswith("b_"):
         return "bias"
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))

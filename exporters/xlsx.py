@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import numpy as np
 import orjson
 from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
@@ -39,10 +40,14 @@ PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
+MOST_PLAIN = 1 << 31  # bytes of a part with 32-bit sizes
+CELL_BYTES = 64  # that a cell takes at most, its text or formula aside
 LONGEST = 8192  # characters of a formula
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
+# what Excel would mark with a green triangle: words that are digits, totals below labels
+UNREMARKABLE = ("number_stored_as_text", "formula_range")
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -62,14 +67,17 @@ class _Sheet(Worksheet):
         super().__init__()
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
+        self.most_bytes = 0  # that its cells may take
         self.n_shared = 0  # formulas that a column shares
         self.report: Progress = _nothing
 
-    def add_strips(self, area: Rect, strip: Strip) -> None:
-        """Have a block written: `strip(row)` gives the XML of its cells in that row."""
+    def add_strips(self, area: Rect, strip: Strip, most: int = 0) -> None:
+        """Have a block written: `strip(row)` gives the XML of its cells in that row, each of them
+        with a text of `most` bytes."""
         self._check_dimensions(area.top, area.left)
         self._check_dimensions(area.bottom - 1, area.right - 1)
         self.strips.append((area, strip))
+        self.most_bytes += area.size * (CELL_BYTES + most)
 
     def _write_rows(self) -> None:
         starts = deque(sorted(self.strips, key=lambda item: item[0].top))
@@ -117,6 +125,7 @@ class _Sheet(Worksheet):
         self, row: int, col: int, formula: str, value: Any, style: Any, array: bool
     ) -> None:
         """A formula and its value; an array formula looks at ranges entry by entry."""
+        self.most_bytes += CELL_BYTES + 6 * len(formula)
         if array:
             self.write_array_formula(row, col, row, col, "=" + formula, style, value)
             return
@@ -145,15 +154,23 @@ class _Text:
         self._held, self._size = [], 0
 
 
+class _Label(str):
+    """A text beside a point. XlsxWriter looks at `str(label)`: one like wow!A1 is no reference."""
+
+    def __str__(self) -> str:
+        return ""
+
+
 class _Book(Workbook):
     """A workbook whose sheets go into the zip file as they are written, never held whole."""
 
     def _store_workbook(self) -> None:
         self._prepare_all()
         with ZipFile(self.filename, "w") as archive, ThreadPoolExecutor(THREADS) as pool:
+            # 64-bit sizes only where they are needed: not every reader takes them
             for k, sheet in enumerate(self.worksheets(), 1):
                 part = _part(f"xl/worksheets/sheet{k}.xml")
-                with archive.open(part, "w", force_zip64=True) as raw:
+                with archive.open(part, "w", force_zip64=sheet.most_bytes > MOST_PLAIN) as raw:
                     raw._compressor = Deflate(pool)  # type: ignore[attr-defined]
                     sheet.fh, sheet.internal_fh = _Text(raw), False
                     sheet._assemble_xml_file()
@@ -195,7 +212,7 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
     for place in book.places.values():
         _check_fits(place)
-        _check_length(book, place)
+        _check_formulas(book, place)
     with replacing(path) as temporary:
         workbook = _Book(temporary)
         workbook.worksheet_class = _Sheet
@@ -207,16 +224,27 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
             ws = workbook.add_worksheet(sheet.name)
             ws.bulky, ws.report = bulky, report
             _write_sheet(book, sheet, workbook, ws, formats)
-        for place in book.places.values():
-            if place.named:
-                area = a1(place.rect(place.block.whole), "all")
-                workbook.define_name(place.block.name, f"={quoted(place.sheet)}!{area}")
-        for name, (where, row, col) in book.spots.items():
-            if name not in book.places and name.isidentifier() and len(name) > 2:
-                spot = book.address(book.sheets[where][row, col].fixed)
-                workbook.define_name(name, f"={spot}")
-        workbook.close()
+        for name, area in _names(book).items():
+            workbook.define_name(name, f"={area}")
+        try:
+            workbook.close()
+        except FileCreateError as error:  # what the system said, in XlsxWriter's own words
+            raise InputError(f"cannot write {path}: {error}; make room, or choose -o") from None
     return path
+
+
+def _names(book: Book) -> dict[str, str]:
+    """The names that a workbook defines, each once whatever its case, and where they lead."""
+    found: dict[str, str] = {}
+    for place in book.places.values():  # a block in pieces stands there with its first, too
+        if place.named:
+            area = a1(place.rect(place.block.whole), "all")
+            found[place.block.name] = f"{quoted(place.sheet)}!{area}"
+    for name, (where, row, col) in book.spots.items():
+        if name not in book.places and name.isidentifier() and len(name) > 2:
+            found[name] = book.address(book.sheets[where][row, col].fixed)
+    first = {name.lower(): name for name in reversed(found)}
+    return {name: area for name, area in found.items() if first[name.lower()] == name}
 
 
 def _check_fits(place: Place) -> None:
@@ -229,16 +257,22 @@ def _check_fits(place: Place) -> None:
         )
 
 
-def _check_length(book: Book, place: Place) -> None:
-    """Raise InputError for formulas that are longer than programs take."""
+def _check_formulas(book: Book, place: Place) -> None:
+    """Raise InputError for formulas that are longer than programs take: before anything is written,
+    of the cell whose addresses are the longest."""
     block = place.block
-    if (
-        block.op
-        and (n := len(book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1))) > LONGEST
-    ):
+    if block.op:
+        last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
+        remedy = "its layer has too many heads: --live one of the others"
+        _check_length(last, block.name, remedy)
+
+
+def _check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
+    """Raise InputError for a formula that is longer than programs take."""
+    if len(formula) > LONGEST:
         raise InputError(
-            f"{block.name} needs formulas of {n:,} characters, and {LONGEST:,} is the most that "
-            "spreadsheets take; its layer has too many heads: --live one of the others"
+            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
+            f"that spreadsheets take; {remedy}"
         )
 
 
@@ -248,7 +282,9 @@ def _write_sheet(
     ws.hide_gridlines(2)
     ws.set_landscape()
     ws.fit_to_pages(1, 0)
-    ws.freeze_panes(*sheet.frozen)
+    if any(sheet.frozen):
+        ws.freeze_panes(*sheet.frozen)
+    ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in sheet.heights.items():
@@ -261,11 +297,13 @@ def _write_sheet(
         style = formats[entry.style]
         if entry.formula is not None:
             text = book.text(entry.formula, sheet.name)
+            _check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
             ws.put_formula(row, col, text, clean.cell(sheet.name, row, col), style, entry.array)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
-        ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()))
+        longest = 6 * max(map(len, run.texts), default=0) + CELL_BYTES
+        ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()), longest)
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
@@ -296,14 +334,15 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
 
 
 def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
-    block = place.block
+    block, most = place.block, 0
     if block.op is None:
         strip = _numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
     else:
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
         strip = _formulas(book, place, style._get_xf_index(), shared)
-    ws.add_strips(place.rect(block.whole), strip)
+        most = CELL_BYTES + len(book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1))
+    ws.add_strips(place.rect(block.whole), strip, most)
 
 
 def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
@@ -375,19 +414,21 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
-    Nothing in these formulas needs to be escaped: addresses, arithmetic, names of functions.
+    Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
     values, formulas = book.values[block.name], book.formulas(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
     def formula(row: int, n: int, i: int, j: int) -> str:
-        if shared is None:
-            return f"<f>{formulas(i, j)}</f>"
-        if row > area.top:
+        if shared is not None and row > area.top:
             return f'<f t="shared" si="{shared + n}"/>'
+        _check_length(text := formulas(i, j), f"{block.name}[{i},{j}]")
+        text = text.replace("<", "&lt;")
+        if shared is None:
+            return f"<f>{text}</f>"
         whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
-        return f'<f t="shared" ref="{whole}" si="{shared + n}">{formulas(i, j)}</f>'
+        return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
 
     def strip(row: int) -> bytes:
         k = row - area.top
@@ -464,7 +505,7 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         if chart.kind == "scatter" and not chart.joined:
             found["line"] = {"none": True}
     if series.labels:
-        texts = [{"value": text} for text in series.labels]
+        texts = [{"value": _Label(text)} for text in series.labels]
         label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
         found["data_labels"] = label
     return found

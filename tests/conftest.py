@@ -8,6 +8,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -23,10 +24,11 @@ from cellformer.command import main as command
 from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.cells.access import Rect
+from engine.cells.batch import CellName
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from exporters.address import a1
-from exporters.book import Book
+from exporters.book import Book, Reading
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -42,11 +44,14 @@ from exporters.xlsx import write
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Files that start no other program, and take more than the first tier's minute has room for.
 SLOW = (
     "test_checkpoints",
+    "test_choosing",
     "test_dialogue_game",
+    "test_encoders",
     "test_formats",
     "test_hub",
     "test_sampling",
@@ -55,6 +60,7 @@ SLOW = (
     "test_subwords",
     "test_text",
     "test_text_training",
+    "test_textline",
     "test_tokenizing",
     "test_train",
     "test_typed_text",
@@ -67,12 +73,32 @@ settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
 
+# Files that take longest, begun first: none is left over for one worker at the end.
+LONGEST = (
+    "test_dialogue_game",
+    "test_workbooks",
+    "test_shakespeare",
+    "test_checkpoints",
+    "test_tokenizing",
+    "test_scale",
+    "test_editing",
+    "test_gallery",
+    "test_text",
+    "test_command",
+    "test_typed_text",
+    "test_fuzz",
+    "test_text_training",
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what the first tier leaves out."""
+    """Mark what the first tier leaves out; begin with what takes longest."""
     for item in items:
         if item.path.stem in SLOW:
             item.add_marker(pytest.mark.slow)
+    rank = {stem: k for k, stem in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
 
 
 def needs(engine: str) -> None:
@@ -232,6 +258,19 @@ class InIronCalc:
     def _at(self, cell: CellAt) -> tuple[int, int, int]:
         sheet, row, col = cell
         return self.number[sheet], row + 1, col + 1
+
+
+def assert_recomputes_after(
+    edits: Mapping[CellName, float | str], sheet: InIronCalc, book: Book, cells: FormulaCells
+) -> Reading:
+    """Type values into cells of blocks: every formula cell shows what the engine then has."""
+    after = book.edited({book.graph[name][i, j]: value for (name, i, j), value in edits.items()})
+    with sheet.typed({book.cell(*at): value for at, value in edits.items()}):
+        shown = {cell: sheet[cell] for cell in cells.formulas}
+    wanted = replace(cells, formulas={cell: after.cell(*cell) for cell in shown})
+    report = compare("ironcalc", wanted, shown)
+    assert report.agrees, report
+    return after
 
 
 # --- LibreOffice, started as seldom as can be ----------------------------------------------------

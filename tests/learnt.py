@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pydoc_data import topics
 
@@ -116,7 +116,9 @@ def _wordpiece(lowercase: bool) -> Tokenizer:
 
 
 def _unigram(
-    splitting: pre.PreTokenizer, normalizer: normalizers.Normalizer | None = None
+    splitting: pre.PreTokenizer,
+    normalizer: normalizers.Normalizer | None = None,
+    lines: Sequence[str] = LINES,
 ) -> Tokenizer:
     found = Tokenizer(models.Unigram())
     found.pre_tokenizer = splitting
@@ -126,7 +128,7 @@ def _unigram(
     trainer = trainers.UnigramTrainer(
         vocab_size=500, unk_token="<unk>", special_tokens=MARKS, show_progress=False
     )
-    found.train_from_iterator(LINES, trainer)
+    found.train_from_iterator(lines, trainer)
     _between(found, "$A </s>", [("</s>", 1)])
     return found
 
@@ -150,6 +152,14 @@ def _one_space() -> normalizers.Normalizer:
     return normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
 
 
+def _as_albert() -> normalizers.Normalizer:
+    """Quotes replaced, accents taken off, small letters; spaces as SentencePiece has them."""
+    quotes = [normalizers.Replace(pair, '"') for pair in ("``", "''")]
+    letters = [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    ends = [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")]
+    return normalizers.Sequence([*quotes, normalizers.Nmt(), *letters, *ends])
+
+
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
     "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
@@ -163,8 +173,11 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
     "bert": lambda: _wordpiece(lowercase=True),
     "bert cased": lambda: _wordpiece(lowercase=False),
     "unigram": lambda: _unigram(pre.Metaspace()),
-    "unigram whole": lambda: _unigram(pre.Metaspace(prepend_scheme="first", split=False)),
+    "unigram whole": lambda: _unigram(  # of whole lines, which take long to be counted
+        pre.Metaspace(prepend_scheme="first", split=False), lines=LINES[-800:]
+    ),
     "unigram nfkc": lambda: _unigram(pre.Metaspace(), _one_space()),
+    "unigram albert": lambda: _unigram(pre.Metaspace(), _as_albert()),
     "unigram of words": lambda: _unigram(
         pre.Sequence([pre.WhitespaceSplit(), pre.Metaspace()]), normalizers.NFKC()
     ),

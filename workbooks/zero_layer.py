@@ -31,7 +31,7 @@ LINES = (
 )
 V = len(WORDS)  # of the vocabulary; d_model too: room for a direction per word
 LN_0 = -800  # in place of the logarithm of 0: e to it is 0 in any spreadsheet
-SMALLEST = 1e-300  # counts as this: a probability of 0, in the loss
+SMALLEST = expression(10) ** -300  # counts as this: a probability of 0, in the loss
 
 
 @dataclass(frozen=True)

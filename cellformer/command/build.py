@@ -8,6 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells import finite
 from engine.cells.stored import Stored
 from engine.studies.forecast import forecast
 from exporters import plan
@@ -47,6 +48,7 @@ def write(build: "Callable[[], Book]", path: Path) -> None:
     from exporters import xlsx
 
     book = build()
+    finite.check(book.graph, book.values)
     if book.n_cells > LARGE:
         columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:

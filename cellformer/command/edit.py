@@ -11,8 +11,10 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import printing
+from cellformer.command.options import Force
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells.files import check_replaceable
 from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
@@ -39,7 +41,9 @@ def diff(file: File, model: Built = None) -> None:
                 table.add_row(*(Text(_short(text)) for text in change))
             console.print(table)
             console.print()
-    if isinstance(found, edited.EditedModel):
+    if isinstance(found, edited.EditedModel) and found.model.spec.gives != "next word":
+        _encoder(found)
+    elif isinstance(found, edited.EditedModel):
         _prompt(found)
         _ranking(found)
     else:
@@ -50,14 +54,14 @@ def import_(
     file: File,
     output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
     model: Built = None,
+    force: Force = False,
 ) -> None:
     """Write the model that an edited workbook holds as a checkpoint."""
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file; name a folder with -o")
+    check_replaceable(output, checkpoint.is_part, force)
     found = edited.read_model(file, _finder(model))
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
-    checkpoint.save(folded(found.model, change), output)
+    checkpoint.save(folded(found.model, change), output, force)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
 
 
@@ -83,6 +87,15 @@ def _prompt(found: edited.EditedModel) -> None:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:
         line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
+
+
+def _encoder(found: edited.EditedModel) -> None:
+    """The words for the mask, or the cosine, before and after."""
+    live = found.live()
+    if found.model.spec.gives == "sentence":
+        printing.vectors(live, changed=True)
+    else:
+        printing.ranking(printing.output_words(found.model), live, True, None, 0)
 
 
 def _ranking(found: edited.EditedModel) -> None:

@@ -1,11 +1,11 @@
 """The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
 
-What a user gives and cannot be used ends in one line on standard error and exit code 2.
+What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
 import gc
 import os
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,14 +19,18 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
+from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command.options import (
+    Force,
     Ids,
     NoSpecial,
     Prompt,
+    Second,
     Seed,
     Size,
     Temperature,
+    TextLength,
     Tokens,
     TopK,
     TopP,
@@ -66,9 +70,11 @@ def build(
         bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
     ] = False,
     prompt: Prompt = None,
+    second: Second = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
+    text_length: TextLength = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
@@ -89,22 +95,25 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    chosen = (prompt, ids, no_special, tokens, temperature, top_k, top_p != 1, seed, live, digits)
+    texts = (prompt, second, ids, no_special, tokens, text_length)
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, digits))
     if name is None:
-        if any(chosen):
+        if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
     if names.is_worksheet(name):
-        if any(chosen):
+        if chosen:
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, live or (), second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
-    words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
+    sampling = Sampling(temperature, top_k, top_p)
+    found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
+    words = replace(found, text_length=text_length or 0)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)
@@ -133,8 +142,8 @@ def verify(
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
 
-    Asks every engine that is installed unless one is named. Exit code 1: one disagrees; 3: one
-    that was asked for is not installed.
+    Tells first which rules of Excel the file breaks, if any. Asks every engine that is installed
+    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed.
     """
     from cellformer.command import verify as verifying
 
@@ -169,6 +178,7 @@ def train(
         bool, typer.Option("--half", help="Weights in float16: half as large a file.")
     ] = False,
     seed: Seed = 0,
+    force: Force = False,
     embed_scale: Annotated[
         float | None,
         typer.Option("--embed-scale", help="Standard deviation of the initial word vectors."),
@@ -196,19 +206,15 @@ def train(
     if name is not None:
         if given:
             raise InputError(f"{name} has sizes of its own; give --text alone for a model of yours")
-        return training.workbook(name, text, output, seed, embed_scale)
+        return training.workbook(name, text, output, force, seed, embed_scale)
     if text is None:
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:
         raise InputError("--embed-scale is for workbooks; leave it out with --text alone")
-    training.from_text(training.chosen(**given), text, output, seed)
+    training.from_text(training.chosen(**given), text, output, force, seed)
 
 
 def main() -> None:
-    """Run the command; what cannot be used becomes one line and exit code 2."""
+    """Run the command."""
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    try:
-        app()
-    except InputError as error:
-        print(f"cellformer: {error}", file=sys.stderr)
-        sys.exit(2)
+    ending.run(app)

@@ -11,6 +11,10 @@ Name = Annotated[
     ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
+Second = Annotated[
+    str | None,
+    typer.Option("--second", help="Sentence encoders: the text that the prompt is compared with."),
+]
 NoSpecial = Annotated[
     bool,
     typer.Option("--no-special", help="Leave out the tokens that the tokenizer itself adds."),
@@ -18,6 +22,10 @@ NoSpecial = Annotated[
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
 Tokens = Annotated[
     int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
+]
+TextLength = Annotated[
+    int | None,
+    typer.Option("--text-length", min=1, help="Characters that a typed sentence may have."),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -34,3 +42,4 @@ TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
 TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
 Size = Annotated[int | None, typer.Option(min=1)]
+Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]

@@ -13,16 +13,16 @@ from rich.text import Text
 import workbooks
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells.files import check_replaceable
 from engine.models import checkpoint, corpus, text_training, training
 from engine.models.text_training import Check, TextRun
 
 EVERY = 50  # steps over which the loss shown is a mean
-TOKENIZERS = ("words.json", "characters.json", "tokenizer.json", "vocab.json")
 Steps = Iterator[training.Progress | Check | Model]
 
 
 def workbook(
-    name: str, text: Path | None, folder: Path, seed: int, embed_scale: float | None
+    name: str, text: Path | None, folder: Path, force: bool, seed: int, embed_scale: float | None
 ) -> None:
     """Train a workbook's model anew. Raises InputError for a module without a model to train."""
     module = workbooks.find(name)
@@ -31,7 +31,7 @@ def workbook(
             raise InputError(f"{name} learns from a text that is not shipped; give --text FILE")
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
-        return from_text(module.RUN, text, folder, seed)
+        return from_text(module.RUN, text, folder, force, seed)
     if not hasattr(module, "train"):
         able = [n for n in workbooks.names() if _trainable(n)]
         raise InputError(
@@ -39,9 +39,9 @@ def workbook(
         )
     if text is not None:
         raise InputError(f"{name} does not learn from a text; leave --text out")
-    check_folder(folder)
+    check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     model = _watch(module.train(seed, embed_scale), module.floor)
-    _finish(model, folder, module.figures(model))
+    _finish(model, folder, force, module.figures(model))
 
 
 def _trainable(name: str) -> bool:
@@ -49,17 +49,17 @@ def _trainable(name: str) -> bool:
     return hasattr(module, "train") or hasattr(module, "RUN")
 
 
-def from_text(run: TextRun, path: Path, folder: Path, seed: int) -> None:
+def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> None:
     """Train a model of a text file. Raises InputError for a text or sizes that cannot be used."""
     found = corpus.corpus(corpus.read(path), run.n_pieces, run.context)
     spec = run.spec(len(found.words.texts))
-    check_folder(folder)
+    check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     line(
         f"{len(found.learnt):,} tokens to learn from, {len(found.held_out):,} held out, "
         f"{spec.d_vocab:,} different"
     )
     model = _watch(text_training.fit(run, found, seed))
-    _finish(model, folder, text_training.figures(model, found))
+    _finish(model, folder, force, text_training.figures(model, found))
 
 
 def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
@@ -69,23 +69,8 @@ def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
     return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
 
 
-def check_folder(folder: Path) -> None:
-    """Raise InputError, before a long run, for a folder where its model cannot be saved."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder with -o")
-    probe = folder / "model.safetensors.part"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"cannot write in {folder}: {error.strerror}") from None
-
-
-def _finish(model: Model, folder: Path, figures: list[tuple[str, str]]) -> None:
-    for name in TOKENIZERS:  # an earlier model's would be read instead of this one's
-        (folder / name).unlink(missing_ok=True)
-    checkpoint.save(model, folder)
+def _finish(model: Model, folder: Path, force: bool, figures: list[tuple[str, str]]) -> None:
+    checkpoint.save(model, folder, force)
     table = Table(box=None, show_header=False)
     for text, figure in figures:
         table.add_row(text, Text(figure))

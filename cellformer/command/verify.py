@@ -1,6 +1,7 @@
 """Verifying at the command: every engine's verdict, and what each of them does meanwhile."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cellformer.command.printing import line
 from engine import InputError
+from exporters.audit import audit
 from exporters.verify import ENGINES, Told, Verdict, read, verify_all
 
 
@@ -19,14 +21,19 @@ def report(file: Path, engine: str) -> int:
         raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
     wanted = [engine] if engine in ENGINES else list(ENGINES)
     present = [one for one in wanted if ENGINES[one].installed()]
-    with _progress() as told:
+    with _progress() as told, ThreadPoolExecutor(1) as thread:
         told("file", "is read")
         book = read(file)
-        told("file", "")
+        told("file", "is held to Excel's rules")
+        rules = thread.submit(audit, file)
         verdicts = {found.engine: found for found in verify_all(book, present, told)}
+        faults = rules.result()
+        told("file", "")
     if book.digits is not None:
         text = "weights have the shortest decimals of float32"
         line(f"{text}: a logit moves by {book.digits:.1e} at most")
+    for fault in faults:
+        line(f"{'excel':<12} {fault}")
     for one in wanted:
         verdict = verdicts.get(one)
         line(f"{one:<12} {_said(verdict) if verdict else 'not installed; ' + ENGINES[one].remedy}")

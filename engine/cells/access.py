@@ -8,7 +8,8 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     0      the only index of an axis of length one
     ≤i     the keys that query i sees: up to and including i under a causal mask
     ?      one index that another operand's value chooses (a lookup): any of the axis
-    ~h     the partner of column j in rotary positions: h further on, or h back in the second half
+    @n     index n, the same for all cells of the block: one expert's share, one column
+    ~h/n   the partner of column j in rotary positions: h further on, or h back; n columns have one
 
 Invariant: `reads` and `dirties` are inverse. Cell b is in what `reads` gives for cell a exactly
 when a is in what `dirties` gives for b. Everything else (precedents, dependents, incremental
@@ -103,6 +104,8 @@ def reads(subscript: Subscript, out: Rect, shape: Span, mask: Mask) -> Rect:
                 return out.left, out.right
             case "0":
                 return 0, 1
+            case _ if code[0] == "@":
+                return int(code[1:]), int(code[1:]) + 1
             case _ if code[0] == "~":
                 found = partners(code, out.left, out.right)
                 return int(found.min()), int(found.max()) + 1
@@ -125,6 +128,8 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
                 cols = _common(cols, span)
             case "≤i":
                 rows = _common(rows, mask.queries(span, out_shape[0]))
+            case _ if code[0] == "@" and not span[0] <= int(code[1:]) < span[1]:
+                return Rect(0, 0, 0, 0)
             case _ if code[0] == "~":  # pairing is its own inverse
                 found = partners(code, *span)
                 cols = _common(cols, (int(found.min()), int(found.max()) + 1))
@@ -132,9 +137,13 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
 
 
 def partners(code: str, start: int, stop: int) -> np.ndarray:
-    """The partners of columns [start, stop) under the code `~h`; beyond 2h each is its own."""
-    half, cols = int(code[1:]), np.arange(start, stop)
-    return np.where(cols < half, cols + half, np.where(cols < 2 * half, cols - half, cols))
+    """The partners of columns [start, stop) under the code `~h/n`; from n on each is its own.
+
+    `~4/8` pairs column 0 with 4, 1 with 5, ...; `~1/8` pairs 0 with 1, 2 with 3, ...
+    """
+    (apart, n), cols = map(int, code[1:].split("/")), np.arange(start, stop)
+    ahead = cols % max(2 * apart, 1) < apart
+    return np.where(cols >= n, cols, np.where(ahead, cols + apart, cols - apart))
 
 
 def _common(a: Span, b: Span) -> Span:

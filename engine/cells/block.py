@@ -4,8 +4,8 @@ Its cells hold values (tokens, weights, settings), or all share one op over othe
 has an expression of its own: a table. What is of no model, but stands on a page of its workbook or
 on a worksheet, is of the kind "table" also where it is typed.
 
-    name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv") int "." ] leaf
-    part := ln1 | attn | ln2 | mlp | ln_final | softmax | rotary
+    name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv"|"e") int "." ] leaf
+    part := ln1 | attn | ln2 | mlp | mlp.router | ln_embed | ln_final | softmax | rotary | alibi
 """
 
 from collections.abc import Callable

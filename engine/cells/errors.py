@@ -17,6 +17,15 @@ def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType
     return module
 
 
+LONGEST, END = 280, 120  # characters of a message, and those that its end keeps
+
+
+def one_line(text: str) -> str:
+    """A message as one line of printable characters, a long one without its middle."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
+
+
 def first_line(error: Exception) -> str:
     """What another library's error says, in a line."""
     return (str(error) or type(error).__name__).splitlines()[0]

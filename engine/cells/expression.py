@@ -12,6 +12,7 @@ are the same.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ LEVELS = {
     "/": PRODUCT,
     "^": POWER,
 }
+DIGITS = 15  # that every spreadsheet keeps of a number in a formula
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray
 # what of an address stays when a formula is copied elsewhere; first: the first cell of a range
@@ -171,16 +173,21 @@ class Constant(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Rounded(Constant):
-    """A number with so many decimals after the point, all of them spelt."""
+    """A number with so many decimals after the point, but no more than spreadsheets keep."""
 
     number: float
     places: int = 12
 
     def text(self, notation: Notation) -> str:
-        return f"{self.number:.{self.places}f}"
+        return self._spelt
 
     def value(self, look: Look) -> Any:
-        return float(f"{self.number:.{self.places}f}")
+        return float(self._spelt)
+
+    @property
+    def _spelt(self) -> str:
+        kept = Decimal(f"{self.number:.{DIGITS}g}")
+        return f"{kept:.{self.places}f}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,6 +108,12 @@ class Style:
     def varp(self, x: Term) -> Term:
         return self._call("varp", x)
 
+    def rank(self, x: Term, line: Term, place: Term, places: Term) -> Term:
+        return self._call("rank", x, line, place, places)
+
+    def below(self, x: Term, y: Term) -> Term:
+        return self._call("below", x, y)
+
     def exp(self, x: Term) -> Term:
         return self._call("exp", x)
 
@@ -140,6 +146,8 @@ A1 = Style(
         "mean": "AVERAGE({})",
         "varp": "VARP({})",
         "maximum": "MAX({},{})",
+        "rank": "SUMPRODUCT(({1}>{0})+({1}={0})*({3}<{2}))",
+        "below": "IF({}<{},1,0)",
         "lookup down": "INDEX({},{}+1,1)",
         "lookup across": "INDEX({},1,{}+1)",
     },
@@ -152,6 +160,8 @@ NAMED = Style(
         "mean": "mean({})",
         "varp": "variance({})",
         "maximum": "max({}, {})",
+        "rank": "rank of {} in {}",
+        "below": "({} < {})",
         "lookup down": "{}[{}]",
         "lookup across": "{}[{}]",
     },
@@ -297,11 +307,14 @@ class Named:
 
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
-    turned = {b.name for _, subscript, b in block.operands if subscript == ("j", ":")}
+    turned = {b.name for _, (row, col), b in block.operands if row == "j" and col[0] in ":@"}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
+    nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
 
     def address(operand: Block, rect: Rect) -> str:
-        mark = "ᵀ" if operand.name in turned else ""
+        picked = operand.name in nth and operand.shape[1] > 1
+        mark = f"[:,{nth[operand.name]}]" if picked else ""
+        mark += "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
         return short_name(operand.name, block.name) + mark
 

@@ -56,6 +56,7 @@ INT = Function("INT", _each(np.floor))
 LN = Function("LN", _each(np.log))
 MOD = Function("MOD", _modulo)
 PI = Function("PI", lambda: math.pi)
+ROUND = Function("ROUND", lambda x, n: _each(lambda y: np.round(y, int(number(n))))(x))
 SIN = Function("SIN", _each(np.sin))
 SQRT = Function("SQRT", _each(np.sqrt))
 TANH = Function("TANH", _each(np.tanh))
@@ -92,8 +93,9 @@ def _product_sum(first: Any, *others: Any) -> float:
 
 def _largest(x: Any, k: Any) -> Any:
     found = numbers(x)
-    if np.ndim(k) == 0 and number(k) == 1 and found.size:
-        return float(found.max())
+    if np.ndim(k) == 0 and 1 <= number(k) <= found.size:
+        place = found.size - int(number(k))
+        return float(np.partition(found, place)[place])
     ranked = np.sort(found)[::-1]
     at = np.asarray(number(k)).astype(int) - 1
     if (at < 0).any() or (at >= len(ranked)).any():
@@ -271,6 +273,14 @@ def _exact(a: Any, b: Any) -> Any:
     return text_of(a) == text_of(b)
 
 
+def _find(sought: Any, x: Any) -> float:
+    """Where a text begins within another, from 1, its case regarded."""
+    place = text_of(x).find(text_of(sought))
+    if place < 0:
+        raise FormulaError("#VALUE!")
+    return float(place + 1)
+
+
 def _middle(x: Any, start: Any, n: Any) -> str:
     first = int(number(start)) - 1
     if first < 0 or number(n) < 0:
@@ -288,12 +298,13 @@ def _code(x: Any) -> float:
 
 def _character(x: Any) -> str:
     code = int(number(scalar(x)))
-    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+    if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000 or 0xFFFE <= code <= 0xFFFF:
         raise FormulaError("#VALUE!")
     return chr(code)
 
 
 EXACT = Function("EXACT", _exact)
+FIND = Function("FIND", _find)
 LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
 LEN = Function("LEN", lambda x: float(len(text_of(x))))
 MID = Function("MID", _middle)

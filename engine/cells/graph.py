@@ -112,6 +112,11 @@ class Graph:
         self._readings: dict[str, Readings] = {}
         self._prefix = ""
 
+    @property
+    def prefix(self) -> str:
+        """What stands before every name that is added through it."""
+        return self._prefix
+
     def empty(self) -> Self:
         """A graph like this one, without a block."""
         found = copy(self)
@@ -155,11 +160,21 @@ class Graph:
         return self.input(name, values, (rows, cols), "weight")
 
     def block(
-        self, name: str, op: Op, *args: Any, mask: Mask | None = None, half: int = 0, **kw: Any
+        self,
+        name: str,
+        op: Op,
+        *args: Any,
+        mask: Mask | None = None,
+        pair: tuple[int, int] = (0, 0),
+        nth: int = 0,
+        **kw: Any,
     ) -> Block:
-        """Add a computed block. `mask` is the operands' unless given; `half` is the h of `~h`."""
+        """Add a computed block. `mask` is the operands' unless given; `pair` is h and n of `~h/n`,
+        and `nth` the n of `@n`."""
+        apart, n_paired = pair
+        full = {"~": f"~{apart}/{n_paired}", "@": f"@{nth}"}
         operands = tuple(
-            (p, (rows, f"~{half}" if cols == "~" else cols), b)
+            (p, (rows, full.get(cols, cols)), b)
             for p, b in op.bind(args, kw)
             for rows, cols in [op.subscripts[p]]
         )
@@ -209,18 +224,21 @@ class Graph:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
 
-    def again(self, source: Block, x: Block) -> None:
-        """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
-        place, under this graph's prefix."""
-        copies = {source.name: x}
+    def again(self, others: Mapping[str, Block]) -> None:
+        """Add once more all that follows from some blocks, for `others` in their places, by name,
+        under this graph's prefix. Where it had as many entries as these have rows, it has as many
+        as the others have."""
+        copies, added = dict(others), list(others.values())
+        rows = {self[name].axes[0]: (x.shape[0], x.axes[0]) for name, x in others.items()}
         for block in list(self.blocks.values()):
-            follows = block is not x and any(b.name in copies for _, _, b in block.operands)
-            if follows:
-                operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
-                name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
-                axes = (x.axes[0], block.axes[1])
-                copy = replace(block, name=name, shape=shape, axes=axes, operands=operands)
-                copies[block.name] = self.add(copy)
+            if block in added or not any(b.name in copies for _, _, b in block.operands):
+                continue
+            sides = zip(block.shape, block.axes, strict=True)
+            (n, down), (m, across) = (rows.get(axis, (n, axis)) for n, axis in sides)
+            operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
+            name, axes = self._prefix + block.name, (down, across)
+            copy = replace(block, name=name, shape=(n, m), axes=axes, operands=operands)
+            copies[block.name] = self.add(copy)
 
     def add(self, block: Block) -> Block:
         """Add a block that is ready."""

@@ -80,6 +80,20 @@ def count(line: Line) -> int:
     return int(line.values.shape[-1])
 
 
+def rank(x: np.ndarray, line: Line, place: np.ndarray, places: Line) -> np.ndarray:
+    """How many of each line come before a cell: larger ones, or equal ones at earlier places."""
+    others = line.values[..., :, None, :]  # [rows, 1, n_read], beside x [rows, columns, 1]
+    larger = others > x[..., None]
+    earlier = (others == x[..., None]) & (places.values[..., None, :] < place[..., None])
+    found: np.ndarray = np.add.reduce(larger | earlier, axis=-1, dtype=np.float64)
+    return found
+
+
+def below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """1 where x is less than y, else 0."""
+    return (x < y).astype(np.float64)
+
+
 def lookup(table: Line, ids: np.ndarray) -> np.ndarray:
     """Entry `ids` of each line; an id that is no entry of the table gives nan."""
     n = count(table)
@@ -143,6 +157,9 @@ def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: 
         return Line(array, subscript[0], mask.seen(keys) if partly else None)
     if subscript[0] in ALONG:
         return Line(array.swapaxes(-1, -2), subscript[1], None)
-    if subscript[1][0] == "~":
+    if subscript[1][0] == "@":
+        n = int(subscript[1][1:]) - read.left
+        array = array[..., n : n + 1]
+    elif subscript[1][0] == "~":
         return array[..., partners(subscript[1], out.left, out.right) - read.left]
     return array.swapaxes(-1, -2) if subscript[0] == "j" or subscript[1] == "i" else array

@@ -53,6 +53,12 @@ class Math(Protocol):
     def maximum(self, x: Any, y: float) -> Any:
         """The larger of a cell and a number."""
 
+    def rank(self, x: Any, line: Any, place: Any, places: Any) -> Any:
+        """How many of a line come before a cell: larger ones, or equal ones at earlier places."""
+
+    def below(self, x: Any, y: Any) -> Any:
+        """1 where a cell is less than another, else 0."""
+
     def exp(self, x: Any) -> Any:
         """e to the power of a cell."""
 

@@ -59,6 +59,14 @@ class Place:
         return cls(offset, shape, dtype, prod(shape[1:]) * dtype.itemsize, paired=paired)
 
     @property
+    def stacked(self) -> "list[Place]":
+        """Where each matrix of a stack lies."""
+        first = replace(self, shape=self.shape[1:], row_bytes=self.row_bytes // self.shape[1])
+        return [
+            replace(first, offset=self.offset + k * self.row_bytes) for k in range(self.shape[0])
+        ]
+
+    @property
     def end(self) -> int:
         """The first byte behind it."""
         return self.offset + self.shape[0] * self.row_bytes
@@ -114,6 +122,11 @@ class TensorFile:
         return place.unpack(data) if place.unpack else data.view(place.dtype)
 
 
+def tall(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sides of a tensor as it is read: a stack of matrices as one, rows upon rows."""
+    return (shape[0] * shape[1], shape[2]) if len(shape) == 3 else shape
+
+
 class SafetensorsFile(TensorFile):
     """A safetensors file, whose header says where each tensor begins."""
 
@@ -123,7 +136,9 @@ class SafetensorsFile(TensorFile):
             header = json.loads(file.read(length))
         places = {
             name: Place.plain(
-                8 + length + entry["data_offsets"][0], tuple(entry["shape"]), DTYPES[entry["dtype"]]
+                8 + length + entry["data_offsets"][0],
+                tall(tuple(entry["shape"])),
+                DTYPES[entry["dtype"]],
             )
             for name, entry in header.items()
             if name != "__metadata__" and entry["shape"] and entry["dtype"] in DTYPES

@@ -6,8 +6,9 @@ and where each weight stands is in the file of its architecture.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,31 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError
-from engine.models import architectures, formats
+from engine.cells.files import replacing_folder
+from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
-from engine.models.foreign import Piece
+from engine.models.foreign import Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
 from engine.models.tokenizer import save_tokenizer
 
+PARTS = (  # of a checkpoint, by their names
+    "config.json",
+    "generation_config.json",
+    "*.safetensors",
+    "*.index.json",
+    "pytorch_model*.bin",
+    "*token*.json",
+    "tokenizer.model",
+    "vocab.*",
+    "merges.txt",
+    "words.json",
+    "characters.json",
+    "chat_template.*",
+    "README.md",
+    ".gitattributes",
+)
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
@@ -40,13 +58,14 @@ def load(name: str | Path) -> Model:
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files.restore_prefix(embedding, head)
+    files.restore_prefix(embedding, {piece.name for _, piece in architecture.pieces(spec)})
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
-    places = {ours: piece for ours, piece in everywhere.items() if ours in wanted}
-    files.check(foreign_shapes(places, wanted), head)
+    places = held_places(architecture.pieces(spec), wanted, files.held)
+    unread = getattr(architecture, "UNREAD", ())
+    files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
     large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read
@@ -59,10 +78,11 @@ def load(name: str | Path) -> Model:
     )
 
 
-def save(model: Model, folder: str | Path) -> None:
+def save(model: Model, folder: str | Path, force: bool = False) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it came from.
 
-    Raises InputError for a model of no architecture that `load` knows, and where nothing can be
+    A model that stands in the folder is replaced whole, if `force`. Raises InputError for one that
+    is not to be replaced, a model of no architecture that `load` knows, and where nothing can be
     written.
     """
     if not saveable(model):
@@ -72,16 +92,16 @@ def save(model: Model, folder: str | Path) -> None:
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        part = path / "model.safetensors.part"
-        save_file(tensors, part, metadata={"format": "pt"})
-        part.replace(path / "model.safetensors")
+    with replacing_folder(Path(folder), is_part, force) as path:
+        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        sentence_modules.save(config, tensors, path)
         save_tokenizer(model.vocabulary, path)
-    except OSError as error:
-        raise InputError(f"cannot write in {folder}: {error.strerror}") from None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file's name is that of a part of a checkpoint."""
+    return any(fnmatch(name, pattern) for pattern in PARTS)
 
 
 def number_type(model: Model) -> np.dtype[Any]:
@@ -110,7 +130,7 @@ def foreign_tensors(
 ) -> dict[str, np.ndarray]:
     """A model's weights as the tensors that its layout holds them in."""
     wanted = weight_shapes(architecture.forward, model.spec)
-    places = {ours: piece for ours, piece in architecture.pieces(model.spec) if ours in wanted}
+    places = held_places(architecture.pieces(model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
     tensors = {name: np.zeros(shape, dtype) for name, shape in shapes.items()}
     for ours, piece in places.items():
@@ -119,6 +139,18 @@ def foreign_tensors(
         target = tensors[piece.name]
         target[piece.slices] = values.reshape(target[piece.slices].shape)
     return tensors
+
+
+def held_places(
+    pieces: Pieces, wanted: Container[str], held: Container[str] = ()
+) -> dict[str, Piece]:
+    """Where each weight stands: of several places, the first whose tensor is held, or the first."""
+    places: dict[str, Piece] = {}
+    for ours, piece in pieces:
+        before = places.setdefault(ours, piece)
+        if before.name not in held and piece.name in held:
+            places[ours] = piece
+    return {ours: piece for ours, piece in places.items() if ours in wanted}
 
 
 def foreign_shapes(

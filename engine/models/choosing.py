@@ -1,9 +1,13 @@
 """Choosing: from logits to the next word, step by step, as tables of cells.
 
-For the word after a token, along its row: the logits, with ties broken for the lower id; the ids by
-rank; softmax with temperature over the k likeliest (top-k); how much stands before each rank; the
-ranks that top-p keeps; and the rank that the random number falls on. The Sampling page of a
-workbook lays these tables out, and `Sampling.choose` evaluates one row of them.
+For the word after a token, along its row: the logits by rank, and whose they are; the probabilities
+of the k likeliest (top-k); how much stands before each rank; the ranks that top-p keeps; and the
+rank that the random number falls on. Of logits that are the same the lower id comes first: they are
+rounded before, for programs add up in different orders, and differ in the last digits. The
+Sampling page of a workbook lays these tables out, and `Sampling.choose` evaluates one row of them.
+
+Of a large vocabulary the first ranks are laid out, and what lies behind them is found without
+sorting: see `halving`. Either way all words are drawn from.
 """
 
 from dataclasses import dataclass
@@ -14,16 +18,18 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import EXP, IF, INDEX, LARGE, MATCH, SUM
+from engine.cells.functions import IF, INDEX, LARGE, MATCH, ROUND, SUM
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError
+from engine.models import halving, parts
+from engine.models.halving import id_at
 
-TIE = 1e-12  # what ids take off their logits, so that no two are alike
-MOST = 512  # words of a vocabulary that is ranked in full; of a larger one, the first FIRST ranks
-FIRST = 64
+DECIMALS = 10  # of the logits that are ranked
+N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
+ONE = ("token", "")  # the axes of a table with a number for each token
 
 
 @dataclass(frozen=True)
@@ -57,12 +63,12 @@ class Sampling:
         Raises InputError where logits are no finite numbers.
         """
         g = Graph(None, None)
-        g.input("logits", np.reshape(logits, (1, -1)), ("token", "vocab"))
-        g.input("temperature", self.temperature or 1.0)
-        n_words = len(logits)
-        n_ranks = min(self.top_k or n_words, n_words) if self.temperature else 1
-        chosen = choice(g, self, np.array([0.0, r]), n_ranks)
-        values = {**g.inputs, **{table.name: pending(table) for table in g.tables}}
+        block = g.input("logits", np.reshape(logits, (1, -1)), ("token", "vocab"))
+        temperature = g.input("temperature", self.temperature or 1.0)
+        parts.softmax(g.at("softmax"), block, (g, "probs"), temperature)
+        values = g.values
+        chosen = choice(g, self, np.array([0.0, r]))
+        values |= g.inputs | {table.name: pending(table) for table in g.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
         if isinstance(found, CellError):
             raise InputError(f"no token can be chosen: the logits lead to {found}")
@@ -72,74 +78,97 @@ class Sampling:
 GREEDY = Sampling()
 
 
-def n_ranks(n_words: int) -> int:
-    """How many ranks a workbook lays out."""
-    return n_words if n_words <= MOST else FIRST
-
-
-def choice(g: Graph, sampling: Sampling, numbers: np.ndarray, n_ranks: int) -> Block:
+def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     """Add the choice of the word after every token: the ids that are chosen, [n_tokens, 1].
 
     `numbers` [n_tokens + 1] are random, one for each place: the word after token t stands in place
     t + 1.
     """
-    n_tokens = g["logits"].shape[0]
+    n_tokens, n_words = g["logits"].shape
     choose = g.input("choose", sampling.how, kind="table")
     top_k = g.input("top_k", sampling.top_k, kind="table")
     top_p = g.input("top_p", sampling.top_p, kind="table")
     random = g.input("random", np.reshape(numbers, (-1, 1)), ("token", ""), "table")
-    at, axes = g.at("choice"), ("token", "")
-    order = _ranking(at, n_ranks)
-    weight = _weights(at, order, top_k)
-    before, total = _shares(at, weight, top_p)
-
-    def falls_on(t: int, _: int) -> Expression:
-        return MATCH(random[t + 1, 0] * total[t, 0], before[t, :].as_range, 1)
+    at, one = g.at("choice"), (n_tokens, 1)
+    order = _ranking(at, min(n_words, N_RANKS))
+    draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
+    drawn = draw(at, order, top_k, top_p, random)
+    greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
         return IF(choose[0, 0] == BY_NUMBER, drawn[t, 0], greedy[t, 0])
 
-    one = (n_tokens, 1)
-    rank = at.table("rank", one, falls_on, axes)  # from 1
-    greedy = at.table("greedy", one, lambda t, _: order[t, 0], axes)
-    drawn = at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), axes)
-    return at.table("chosen", one, chosen, axes)
+    return at.table("chosen", one, chosen, ONE)
 
 
 def _ranking(at: Graph, n_ranks: int) -> Block:
     """The ids, from the largest logit down: [n_tokens, n_ranks]."""
-    logits = at["logits"]
+    unrounded = at["logits"]
+    n_tokens, n_words = unrounded.shape
 
-    def key(t: int, v: Any) -> Expression:
-        return logits[t, v] - expression(v) * TIE
+    def rounded(t: int, v: Any) -> Expression:
+        return ROUND(unrounded[t, v], DECIMALS)
 
-    def ident(t: int, k: Any) -> Expression:
-        own = keys[t, :].as_range
-        return MATCH(LARGE(own, k + 1), own, 0) - 1
+    logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
+    ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
 
-    keys = at.table("keys", logits.shape, key, logits.axes, runs=True)  # [n_tokens, d_vocab]
-    return at.table("order", (logits.shape[0], n_ranks), ident, RANKS, runs=True)
+    def number(t: int, k: Any) -> Expression:
+        return LARGE(logits[t, :].as_range, k + 1)
+
+    def tie(t: int, k: int) -> Expression:
+        return IF(value[t, k] == value[t, k - 1], nth[t, k - 1] + 1, 1) if k else expression(1)
+
+    def ident(t: int, k: int) -> Expression:
+        return id_at(logits[t, :], ids, value[t, k], nth[t, k])
+
+    shape = n_tokens, n_ranks
+    value = at.table("value", shape, number, RANKS, runs=True)
+    nth = at.table("tie", shape, tie, RANKS)  # the how manieth of those that are the same
+    return at.table("order", shape, ident, RANKS)
+
+
+def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
+    """The ids that are drawn where all ranks are laid out: [n_tokens, 1]."""
+    one = (order.shape[0], 1)
+    weight = _weights(at, order, top_k)
+    whole = at.table("whole", one, lambda t, _: SUM(weight[t, :].as_range), ONE)
+    before, kept = _shares(at, weight, whole, top_p)
+    total = at.table("total", one, lambda t, _: SUM(kept[t, :].as_range), ONE)
+
+    def falls_on(t: int, _: int) -> Expression:
+        return MATCH(random[t + 1, 0] * total[t, 0], before[t, :].as_range, 1)
+
+    rank = at.table("rank", one, falls_on, ONE)  # from 1
+    return at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), ONE)
+
+
+def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
+    """The ids that are drawn out of more words than ranks are laid out: [n_tokens, 1]."""
+    weight = _weights(at, order, top_k)
+    ranks = halving.Ranks(at)
+    in_k = ranks.at_most(top_k)
+    whole = ranks.one("whole", lambda t: ranks.hold(t, in_k, ranks.logit(t, in_k)))
+    _shares(at, weight, whole, top_p)
+    return ranks.drawn(whole, top_k, top_p, random)
 
 
 def _weights(at: Graph, order: Block, top_k: Block) -> Block:
-    """Exponentials of (logit - largest) / temperature, 0 beyond top-k: [n_tokens, n_ranks]."""
-    logits, temperature = at["logits"], at["temperature"]
+    """The probabilities by rank, 0 beyond top-k: [n_tokens, n_ranks]."""
+    probs = at["probs"]
 
     def weight(t: int, k: Any) -> Expression:
-        own = logits[t, :].as_range
-        away = INDEX(own, order[t, k] + 1) - INDEX(own, order[t, 0] + 1)
         among = IF(top_k[0, 0] == 0, 1, IF(expression(k + 1) <= top_k[0, 0], 1, 0))
-        return among * EXP(away / temperature[0, 0])
+        return among * INDEX(probs[t, :].as_range, order[t, k] + 1)
 
     return at.table("weight", order.shape, weight, RANKS, runs=True)
 
 
-def _shares(at: Graph, weight: Block, top_p: Block) -> tuple[Block, Block]:
-    """The share of the weight that stands before each rank, [n_tokens, n_ranks]; and what top-p
-    keeps in all: the ranks that less than top-p stands before, [n_tokens, 1]."""
+def _shares(at: Graph, weight: Block, whole: Block, top_p: Block) -> tuple[Block, Block]:
+    """The share of the weight that stands before each rank; and the shares that top-p keeps: of
+    the ranks that less than top-p stands before. Each [n_tokens, n_ranks]."""
 
     def share(t: int, k: Any) -> Expression:
-        return weight[t, k] / SUM(weight[t, :].as_range)
+        return weight[t, k] / whole[t, 0]
 
     def sum_before(t: int, k: Any) -> Expression:
         return before[t, k - 1] + share(t, k - 1) if np.all(k) else expression(0.0)
@@ -149,7 +178,4 @@ def _shares(at: Graph, weight: Block, top_p: Block) -> tuple[Block, Block]:
 
     before = at.table("before", weight.shape, sum_before, RANKS, runs=True)
     kept = at.table("kept", weight.shape, keep, RANKS, runs=True)
-    total = at.table(
-        "total", (weight.shape[0], 1), lambda t, _: SUM(kept[t, :].as_range), ("token", "")
-    )
-    return before, total
+    return before, kept

@@ -5,7 +5,6 @@ A `Piece` is a slice of a foreign tensor, transposed where the layer keeps [out,
 pieces, our name -> piece, serves loading and saving.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
-from engine.models.spec import Activation, ModelSpec
+from engine.cells.files import read_json
+from engine.models.spec import LARGEST, Activation, ModelSpec
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -49,12 +49,7 @@ class Config:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        try:
-            self.values = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from None
-        except ValueError as error:
-            raise InputError(f"{path} is not JSON: {error}") from None
+        self.values = read_json(path)
         if not isinstance(self.values, dict):
             raise InputError(f"{path} holds no JSON object")
 
@@ -66,6 +61,14 @@ class Config:
     def ignore(self, *names: str) -> None:
         """Fields that the architecture's reference does not read either."""
         self.asked |= set(names)
+
+    def assume(self, **values: Any) -> None:
+        """What the architecture's reference takes fields to be that the config leaves out."""
+        self.values = values | self.values
+
+    def rename(self, **names: str) -> None:
+        """Other names that the architecture's reference takes for fields: other=own."""
+        self.values = {names.get(name, name): value for name, value in self.values.items()}
 
     def check_unread(self) -> None:
         """Raise InputError for an option that is on, and that the architecture did not ask for."""
@@ -84,6 +87,8 @@ class Config:
             if default is None:
                 raise InputError(f"{self.path} has no {name!r}")
             return default
+        if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+            raise InputError(f"{self.path}: {name!r} is {value}; no model has such a number")
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -92,12 +97,12 @@ class Config:
 
     def optional(self, name: str, kind: type, default: Any) -> Any:
         """The value of a field that may be null, which means that there is none."""
-        null = name in self.values and self.look(name) is None
+        null = self.look(name) is None and (name in self.values or default is None)
         return None if null else self.get(name, kind, default)
 
-    def activation(self, name: str) -> Activation:
+    def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation, by the name that it has here."""
-        value = self.get(name, str)
+        value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
         return ACTIVATIONS[value]
@@ -136,7 +141,9 @@ class Piece:
         return (slice(None),) * self.axis + (slice(self.start, self.stop),)
 
 
-Pieces = Iterator[tuple[str, Piece]]  # our name of a weight, and the piece that holds it
+# Our name of a weight, and the piece that holds it. Where checkpoints differ in that, a weight
+# comes with each: it is read from the first that is there, and saved in the first.
+Pieces = Iterator[tuple[str, Piece]]
 
 
 def head_of(
@@ -160,21 +167,42 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
         yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
 
 
-def grouped_heads(ours: str, theirs: str, spec: ModelSpec) -> Pieces:
-    """Attention whose heads share keys and values: q_proj, k_proj, v_proj, o_proj, [out, in]."""
+def grouped_heads(
+    ours: str, theirs: str, spec: ModelSpec, out: str = "o_proj", keys: str = "kv"
+) -> Pieces:
+    """Attention whose heads share keys and values: q_proj, k_proj, v_proj and `out`, [out, in].
+
+    `keys` is what we call the heads of keys and values: h where none is shared.
+    """
     d_head = spec.d_head
     for which, kind, count in (
         ("Q", "h", spec.n_heads),
-        ("K", "kv", spec.kv_heads),
-        ("V", "kv", spec.kv_heads),
+        ("K", keys, spec.kv_heads),
+        ("V", keys, spec.kv_heads),
     ):
         name = f"{theirs}.{which.lower()}_proj"
         for n in range(count):
             yield f"{ours}.{kind}{n}.W_{which}", head_of(f"{name}.weight", n, d_head, 0, turn=True)
             yield f"{ours}.{kind}{n}.b_{which}", head_of(f"{name}.bias", n, d_head, 0)
     for n in range(spec.n_heads):
-        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.o_proj.weight", n, d_head, 1, turn=True)
-    yield f"{ours}.b_O", Piece(f"{theirs}.o_proj.bias")
+        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.{out}.weight", n, d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{theirs}.{out}.bias")
+
+
+def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pieces:
+    """Attention out of one tensor, query_key_value, and `dense`, [out, in]. It holds group by group
+    the queries of the heads that share a key, then their key, then their value."""
+    d_head, group = spec.d_head, spec.n_heads // spec.kv_heads
+    for n in range(spec.kv_heads):
+        kinds = [(f"h{n * group + k}", "Q") for k in range(group)]
+        kinds += [(f"{keys}{n}", "K"), (f"{keys}{n}", "V")]
+        for k, (head, which) in enumerate(kinds, n * (group + 2)):
+            name = f"{theirs}.query_key_value"
+            yield f"{ours}.{head}.W_{which}", head_of(f"{name}.weight", k, d_head, 0, turn=True)
+            yield f"{ours}.{head}.b_{which}", head_of(f"{name}.bias", k, d_head, 0)
+    for n in range(spec.n_heads):
+        yield f"{ours}.h{n}.W_O", head_of(f"{theirs}.dense.weight", n, d_head, 1, turn=True)
+    yield f"{ours}.b_O", Piece(f"{theirs}.dense.bias")
 
 
 GATED = (("gate", "gate_proj"), ("in", "up_proj"), ("out", "down_proj"))  # of a gated MLP

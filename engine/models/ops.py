@@ -152,9 +152,26 @@ def reciprocal(m: Math, x: X) -> X:
     return 1 / x
 
 
-@op(q="i,:", k="j,:", scale="0,0", out="i,≤i", blank=-inf)
-def scores(m: Math, q: X, k: X, scale: X) -> X:
-    return m.dot(q, k) * scale
+@op(q="i,:", k="j,:", scale="0,0", present="j,0", out="i,≤i", blank=-inf)
+def scores(m: Math, q: X, k: X, scale: X, present: X = None) -> X:
+    found = m.dot(q, k) * scale
+    return found if present is None else or_far_below(found, present)
+
+
+def or_far_below(x: X, present: X) -> X:
+    """x of a token that is present (1); of one that is not (0) -10000, whose exponential is 0."""
+    return x * present + (present - 1) * 10000
+
+
+@op(position="i,0", slope="0,j")
+def place(m: Math, position: X, slope: X) -> X:
+    return position * slope
+
+
+@op(x="i,j", query="i,@", key="j,@", out="i,≤i", blank=-inf)
+def farther(m: Math, x: X, query: X, key: X) -> X:
+    """Scores that fall with distance (Press et al. 2022, section 3), in the n-th head."""
+    return x - (query - key)
 
 
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
@@ -191,12 +208,59 @@ def fraction(m: Math, x: X, total: X) -> X:
     return x / total
 
 
+# --- one vector of all tokens (Reimers & Gurevych 2019, section 3) ------------------------------
+
+
+@op(x="i,0", all=":,0")
+def part_of_all(m: Math, x: X, all: X) -> X:
+    """What each token counts for in their mean."""
+    return x / m.sum(all)
+
+
+@op(x="i,0", all=":,0")
+def part_of_root(m: Math, x: X, all: X) -> X:
+    """The same over the root of how many there are."""
+    return x / m.sqrt(m.sum(all))
+
+
+@op(x=":,j", part=":,0")
+def pooled(m: Math, x: X, part: X) -> X:
+    return m.dot(x, part)
+
+
+@op(x="i,j", present="i,0")
+def present_alone(m: Math, x: X, present: X) -> X:
+    """What is too low to be the largest where there is no token."""
+    return or_far_below(x, present)
+
+
+@op(x=":,j")
+def largest(m: Math, x: X) -> X:
+    return m.max(x)
+
+
+@op(x="i,:")
+def length(m: Math, x: X) -> X:
+    return m.maximum(m.sqrt(m.dot(x, x)), 1e-12)
+
+
+@op(x="i,:", y="j,:", x_length="i,0", y_length="j,0")
+def cosine_of_angle(m: Math, x: X, y: X, x_length: X, y_length: X) -> X:
+    """1 for vectors that point the same way, 0 at right angles, -1 for opposite ones."""
+    return m.dot(x, y) / (x_length * y_length)
+
+
 # --- reading the residual stream: what of it points a word's way ----------------------------------
 
 
 @op(ids="i,0", table="j,?")
 def column(m: Math, ids: X, table: X) -> X:
     return m.lookup(table, ids)
+
+
+@op(x="j,i")
+def transposed(m: Math, x: X) -> X:
+    return x
 
 
 @op(x="i,j", mean="i,0")
@@ -226,6 +290,33 @@ def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
 
 
+# --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
+
+
+@op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
+def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
+    """How many come before: larger ones, and of equal ones those of smaller numbers."""
+    return m.rank(x, xs, number, numbers)
+
+
+@op(x="i,j", rank="i,j", k="0,0")
+def first_k(m: Math, x: X, rank: X, k: X) -> X:
+    return x * m.below(rank, k)
+
+
+@op(x="i,j")
+def logistic(m: Math, x: X) -> X:
+    """1 / (1 + exp(-x)), through tanh, which never overflows."""
+    return 0.5 + 0.5 * m.tanh(0.5 * x)
+
+
+@op(gate="i,j", x="i,j", share="i,@", on="0,0")
+def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
+    """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
+    hidden = gate * x * share
+    return hidden if on is None else hidden * on
+
+
 # --- activations --------------------------------------------------------------------------
 
 
@@ -250,6 +341,11 @@ def silu(m: Math, x: X) -> X:
 def gelu_tanh(m: Math, x: X) -> X:
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
     return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+
+
+@op(x="i,j")
+def tanh(m: Math, x: X) -> X:
+    return m.tanh(x)
 
 
 @op(gate="i,j", x="i,j")

@@ -11,6 +11,7 @@ from engine.cells.block import Block
 from engine.cells.graph import Graph
 from engine.models import ops
 from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
 
 
 def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
@@ -24,11 +25,16 @@ def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | Non
 
 def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
     """LayerNorm (Ba et al. 2016, section 3): centre, divide by the deviation, gain and bias."""
-    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
-    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
-    normalized = ln.block("normalized", ops.normalize, x, mean, scale)  # [n_tokens, d_model]
+    normalized = standardize(ln, "normalized", x, eps)  # [n_tokens, d_model]
     w, b = ln.weight("w", "d_model"), ln.weight("b", "d_model")
     return ln.block("out", ops.affine, normalized, w, b)  # [n_tokens, d_model]
+
+
+def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
+    """LayerNorm without gain and bias: of mean 0 and deviation 1 for every token."""
+    mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
+    scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
+    return ln.block(name, ops.normalize, x, mean, scale)  # as x
 
 
 def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
@@ -39,11 +45,12 @@ def rms_norm(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     return ln.block("out", ops.affine, normalized, w)  # as x
 
 
-def rms_norm_above_one(ln: Graph, x: Block, eps: float) -> Block:
+def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) -> Block:
     """RMSNorm whose gain is 1 + w."""
     scale = ln.block("scale", ops.root_mean_square, x, ln.input("eps", eps))  # [n_tokens, 1]
     normalized = ln.block("normalized", ops.divide_rows, x, scale)  # as x
-    return ln.block("out", ops.gain_above_one, normalized, ln.weight("w", "d_model"))  # as x
+    w = ln.weight("w", "d_model") if w is None else w
+    return ln.block("out", ops.gain_above_one, normalized, w)  # as x
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
@@ -53,49 +60,64 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
     return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
 
 
-def embed(g: Forward, ids: Sequence[int], name: str = "embed") -> tuple[Block, Block]:
+def embed(
+    g: Forward, ids: Sequence[int], name: str = "embed", size: str = "d_model"
+) -> tuple[Block, Block]:
     """The embedding, and the token vectors that the residual stream starts with."""
     spec = g.spec
     if spec.n_layers and (spec.n_heads or spec.d_mlp) and g.readout.by_head:
         g.input("mean_ablation", 0.0)
     tokens = g.input("tokens", np.reshape(ids, (-1, 1)), ("token", ""), "ids")  # [n_tokens, 1]
-    W_E = g.weight("W_E", "vocab", "d_model")
-    return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, d_model]
+    W_E = g.weight("W_E", "vocab", size)
+    return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, size]
 
 
-def positions(g: Graph, n_tokens: int) -> Block:
-    """0, 1, 2, ... for the tokens: [n_tokens, 1]."""
-    return g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""), "ids")
+def positions(g: Graph, n_tokens: int, first: int = 0) -> Block:
+    """0, 1, 2, ... for the tokens, or from `first` on: [n_tokens, 1]."""
+    counted = np.arange(first, first + n_tokens).reshape(-1, 1)
+    return g.input("positions", counted, ("token", ""), "ids")
 
 
-def rotation(g: Forward, n_tokens: int) -> tuple[Block, Block]:
+def rotation(
+    g: Forward, n_tokens: int, name: str = "rotary", spec: ModelSpec | None = None
+) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
-    The features i and i + d_rotary / 2 of a head turn together, at frequency theta^(-2i/d_rotary)
-    unless the spec lists other ones; the features beyond d_rotary stand still.
+    The features i and i + d_rotary / 2 of a head turn together, or 2i and 2i + 1 where the spec
+    says that neighbours do, at frequency theta^(-2i/d_rotary) unless the spec lists other ones;
+    the features beyond d_rotary stand still. `spec` is given where it differs between layers.
     """
-    g, spec = g.at("rotary"), g.spec
+    g, spec = g.at(name), spec or g.spec
     half = spec.rotary // 2
     still = np.zeros(spec.d_head - spec.rotary)
     plain = spec.rope_theta ** (-2 * np.arange(half) / max(spec.rotary, 1))
     speed = np.array(spec.rope_frequencies) if spec.rope_frequencies else plain
-    sign = np.concatenate([-np.ones(half), np.ones(half), still])
+    speeds = of_pairs(speed, speed, spec.rope_neighbours)
+    signs = of_pairs(-np.ones(half), np.ones(half), spec.rope_neighbours)
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
     axes = ("", "d_head")
-    frequency = g.input("frequency", np.concatenate([speed, speed, still]), axes)  # [1, d_head]
+    frequency = g.input("frequency", np.concatenate([speeds, still]), axes)  # [1, d_head]
     factor = None
     if spec.rope_factor != 1:  # of what turns
         grown = np.full(spec.rotary, spec.rope_factor)
         factor = g.input("factor", np.concatenate([grown, still + 1]), axes)  # [1, d_head]
     cos = g.block("cos", ops.cosine, position, frequency, factor)  # [n_tokens, d_head]
-    signs = g.input("sign", sign, axes)  # [1, d_head]
-    sin = g.block("sin", ops.signed_sine, position, frequency, signs, factor)
+    sign = g.input("sign", np.concatenate([signs, still]), axes)  # [1, d_head]
+    sin = g.block("sin", ops.signed_sine, position, frequency, sign, factor)
     return cos, sin  # each [n_tokens, d_head]
+
+
+def of_pairs(first: np.ndarray, second: np.ndarray, neighbours: bool) -> np.ndarray:
+    """What the first and the second feature of every pair have, as the features stand."""
+    both = np.stack([first, second])  # [2, d_rotary / 2]
+    return (both.T if neighbours else both).ravel()  # [d_rotary]
 
 
 def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:
     """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
-    return h.block(name, ops.rotate, x, x, *turn, half=h.spec.rotary // 2)
+    spec = h.spec
+    apart = 1 if spec.rope_neighbours else spec.rotary // 2
+    return h.block(name, ops.rotate, x, x, *turn, pair=(apart, spec.rotary))
 
 
 class OfAllHeads(NamedTuple):
@@ -127,19 +149,36 @@ def stand_in(g: Forward, on: Block) -> Block | None:
 
 
 class Head(NamedTuple):
-    """What of a head its layer's output is made of."""
+    """What of a head, or of an expert, its layer's output is made of."""
 
-    z: Block  # [n_tokens, d_head]
+    z: Block  # [n_tokens, d_head]; of an expert its hidden layer, [n_tokens, d_expert]
     W_O: Block  # [d_head, d_model]
     result: Block | None  # [n_tokens, d_model]; None: see `write_heads`
 
 
-def attend(h: Forward, q: Block, k: Block, v: Block, layer: OfAllHeads, mask: Mask) -> Head:
-    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows."""
-    name = "scores" if layer.cap is None else "uncapped"
-    scores = h.block(name, ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+def attend(
+    h: Forward,
+    q: Block,
+    k: Block,
+    v: Block,
+    layer: OfAllHeads,
+    mask: Mask,
+    places: Block | None = None,
+    present: Block | None = None,
+    n: int = 0,
+) -> Head:
+    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows.
+
+    Where tokens have `places` [n_tokens, n_heads], scores fall with the distance between them as
+    the n-th head sees it. `present` [n_tokens, 1] is 0 for a token that none attends to; None: all
+    are there.
+    """
+    name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
+    scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
     if layer.cap:
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
+    if places:
+        scores = h.block("scores", ops.farther, scores, places, places, nth=n)  # [queries, keys]
     pattern = softmax(h, scores, out=(h, "pattern"))  # [queries, keys]
     if not h.readout.by_head:
         on = h.block("on", ops.in_effect, h.input("switch", 1.0), layer.switch)  # [1, 1]
@@ -161,11 +200,16 @@ def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
     switched off at z.
     """
     b_O = b.at("attn").weight("b_O", "d_model") if bias else None
+    return sum_of(b, "attn_out", heads, b_O)
+
+
+def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = None) -> Block:
+    """What heads, or experts, write together: [n_tokens, d_model]."""
     results = [head.result for head in heads if head.result]
     if results:
-        return b.block("attn_out", ops.add, results, b=b_O)
+        return b.block(name, ops.add, results, b=bias)
     zs, weights, _ = zip(*heads, strict=True)
-    return b.block("attn_out", ops.sum_of_heads, zs, weights, b=b_O)
+    return b.block(name, ops.sum_of_heads, zs, weights, b=bias)
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:
@@ -177,15 +221,25 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
     return b.block("mlp_out", ops.switched_linear, post, W_out, on, stand_in(mlp, on), b_out)
 
 
-def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None) -> None:
+def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
+    """The words that the stream, as it ends, leads to: see `looked_at` and `rank_words`."""
+    rank_words(g, looked_at(g, x), W_E, cap, bias)
+
+
+def looked_at(g: Forward, x: Block) -> Block:
+    """The vectors that are read out: of all tokens, or of the one at the `position`."""
+    if not g.readout.one_token:
+        return x
+    return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+
+
+def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
-    if g.readout.one_token:
-        x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
     name = "logits" if cap is None else "uncapped"
-    if g.spec.tied:
-        logits = g.block(name, ops.linear_tied, x, W_E)  # [n_tokens, d_vocab]
-    else:
-        logits = g.block(name, ops.linear, x, g.weight("W_U", "d_model", "vocab"))
+    W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
+    b_U = g.weight("b_U", "vocab") if bias else None
+    product = ops.linear_tied if g.spec.tied else ops.linear
+    logits = g.block(name, product, x, W_U, b_U)  # [n_tokens, d_vocab]
     if cap is not None:
         logits = g.block("logits", ops.soft_cap, logits, g.input("logits.cap", cap))
     temperature = g.input("temperature", 1.0)

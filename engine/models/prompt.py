@@ -12,25 +12,26 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, Expression, Nth, expression
+from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
-    EXACT,
     IF,
     IFERROR,
+    LEFT,
     LEN,
     MATCH,
     MAX,
     MID,
     REPT,
     SUBSTITUTE,
+    SUM,
     TRIM,
-    TRUE,
 )
 from engine.cells.graph import Graph
-from engine.models import choosing, tokenizing
+from engine.models import choosing, finding, textline, tokenizing
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
+from engine.models.tokenizing.result import NO_ID
 
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TOKENS = ("token", "")
@@ -59,8 +60,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
     ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
     built = g.at("prompt").input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
-    n_ranks = choosing.n_ranks(g["logits"].shape[1])
-    chosen = choosing.choice(g, passage.sampling, passage.numbers, n_ranks)
+    chosen = choosing.choice(g, passage.sampling, passage.numbers)
 
     def token(t: int, _: int) -> Expression:
         if t == 0:
@@ -69,6 +69,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
+    textline.add(g, model.vocabulary)
 
 
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
@@ -80,24 +81,63 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
+    finding.add(at, words)
     typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
     if typed_text is None:
-        given = [words[i] for i in passage.ids[: passage.n_prompt]]
-        word = split_at_spaces(g, " ".join(given), n_tokens)
+        prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
+        word = split_at_spaces(g, prompt, n_tokens)
     else:
-        word = tokenized(g, tokenizer, *typed_text, vocabulary, n_tokens)
+        word = tokenized(g, passage, tokenizer, *typed_text, vocabulary)
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
-    def given_at(t: int, _: int) -> Expression:
+    def typed_at(t: int, _: int) -> Expression:
         return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
 
-    def count(*_: int) -> Expression:
-        missing = MATCH(TRUE(), EXACT(typed.area.as_range, ""), 0) - 1
-        return MAX(1, IFERROR(missing, n_tokens))
+    def given_at(t: int, _: int) -> Expression:
+        return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
 
-    typed = at.table("typed", one, given_at, TOKENS)
-    g.table("n_prompt", (1, 1), count)
-    return at.table("id", one, lambda t, _: id_of(typed[t, 0], vocabulary.area), TOKENS)
+    def ident(t: int, _: int) -> Expression:
+        return MAX(0, finding.place_of(typed[t, 0], g, "prompt.words"))
+
+    typed = at.table("typed", one, typed_at, TOKENS)
+    given = at.table("given", one, given_at, TOKENS)
+    g.table("n_prompt", (1, 1), lambda *_: MAX(1, SUM(given.area.as_range)))
+    return at.table("id", one, ident, TOKENS)
+
+
+def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
+    """Have the tokens of a graph with the logits of one token alone follow a sentence, and have
+    that one be the last that is given.
+
+    An id that is typed at a place stands for what the sentence has there: so a passage that no text
+    gives is built, too. Behind the last stand the tokens of the passage, which it does not see.
+    """
+    n_tokens, n_given = len(passage.ids), passage.n_prompt
+    at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
+    found = text_of(tokenizer, given)
+    text, special = found or ("", True)
+    built = at.input("built", np.reshape(passage.ids, (-1, 1)), TOKENS, "table")
+    picked: list[str | float] = [""] * n_tokens
+    if not found:
+        picked[:n_given] = map(float, given)
+    pick = at.input("pick", column(picked), TOKENS, "table")
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
+
+    def given_at(t: int, _: int) -> Expression:
+        return IF(pick[t, 0] != "", pick[t, 0], ids[t, 0])
+
+    def count(*_: int) -> Expression:
+        return MAX(1, IFERROR(MATCH(NO_ID, typed.area.as_range, 0) - 1, n_tokens))
+
+    def token(t: int, _: int) -> Expression:
+        there = typed[0, 0] >= 0 if t == 0 else expression(t) < n_prompt[0, 0]
+        return IF(there, typed[t, 0], built[t, 0])
+
+    typed = at.table("id", one, given_at, TOKENS)
+    n_prompt = g.table("n_prompt", (1, 1), count)
+    g.follow("tokens", token)
+    g.fill("position", np.array([[float(n_given - 1)]]))
+    g.follow("position", lambda *_: n_prompt[0, 0] - 1)
 
 
 def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
@@ -107,8 +147,11 @@ def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
     no text gives the ids.
     """
     words = isinstance(tokenizer, WordList) and not isinstance(tokenizer, Characters)
-    if words or tokenizing.refusal(tokenizer):
-        return None
+    return None if words or tokenizing.refusal(tokenizer) else text_of(tokenizer, ids)
+
+
+def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
+    """The text that a tokenizer makes these ids of, and whether it adds special tokens; or None."""
     text = tokenizer.decode(ids)
     for special in (True, False):
         with suppress(InputError):  # a special token that the model has no row for
@@ -118,16 +161,22 @@ def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
 
 
 def tokenized(
-    g: Graph, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block, n_tokens: int
+    g: Graph, passage: Passage, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block
 ) -> Block:
     """Add a sentence and its tokenizer in cells: the names of its tokens, [n_tokens, 1]."""
-    room = max(tokenizing.TEXT_LENGTH, 2 * len(text.encode()))
-    ids = tokenizing.add(g, tokenizer, text, n_tokens, room, special).ids
+    n_tokens = len(passage.ids)
+    ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
     def name(t: int, _: int) -> Expression:
         return IF(ids[t, 0] < 0, "", Nth(vocabulary.area.fixed, ids[t, 0] + 1))
 
     return g.at("prompt").table("word", (n_tokens, 1), name, TOKENS)
+
+
+def room(text: str, passage: Passage) -> int:
+    """How many characters, or bytes, a sentence may have that is built with a text."""
+    n = len(text.encode())
+    return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
 
 def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
@@ -145,7 +194,8 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
         return MID(before, LEN(taken) + 2, LEN(before) + 1)
 
     def first_of(t: int, _: int) -> Expression:
-        return TRIM(MID(SUBSTITUTE(rest[t, 0], " ", REPT(" ", WORD)), 1, WORD))
+        begin = LEFT(rest[t, 0], WORD)  # of all of it, the spaces would pass 32,767 characters
+        return TRIM(MID(SUBSTITUTE(begin, " ", REPT(" ", WORD)), 1, WORD))
 
     rest = at.table("rest", one, rest_of, TOKENS)
     word = at.table("word", one, first_of, TOKENS)
@@ -157,19 +207,16 @@ def look(g: Graph, words: Sequence[str]) -> None:
     prompt, for two words out of those that have a logit, `words`."""
     n_prompt = g["n_prompt"]
     g.follow("position", lambda i, j: n_prompt[0, 0] - 1)
-    texts = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    at = g.at("look")
+    finding.add(at, words)
     for name in ("target", "rival"):
         text = words[int(g.inputs[name][0, 0])]
-        word = g.at("look").input(name, text, kind="table")[0, 0]
-        ident = id_of(word, texts.area)
+        word = at.input(name, text, kind="table")[0, 0]
+        ident = MAX(0, finding.place_of(word, g, "look.words"))
         g.follow(name, lambda *_, ident=ident: ident)
 
 
-def id_of(text: Expression, texts: Area) -> Expression:
-    """The id of a text among others, its case regarded: for an array formula; 0 if it is none."""
-    return IFERROR(MATCH(TRUE(), EXACT(texts.fixed.as_range, text), 0) - 1, 0)
-
-
-def column(texts: Sequence[str]) -> np.ndarray:
-    """Texts as a column of cells."""
+def column(texts: Sequence[str | float]) -> np.ndarray:
+    """Texts, and numbers, as a column of cells."""
     return np.array(texts, dtype=object).reshape(-1, 1)

@@ -28,10 +28,10 @@ def tokenizer(path: Path) -> Any:
     from engine.models.vocabularies import Kind, sentence_pieces
 
     try:
-        fields = list(_fields(path.read_bytes()))
-        pieces = [dict(_fields(value)) for field, value in fields if field == PIECE]
-        parts = dict(fields)
-        trainer, rules = (dict(_fields(parts.get(part, b""))) for part in (TRAINER, NORMALIZER))
+        found = list(fields(path.read_bytes()))
+        pieces = [dict(fields(value)) for field, value in found if field == PIECE]
+        parts = dict(found)
+        trainer, rules = (dict(fields(parts.get(part, b""))) for part in (TRAINER, NORMALIZER))
         texts = [piece[TEXT].decode("utf-8") for piece in pieces]
         scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
         kinds = [piece.get(KIND, int(Kind.NORMAL)) for piece in pieces]
@@ -46,8 +46,8 @@ def tokenizer(path: Path) -> Any:
     return sentence_pieces(texts, scores, kinds, space_before=bool(rules.get(SPACE_BEFORE, 1)))
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: numbers, and the bytes of what is longer."""
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message, each with its number: numbers, and the bytes of what is longer."""
     at = 0
     while at < len(data):
         key, at = _number(data, at)

@@ -1,20 +1,24 @@
-"""ModelSpec: what a decoder is, in numbers and choices."""
+"""ModelSpec: what a decoder or an encoder is, in numbers and choices."""
 
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from engine.cells.errors import InputError
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Gives = Literal["next word", "masked word", "sentence"]
+Pooling = Literal["mean", "first", "max", "mean of root"]
 
+LARGEST = 1e12  # number that is taken for meant
 MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Sizes and choices of a decoder, in TransformerLens's vocabulary.
+    """Sizes and choices of a decoder or an encoder, in TransformerLens's vocabulary.
 
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
     model. Fields that an architecture does not have are left at their defaults.
@@ -48,13 +52,28 @@ class ModelSpec:
     rope_theta: float = 10000.0
     rope_frequencies: tuple[float, ...] = ()  # of a head's pairs; (): theta^(-2i/d_rotary)
     rope_factor: float = 1.0  # of all cosines and sines
+    rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
+    gives: Gives = "next word"  # what is read out: a word's logits, or one vector for all tokens
+    n_positions: int = 0  # encoders: rows of the table of positions
+    first_position: int = 0  # encoders: the first token's row of it
+    n_segments: int = 0  # encoders: rows of the table of segments; 0: there is none
+    head_activation: Activation = "gelu"  # encoders: before a masked word's logits
+    pooling: Pooling = "mean"  # of tokens' vectors, to the sentence's
+    d_sentence: int = 0  # of a linear map behind the pooling; 0: there is none
+    sentence_bias: bool = False  # of that map
+    sentence_tanh: bool = False  # of what it gives
+    unit_length: bool = False  # the sentence's vector is divided by its length
 
     def __post_init__(self) -> None:
         self._check_kinds()
         for size in ("d_vocab", "d_model", "n_ctx"):
             if getattr(self, size) < 1:
                 raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
+        if self.norm_eps < 0 or self.sqrt_d_head == 0:
+            raise InputError(
+                "norm_eps cannot be negative, nor sqrt_d_head 0: scores would be no numbers"
+            )
         for size in ("n_layers", "n_heads", "d_head", "d_mlp"):
             if getattr(self, size) < 0:
                 raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
@@ -78,16 +97,19 @@ class ModelSpec:
             raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
 
     def _check_kinds(self) -> None:
-        """Sizes are whole numbers, choices are among those there are."""
-        for name, choices in (("activation", Activation), ("position", Position), ("norm", Norm)):
-            if getattr(self, name) not in get_args(choices):
-                known = ", ".join(get_args(choices))
-                raise InputError(f"{name} is {getattr(self, name)!r}; it can be {known}")
-        for name in ("d_vocab", "d_model", "n_ctx", "n_layers", "n_heads", "d_head", "d_mlp"):
-            if type(getattr(self, name)) is not int:
-                raise InputError(f"{name} is {getattr(self, name)!r}, not a whole number")
+        """Every field is of its kind: sizes are whole numbers, choices among those there are."""
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if not _fits(value, kind):
+                choices = get_args(kind) if get_origin(kind) is Literal else ()
+                what = f"; it can be {', '.join(choices)}" if choices else f", not {_said(kind)}"
+                raise InputError(f"{name} is {value!r}{what}")
         if any(window is not None and window < 1 for window in self.windows):
             raise InputError("a window of fewer than 1 key sees nothing; look at the window size")
+        if self.windows and len(self.windows) != self.n_layers:
+            raise InputError(
+                f"{len(self.windows)} windows for {self.n_layers} layers; give each one"
+            )
 
     @property
     def kv_heads(self) -> int:
@@ -106,3 +128,27 @@ class ModelSpec:
         names = {field.name for field in fields(self)}
         size = 1 if not axis else getattr(self, axis if axis in names else f"d_{axis}")
         return self.d_vocab if size is None else size
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a field's kind; a number, and small enough to be meant."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return value in inner
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(part, inner[0]) for part in value)
+    if origin is UnionType:
+        return any(_fits(value, one) for one in inner)
+    if kind is float and type(value) is int:
+        return abs(value) <= LARGEST
+    fits = type(value) is kind or (kind is NoneType and value is None)
+    return fits and (kind not in (int, float) or -LARGEST <= value <= LARGEST)
+
+
+def _said(kind: Any) -> str:
+    """A field's kind in words."""
+    words = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+    inner = [_said(one) for one in get_args(kind) if one is not Ellipsis]
+    if get_origin(kind) is tuple:
+        return f"a list of {inner[0]}"
+    return " or ".join(inner) if inner else words.get(kind, str(kind))

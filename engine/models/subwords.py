@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
+from engine.cells.files import read_json
 from engine.models import sentencepiece
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
@@ -41,7 +42,7 @@ class Library:
     @cached_property
     def byte_fallback(self) -> bool:
         """Whether what is in no piece becomes pieces of one byte each."""
-        return any(step["type"] == "ByteFallback" for step in _steps(self.inner.decoder))
+        return any(step["type"] == "ByteFallback" for step in decoder_steps(self.inner.decoder))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         try:
@@ -85,7 +86,7 @@ def _convention(decoder: Any) -> Callable[[str], str]:
 
     The decoder's own answer for one id will not do: it strips the space that a text begins with.
     """
-    steps = _steps(decoder)
+    steps = decoder_steps(decoder)
     if any(step["type"] == "ByteLevel" for step in steps):
         return _of_bytes
     replaced = [
@@ -104,7 +105,7 @@ def _convention(decoder: Any) -> Callable[[str], str]:
     return text
 
 
-def _steps(decoder: Any) -> list[dict[str, Any]]:
+def decoder_steps(decoder: Any) -> list[dict[str, Any]]:
     """What a decoder does, step by step, as tokenizer.json says it."""
     if decoder is None:
         return []
@@ -298,10 +299,7 @@ def json_object(path: Path) -> dict[str, Any]:
     """What a JSON file holds, nothing where there is no file. Raises InputError."""
     if not path.is_file():
         return {}
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} holds no object")
     return values

@@ -1,7 +1,8 @@
 """The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,22 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from engine.cells.errors import InputError, first_line, sides
-from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile
+from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile, tall
 from engine.models.foreign import Config, Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_FAULTS = 12  # listed in one message
 WRAPPERS = ("_orig_mod.", "module.")  # what compiling or training in parallel puts before names
+OF_OLD = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 BUFFERS = (  # stored in some checkpoints, and no weights
     ".attn.bias",
     ".attn.masked_bias",
     ".attention.bias",
     ".attention.masked_bias",
     "rotary_emb.inv_freq",
+    "decoder.version",
+    "scale_mask_softmax.causal_mask",
+    "embeddings.position_ids",
 )
 
 
@@ -93,10 +98,17 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
     file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)
-        shape, fetch = tuple(part.get_shape()), partial(opened.get_tensor, name)
+        shape = tall(tuple(part.get_shape()))
+        fetch = partial(whole, opened, name, shape)
         slices = file if name in file.places else None
         found[name] = TensorEntry(shape, part.get_dtype(), fetch, slices, name)
     return found
+
+
+def whole(opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A tensor of an open safetensors file."""
+    values: np.ndarray = opened.get_tensor(name)
+    return values.reshape(shape)
 
 
 def in_torch(path: Path) -> dict[str, TensorEntry]:
@@ -110,10 +122,8 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         raise InputError(f"{path} holds no weights by name")
-    return {
-        str(name): (t.float() if t.dtype == torch.bfloat16 else t).detach().numpy()
-        for name, t in tensors.items()
-    }
+    wide = {n: t.float() if t.dtype == torch.bfloat16 else t for n, t in tensors.items()}
+    return {str(n): t.detach().numpy().reshape(tall(tuple(t.shape))) for n, t in wide.items()}
 
 
 def torch_load(path: Path) -> dict[Any, Any]:
@@ -169,6 +179,8 @@ class Tensors:
         for wrapper in WRAPPERS:
             if all(name.startswith(wrapper) for name in self.held):
                 self.held = {n.removeprefix(wrapper): t for n, t in self.held.items()}
+        for old, new in OF_OLD:
+            self.held = {n.replace(old, new): t for n, t in self.held.items()}
         self.values: dict[str, np.ndarray] = {}
 
     def can_stay(self, names: Iterable[str]) -> bool:
@@ -176,14 +188,14 @@ class Tensors:
         entries = [self.held[name] for name in names]
         return all(entry.file for entry in entries if len(entry.shape) > 1)
 
-    def restore_prefix(self, embedding: str, head: str) -> None:
+    def restore_prefix(self, embedding: str, known: Collection[str]) -> None:
         """Give names the base model's prefix where a checkpoint leaves it out.
 
-        `embedding` has the prefix, and `head`, the unembedding, stands outside the base model.
+        `embedding` has the prefix; some of the names that are `known` stand outside the base model.
         """
         first, dot, _ = embedding.partition(".")
         if dot and not any(name.startswith(first + dot) for name in self.held):
-            self.held = {n if n == head else first + dot + n: t for n, t in self.held.items()}
+            self.held = {n if n in known else first + dot + n: t for n, t in self.held.items()}
 
     def differ(self, one: str, other: str) -> bool:
         """Whether there are both tensors, and they are not the same."""
@@ -191,15 +203,19 @@ class Tensors:
             return False
         return not np.array_equal(self.held[one].fetch(), self.held[other].fetch())
 
-    def check(self, wanted: Mapping[str, tuple[int, ...]], head: str) -> None:
+    def check(
+        self, wanted: Mapping[str, tuple[int, ...]], head: str, unread: Sequence[str] = ()
+    ) -> None:
         """Raise InputError that lists everything missing, extra, or of a wrong shape or type.
 
-        `head` is the unembedding, which may stand beside an embedding that it is tied to.
+        `head` is the unembedding, which may stand beside an embedding that it is tied to; `unread`
+        are patterns of names that the architecture's reference may have and nothing here reads.
         """
         faults = [f"{name} is missing" for name in wanted if name not in self.held]
         for name, held in self.held.items():
             if name not in wanted:
-                if not name.endswith(BUFFERS) and name != head:
+                extra = name.endswith(BUFFERS) or any(fnmatch(name, p) for p in unread)
+                if not extra and name != head:
                     faults.append(f"{name} is not a weight of this model")
                 continue
             if held.shape != wanted[name]:

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine.cells.errors import InputError, nearest
+from engine.cells.files import read_json
 from engine.models import subwords
 from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
 from engine.models.subwords import json_object
 
+MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
@@ -109,6 +111,11 @@ class IdsOnly:
         return " ".join(map(str, ids))
 
 
+def mask_of(tokenizer: Tokenizer) -> int | None:
+    """The token that stands for a masked word, if there is one."""
+    return next((tokenizer.texts.index(text) for text in MASKS if text in tokenizer.texts), None)
+
+
 def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
     """The text of ids, each part of it as soon as no later id can change it.
 
@@ -179,10 +186,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def _word_list(path: Path) -> list[str]:
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+    words = read_json(path)
     if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
         raise InputError(f"{path} is not a list of texts")
     return words

@@ -1,8 +1,9 @@
-"""Ablation: switch off heads and MLPs, one at a time, and see what the logits lose.
+"""Ablation: switch off heads, MLPs and experts, one at a time, and see what the logits lose.
 
 A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` is for all heads of
-a layer. What is off writes nothing (zero ablation) or, where `mean_ablation` is 1, its average
-over reference prompts (mean ablation; Wang et al. 2023, section 2.1).
+a layer, and `blocks.0.mlp.switch` for its MLP, or all its experts. What is off writes nothing (zero
+ablation) or, where `mean_ablation` is 1, its average over reference prompts (mean ablation; Wang et
+al. 2023, section 2.1).
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ SWITCH = ".switch"
 
 
 def parts(graph: Graph) -> list[str]:
-    """What can be switched off, in the order of the forward pass: heads, attention, MLPs."""
+    """What can be switched off, in the order of the forward pass."""
     return [name.removesuffix(SWITCH) for name in graph.blocks if name.endswith(SWITCH)]
 
 
@@ -58,7 +59,7 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
 
 
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
-    """The model with `average`s: what each head and MLP writes, over all tokens of the prompts."""
+    """The model with `average`s: what each part writes, over all tokens of the prompts."""
     sums: dict[str, np.ndarray] = {}
     n_tokens = 0
     for ids in prompts:

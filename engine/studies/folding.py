@@ -14,7 +14,7 @@ from engine.cells.batch import Change
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import architectures
+from engine.models import architectures, ops
 from engine.models.model import Model
 from engine.studies.ablation import parts
 
@@ -47,31 +47,33 @@ def folded(model: Model, change: Change) -> Model:
 
 
 def _of_a_prompt(graph: Graph, block: Block) -> bool:
-    """Whether an input is of a prompt, not of a model: tokens, and what comes after the logits."""
+    """Whether an input is of a prompt, not of a model: tokens, which of them are there, and what
+    comes after what is read out."""
     order = list(graph.blocks)
+    end = order.index("logits" if "logits" in order else "vector")
     readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]
-    after = block.op is None and all(k > order.index("logits") for k in readers)
-    return block.kind == "ids" or after
+    after = block.op is None and all(k > end for k in readers)
+    return block.kind == "ids" or block.name == "attention_mask" or after
 
 
 def _switch(
     graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], part: str
 ) -> None:
     """What a part writes, times its switch, and the rest of its average."""
-    if part.endswith(".attn"):
-        return  # its heads look at it
-    mlp = part.endswith(".mlp")
-    own = float(values[f"{part}.switch"][0, 0])
+    if f"{part}.average" not in values:
+        return  # it is of all heads, or experts, of a layer: they look at it
     layer = part.rpartition(".")[0]
-    on = own if mlp else own * float(values[f"{layer}.switch"][0, 0])
+    of_all = values.get(f"{layer}.switch", np.ones((1, 1)))
+    on = float(values[f"{part}.switch"][0, 0] * of_all[0, 0])
     if on == 1:
         return
-    matrix, bias = (f"{part}.W_out", f"{part}.b_out") if mlp else (f"{part}.W_O", f"{layer}.b_O")
+    head = f"{part}.W_O" in weights
+    matrix, bias = (f"{part}.W_O", f"{layer}.b_O") if head else (f"{part}.W_out", f"{part}.b_out")
     weights[matrix] = weights[matrix] * on
     mean = float(values["mean_ablation"][0, 0])
     average = values[f"{part}.average"][0] * ((1 - on) * mean)  # [d_model]
     if bias in weights:
-        weights[bias] = weights[bias] * (on if mlp else 1.0) + average
+        weights[bias] = weights[bias] * (1.0 if head else on) + average
     elif average.any():
         raise InputError(
             f"{part} is off and writes its average, and this architecture has no bias to hold it; "
@@ -89,7 +91,7 @@ def _divisor(
     attn = name.rpartition(".")[0]
     if factor == 1:
         return
-    scaled = [n for n in weights if n.startswith(f"{attn}.") and n.endswith(".q_norm")]
+    scaled = [n for n in weights if n.startswith(f"{attn}.") and "q_norm" in n.split(".")]
     if not scaled:
         scaled = [
             n
@@ -97,7 +99,8 @@ def _divisor(
             if n.startswith(f"{attn}.h") and n.rpartition(".")[2] in ("W_Q", "b_Q")
         ]
     for n in scaled:
-        weights[n] = weights[n] * factor
+        one = float(any(reader.op is ops.gain_above_one for reader, _ in graph.readers[n]))
+        weights[n] = (weights[n] + one) * factor - one
 
 
 def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:
@@ -105,11 +108,17 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
     eps = {float(values[name][0, 0]) for name in values if name.endswith(".eps")}
     if eps <= {model.spec.norm_eps}:
         return model
+    config = dict(model.config)
+    field = architectures.find(config.get("model_type", architectures.OWN)).EPS
+    if not field:
+        raise InputError(
+            f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
+        )
     if len(eps) > 1:
         raise InputError(
             "norms have different eps, and a checkpoint has one for all; give all the same"
         )
-    spec, config = replace(model.spec, norm_eps=min(eps)), dict(model.config)
+    spec = replace(model.spec, norm_eps=min(eps))
     if config:
-        config[architectures.find(config["model_type"]).EPS] = min(eps)
+        config[field] = min(eps)
     return replace(model, spec=spec, config=config)

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.cells.stored import Stored
-from engine.models.choosing import n_ranks
+from engine.models import encoding
+from engine.models.choosing import N_RANKS
+from engine.models.encoding import AXIS
 from engine.models.forward import Forward, Readout
+from engine.models.generate import passage
 from engine.models.model import Model
 from engine.models.subwords import Library
 
@@ -65,7 +68,7 @@ def _part(name: str) -> str:
     pieces = name.split(".")
     if pieces[-1] == "W_pos":
         return "positions"
-    if any(piece.startswith("ln") for piece in pieces) or pieces[-1] in ("q_norm", "k_norm"):
+    if any(piece.startswith("ln") or piece in ("q_norm", "k_norm") for piece in pieces):
         return "norms"
     if len(pieces) > 1:
         return "MLP" if "mlp" in pieces else "attention"
@@ -80,7 +83,8 @@ def kv_numbers(model: Model) -> int:
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
-    graph = model.graph([0] * n_tokens, readout)
+    place = passage(model, [0] * n_tokens) if model.spec.gives != "next word" else None
+    graph = encoding.graph(model, place, readout) if place else model.graph([0] * n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     if not readout.one_token:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
@@ -94,15 +98,18 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
 
 def labels(graph: Forward, n_tokens: int) -> int:
     """Formulas beside the blocks: token texts above and beside them, and the table of words."""
-    texts = sum(block.axes.count("token") * n_tokens for block in graph if block.op)
-    table = 0 if graph.readout.one_token else 5 * graph["probs"].shape[1]
+    names = ("token", AXIS)
+    texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
+    words = graph.blocks.get("probs")
+    table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
     return texts + table
 
 
 def pages(model: Model, n_tokens: int) -> int:
     """About how many formulas the pages around a model have; the large ones are counted."""
     spec, n_words = model.spec, model.spec.d_vocab
-    sampling = n_tokens * (n_words + 4 * n_ranks(n_words) + 8)
+    ranks, beyond = min(n_words, N_RANKS), 8 * n_words.bit_length() if n_words > N_RANKS else 0
+    sampling = n_tokens * (n_words + 6 * ranks + beyond + 10) if spec.gives == "next word" else 0
     heads = spec.n_layers * spec.n_heads * (n_tokens * (n_tokens + 5) // 2)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
     play = 100 + 4 * n_words

@@ -34,7 +34,7 @@ def add(g: Graph, position: int, target: int, rival: int) -> Views:
     views = Views(stages(g))
     for n, stage in enumerate(views.stages):
         at = g.at(f"lens.{n}")
-        at.again(g["resid_final"], at.block("x", ops.embed, where, stage))  # x: [1, d_model]
+        at.again({"resid_final": at.block("x", ops.embed, where, stage)})  # x: [1, d_model]
     for word, value in (("target", target), ("rival", rival)):
         g.input(word, value, kind="ids")
         views.credits[word] = dict(credits(g, word))
@@ -124,10 +124,16 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
             yield read["b"].name, credit(at, read["b"], d, by)
         if x.op is ops.add:
             waiting += [(term, d, by) for term in terms(x)]
-        elif x.op in NORMS or x.op in GAINS:
+        elif x.op in NORMS or x.op in GAINS or maps(x):
             waiting.append((read["x"], *through(g, word, x, d, by)))
         else:
             yield x.name, credit(at, x, d, by)
+
+
+def maps(x: Block) -> bool:
+    """Whether a block is the stream in other coordinates; token vectors are no stream yet."""
+    read = operands(x)
+    return x.op is ops.linear and "b" not in read and read["x"].op is not ops.embed
 
 
 def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
@@ -144,6 +150,10 @@ def through(
     """The direction before an op that does there what `d` does after it, and the divisor so far."""
     path, _, _ = x.name.rpartition(".")
     at, read = g.at(f"{word}.{path}" if path else word), operands(x)
+    if x.op is ops.linear:
+        name = f"{read['w'].name}.turned"  # both words read it
+        turned = g.blocks.get(name) or g.block(name, ops.transposed, read["w"])
+        return at.block("mapped", ops.linear, d, turned), by  # [1, d_model]
     if x.op in GAINS:
         _, gain = x.operands[:2]
         return at.block("gained", x.op, d, gain[2]), by  # [1, d_model]

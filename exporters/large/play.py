@@ -1,64 +1,113 @@
-"""Play for a large vocabulary: token ids to type, a token to look up, the twenty likeliest next.
+"""Play for a large vocabulary: a sentence to type, or ids; a token to look up; the twenty
+likeliest next.
 
-Every word's logit and probability at one position stand on Readout, with the baseline beside them;
-here they are ranked by LARGE and found by MATCH.
+Every word's logit and probability at one position, the last that is given, stand on Readout, with
+the baseline beside them; here they are ranked by LARGE and found by MATCH. A model whose tokenizer
+has no formulas takes token ids alone.
 """
 
 from dataclasses import replace
 
-from engine.cells.expression import Area, Expression, Rounded
-from engine.cells.functions import ABS, IFERROR, INDEX, LARGE, MATCH, SQRT, SUMPRODUCT
+from engine.cells.expression import Area, Expression, Rounded, expression
+from engine.cells.functions import (
+    ABS,
+    AND,
+    COUNT,
+    IF,
+    IFERROR,
+    INDEX,
+    LARGE,
+    MATCH,
+    NOT,
+    SQRT,
+    SUBSTITUTE,
+    SUMPRODUCT,
+)
+from engine.models import tokenizing
+from engine.models.tokenizer import readable
 from exporters import layout
 from exporters.book import Place, Sheet
-from exporters.layout import ID_ROW, PLAY, PROMPT_COL, PROMPT_ROW
+from exporters.dressing import When
+from exporters.layout import ID_ROW, PICK_ROW, PLAY, PROMPT_COL, PROMPT_ROW
 from exporters.lookups import entry, id_of
 from exporters.model_book import ModelBook
 
 SHEET = PLAY
-PURPOSE = "the prompt as token ids: type others where they are live, and the next token is ranked"
+PURPOSE = "type a sentence in the yellow cell: what comes next is ranked"
+IDS = "the prompt as token ids: type others where they are live, and the next token is ranked"
 AFTER = "Start"
-LOOKUP_ROW, DIALS_ROW, RESULTS_ROW = 5, 12, 18
+HEADING_ROW, SENTENCE_ROW, MESSAGE_ROW, POSITION_ROW = 3, 4, 5, 6
+GIVEN_ROW, BUILT_ROW, DIALS_ROW, LINE_ROW, RESULTS_ROW = 10, 11, 12, 16, 18
+LABEL_COL, LOOKUP_COL = PROMPT_COL - 1, 9
+WIDE = 12  # columns of the sentence
 N_RANKS = 20
 BASELINE = "baseline"
+DIALS = {
+    "position": "the token whose next word is ranked, counted from 0",
+    "temperature": "below 1 sharper, above 1 flatter",
+    "n_prompt": "how many tokens are given",
+}
 
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show the words after one token alone."""
-    return book.large
+    return book.large and (bool(book.live) or book.plan.gives == "next word")
+
+
+def typed(book: ModelBook) -> bool:
+    """Whether a sentence can be typed."""
+    return "sentence" in book.graph.blocks
+
+
+def dials(book: ModelBook) -> list[str]:
+    """The settings that the book has."""
+    return [name for name in DIALS if name in book.graph.blocks]
 
 
 def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
-    dials = ("position", "temperature")
-    for k, name in enumerate(dial for dial in dials if dial in book.graph.blocks):
+    for k, name in enumerate(dials(book)):
         place = Place(book.graph[name], PLAY, DIALS_ROW + 1 + k, PROMPT_COL, False)
         book.places[name] = place
     book.places["tokens"] = Place(book.graph["tokens"], PLAY, ID_ROW, PROMPT_COL, True)
+    if typed(book):
+        sentence = book.graph["sentence"]
+        book.places["sentence"] = Place(sentence, PLAY, SENTENCE_ROW, PROMPT_COL, False)
+    if "attention_mask" in book.graph.blocks:
+        mask = Place(book.graph["attention_mask"], PLAY, ID_ROW + 1, PROMPT_COL, True)
+        book.places["attention_mask"] = mask
+        book.sheet(PLAY).regions.append((mask, "input count"))
 
 
 def add(book: ModelBook) -> None:
-    """The prompt as ids with their texts, the dials, the ranking."""
+    """The prompt with the texts of its tokens, the dials, the ranking."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
+    sheet.purpose = PURPOSE if typed(book) else IDS
     sheet.widths = {0: 13, 1: 16} | dict.fromkeys(range(2, 8), 12)
-    _prompt(book, sheet)
-    if book.live:
-        return
-    _baseline(book)
-    _ids(book, sheet)
-    sheet.put(DIALS_ROW, 0, "What is looked at, and how", "heading")
-    for name, text in (
-        ("position", "the token whose next word is ranked, counted from 0"),
-        ("temperature", "below 1 sharper, above 1 flatter"),
+    for row, text in (
+        (POSITION_ROW, "position"),
+        (PROMPT_ROW, "token"),
+        (ID_ROW, "token id"),
     ):
-        place = book.places[name]
-        sheet.put(place.top, PROMPT_COL - 1, name, "row label")
-        sheet.put(place.top, PROMPT_COL + 1, text, "note")
-        sheet.regions.append((place, "input setting"))
-    _ranking(book, sheet)
+        sheet.put(row, LABEL_COL, text, "row label")
+    for t in range(len(book.passage.ids)):
+        sheet.put(POSITION_ROW, PROMPT_COL + t, t, "label number")
+    if book.live:
+        _constant(book, sheet)
+        return
+    add_baseline(book)
+    _look_up(book, sheet)
+    (_sentence if typed(book) else _ids)(book, sheet)
+    sheet.put(DIALS_ROW, 0, "What is looked at, and how", "heading")
+    for name in dials(book):
+        _dial(book, sheet, name)
+    if typed(book):
+        _line(book, sheet)
+    add_ranking(book, sheet, "What comes next")
 
 
-def _baseline(book: ModelBook) -> None:
+def add_baseline(book: ModelBook) -> None:
     """The untouched probabilities, as constants beside the live ones."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
@@ -74,36 +123,125 @@ def texts(book: ModelBook) -> Area:
     return layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
 
 
-def _prompt(book: ModelBook, sheet: Sheet) -> None:
-    """The tokens: ids, with their texts; constants where the embedding is not live."""
-    what = f"Live: {', '.join(book.live)}; the prompt is as built" if book.live else ""
-    sheet.put(LOOKUP_ROW - 1, 0, what or "The prompt: type other token ids", "heading")
-    for row, text in ((PROMPT_ROW - 1, "position"), (PROMPT_ROW, "token"), (ID_ROW, "token id")):
-        sheet.put(row, PROMPT_COL - 1, text, "row label")
+# --- the prompt -----------------------------------------------------------------------------
+
+
+def _constant(book: ModelBook, sheet: Sheet) -> None:
+    """The prompt of a part that is live: as built."""
+    what = f"Live: {', '.join(book.live)}; the prompt is as built"
+    sheet.put(HEADING_ROW, 0, what, "heading")
     for t in range(len(book.passage.ids)):
-        sheet.put(PROMPT_ROW - 1, PROMPT_COL + t, t, "label number")
-        if book.live:
-            sheet.put(PROMPT_ROW, PROMPT_COL + t, layout.prompt_text(book, t), "word shown")
+        sheet.put(PROMPT_ROW, PROMPT_COL + t, layout.prompt_text(book, t), "word shown")
     sheet.regions.append((book.places["tokens"], "input count"))
 
 
 def _ids(book: ModelBook, sheet: Sheet) -> None:
-    """The texts of the ids, and a token to look up."""
-    n_words = book.graph["logits"].shape[1]
-    sheet.put(LOOKUP_ROW, PROMPT_COL - 1, "look a token up", "row label")
-    sheet.put(LOOKUP_ROW, PROMPT_COL, layout.prompt_text(book, 0), "token")
-    found = IFERROR(id_of(sheet[LOOKUP_ROW, PROMPT_COL], texts(book)), "unknown")
-    sheet.formula(LOOKUP_ROW, PROMPT_COL + 1, found, "id", array=True)
-    sheet.put(LOOKUP_ROW, PROMPT_COL + 2, "its id; a space is shown as ␣", "note")
-    whole = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": n_words - 1}
+    """Ids to type, with their texts."""
+    sheet.put(HEADING_ROW, 0, "The prompt: type other token ids", "heading")
+    sheet.put(SENTENCE_ROW, 0, tokenizing.refusal(book.model.vocabulary), "note")
+    sheet.regions.append((book.places["tokens"], "input count"))
     for col in range(PROMPT_COL, PROMPT_COL + len(book.passage.ids)):
         sheet.formula(PROMPT_ROW, col, entry(texts(book), sheet[ID_ROW, col] + 1, 1), "word shown")
-        sheet.rules[ID_ROW, col] = whole | {"error_message": f"An id from 0 to {n_words - 1}."}
+        sheet.rules[ID_ROW, col] = _an_id(book)
 
 
-def _ranking(book: ModelBook, sheet: Sheet) -> None:
+def _an_id(book: ModelBook) -> dict[str, object]:
+    """What may be typed for an id."""
+    last = book.graph.looked_up(book.graph["tokens"])[1] - 1
+    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
+    return rule | {"error_message": f"An id from 0 to {last}."}
+
+
+def _sentence(book: ModelBook, sheet: Sheet) -> None:
+    """A sentence to type, what became of it, and its tokens; ids that stand for some of them."""
+    n_tokens, n_given = len(book.passage.ids), book.graph["n_prompt"][0, 0]
+    sheet.put(HEADING_ROW, 0, "Type a sentence; what comes next is ranked below", "heading")
+    sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
+    book.lay(book.places["sentence"], "sentence")
+    sheet.merged.append(sheet[SENTENCE_ROW, PROMPT_COL : PROMPT_COL + WIDE].rect)
+    sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book), "note")
+    for name, row, style, text in (
+        ("prompt.pick", PICK_ROW, "dial", "type an id instead"),
+        ("prompt.id", GIVEN_ROW, "id", "given; -1: none"),
+        ("prompt.built", BUILT_ROW, "built", "built with"),
+    ):
+        sheet.put(row, LABEL_COL, text, "row label")
+        block = book.graph[name]
+        book.lay(Place(block, PLAY, row, PROMPT_COL, turned=True, named=False), style)
+    book.lay(book.places["tokens"], "id")
+    for t, col in enumerate(range(PROMPT_COL, PROMPT_COL + n_tokens)):
+        shown = entry(texts(book), sheet[ID_ROW, col] + 1, 1)
+        sheet.formula(PROMPT_ROW, col, IF(expression(t) < n_given, shown, ""), "word shown")
+        sheet.rules[PICK_ROW, col] = _an_id(book)
+    ids = sheet[ID_ROW, PROMPT_COL : PROMPT_COL + n_tokens]
+    behind = sheet[POSITION_ROW, PROMPT_COL].fixed_rows >= n_given.fixed
+    sheet.dress(ids, When("built", behind))
+
+
+def _message(book: ModelBook) -> Expression:
+    """What became of the sentence, in a line."""
+    fine, told = (book.graph[f"tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message"))
+    n_tokens, n_given = len(book.passage.ids), book.graph["n_prompt"][0, 0]
+    first = book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL]
+    stands_in = told & " (" & first & " stands in)"
+    counted = n_given & " given, room for " & n_tokens - n_given & " more"
+    counted = IF(_picked(book), "ids are typed: they stand in the sentence's place", counted)
+    return IF(_nothing(book), stands_in, IF(fine == 0, told, counted))
+
+
+def _picked(book: ModelBook) -> Expression:
+    """Whether an id is typed anywhere."""
+    return COUNT(book.graph["prompt.pick"].area.as_range) > 0
+
+
+def _nothing(book: ModelBook) -> Expression:
+    """Whether there is no token at all."""
+    return book.graph["prompt.id"][0, 0] < 0
+
+
+def _look_up(book: ModelBook, sheet: Sheet) -> None:
+    """A token to look up among all."""
+    word = layout.prompt_text(book, 0)
+    sheet.put(RESULTS_ROW, LOOKUP_COL - 1, "look a token up", "row label")
+    sheet.put(RESULTS_ROW, LOOKUP_COL, word, "token")
+    found = IFERROR(id_of(sheet[RESULTS_ROW, LOOKUP_COL], texts(book)), "unknown")
+    sheet.formula(RESULTS_ROW, LOOKUP_COL + 1, found, "id", array=True)
+    sheet.put(RESULTS_ROW + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
+
+
+# --- what comes next ------------------------------------------------------------------------
+
+
+def _dial(book: ModelBook, sheet: Sheet, name: str) -> None:
+    """A setting, with what it is left and right of it."""
+    place = book.places[name]
+    sheet.put(place.top, LABEL_COL, name.replace("n_prompt", "given"), "row label")
+    sheet.put(place.top, PROMPT_COL + 1, DIALS[name], "note")
+    if place.block.expression is None:
+        sheet.regions.append((place, "input setting"))
+    else:
+        book.lay(place, "id" if name == "n_prompt" else "dial")
+
+
+def _line(book: ModelBook, sheet: Sheet) -> None:
+    """The sentence and its likeliest next token as one line; and what the model goes on with."""
+    fine = book.graph["tokenizer.fine"][0, 0]
+    token = sheet[RESULTS_ROW + 2, 1]
+    text = SUBSTITUTE(SUBSTITUTE(token, "␣", " "), "\\\\", "\\")
+    here = book.graph["position"][0, 0] == book.graph["n_prompt"][0, 0] - 1
+    told = AND(fine > 0, here, NOT(_nothing(book)), NOT(_picked(book)))
+    sheet.put(LINE_ROW, LABEL_COL, "as text", "row label")
+    line = IF(told, book.graph["sentence"][0, 0] & text, "")
+    sheet.formula(LINE_ROW, PROMPT_COL, line, "text")
+    if len(book.passage.ids) > book.passage.n_prompt:
+        built = readable(book.model.vocabulary.decode(book.passage.ids))
+        sheet.put(LINE_ROW + 1, LABEL_COL, "as built, in full", "row label")
+        sheet.put(LINE_ROW + 1, PROMPT_COL, built, "note")
+
+
+def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
     """The likeliest words: LARGE and MATCH over all logits; probability live and as built."""
-    sheet.put(RESULTS_ROW, 0, "What comes next", "heading")
+    sheet.put(RESULTS_ROW, 0, heading, "heading")
     heads = ("rank", "token", "id", "logit", "probability", "baseline", "change")
     for col, head in enumerate(heads):
         sheet.put(RESULTS_ROW + 1, col, head, "label")

@@ -3,18 +3,20 @@ live equals baseline until somebody edits."""
 
 from collections.abc import Iterator
 
+from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.functions import ABS, IF, MAX, MIN, SUM
 from exporters import layout
 from exporters.dressing import Unlike
 from exporters.large import play as large
 from exporters.model_book import ModelBook
-from exporters.pages import index, play
+from exporters.pages import index, play, sentences
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
 AFTER = "Index"
 TOP = 5
+MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 characters
 
 
 def wanted(book: ModelBook) -> bool:
@@ -40,8 +42,7 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """What should hold, and how far it is from holding."""
     for block in book.blocks:
         if block.leaf == "pattern" or block.name == "probs":
-            gaps = [ABS(SUM(block[i, :]) - 1) for i in range(block.shape[0])]
-            yield f"every column of {block.name} sums to 1", MAX(*gaps)
+            yield from _sums(block)
     expected = sum(block.n_cells for block in book.blocks)
     yield (
         "every cell of every block holds a number: no error, no text",
@@ -49,11 +50,25 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     )
     if not book.large:
         yield from _two_ways(book)
-    what = "the last live block equals" if book.live else "live logits equal"
+    what = "the last live block equals" if book.live else f"live {_read_out(book)} equal"
     yield (
         f"{what} the baseline (they should not, once you edit something)",
-        large.largest_change(book) if book.large else _largest_change(book),
+        _largest_change(book),
     )
+
+
+def _read_out(book: ModelBook) -> str:
+    return "vectors" if book.plan.gives == "sentence" else "logits"
+
+
+def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
+    """That a block's columns sum to 1, so many at a time."""
+    n = block.shape[0]
+    for first in range(0, n, MOST_TOGETHER):
+        end = min(first + MOST_TOGETHER, n)
+        which = "every column" if n <= MOST_TOGETHER else f"columns {first} to {end - 1}"
+        gaps = [ABS(SUM(block[i, :]) - 1) for i in range(first, end)]
+        yield f"{which} of {block.name} sum{'s' * (n <= MOST_TOGETHER)} to 1", MAX(*gaps)
 
 
 def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
@@ -69,6 +84,10 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
 
 
 def _largest_change(book: ModelBook) -> Expression:
-    """The largest change of any logit from its baseline."""
+    """The largest change of what is read out from its baseline."""
+    if book.plan.gives == "sentence" and not book.live:
+        return sentences.largest_change(book)
+    if book.large:
+        return large.largest_change(book)
     changes = play.logit_changes(book)
     return MAX(MAX(changes), -MIN(changes))

@@ -4,6 +4,7 @@ One box per step of the forward pass, with its shape and the parameters that it 
 its cells. The residual stream is the line on the left that every sublayer reads and adds to.
 """
 
+from engine.cells.block import Block
 from exporters import layout, words
 from exporters.book import Sheet
 from exporters.model_book import ModelBook
@@ -49,18 +50,23 @@ def add(book: ModelBook) -> None:
 
 def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
     """The block of every step, and the prefixes of its weights."""
-    unembedding = () if book.model.spec.tied else ("W_U",)
+    unembedding = ("W_project_U", "b_U", *(() if book.model.spec.tied else ("W_U",)))
     found: list[tuple[str, tuple[str, ...]]] = [
         ("tokens", ()),
-        ("embed", ("W_E", "queries")),
+        ("embed", ("W_E", "queries", "W_project_E")),
         ("pos_embed", ("W_pos",)),
+        ("segment_embed", ("W_segment",)),
+        ("ln_embed.out", ("ln_embed.",)),
     ]
     for layer in range(book.model.spec.n_layers):
         b = f"blocks.{layer}."
         found.append((f"{b}resid_pre", ()))
         found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
     found += [("resid_final", ()), ("ln_final.out", ("ln_final.",))]
-    return [*found, ("logits", unembedding), ("probs", ())]
+    found += [("head.post", ("head.",)), ("logits", unembedding), ("probs", ())]
+    found += [("vector", ("dense.",)), ("cosine", ())]
+    order = {name: k for k, name in enumerate(book.graph.blocks)}
+    return sorted(found, key=lambda step: order.get(step[0], 0))
 
 
 def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:
@@ -76,9 +82,16 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
         sheet.put(row, PARAMETERS, size, "thousands")
         sheet.link(row, LINKS, f"its {first.sheet}", book.address(first.block.area))
     sheet.put(row, MEANING, "  " + words.meaning(block))
-    if block.leaf == "attn_out":
-        attn = name.removesuffix("_out")
-        patterns = [b for b in book.graph if b.leaf == "pattern" and b.name.startswith(f"{attn}.")]
-        for h, pattern in enumerate(patterns):
-            sheet.link(row, LINKS + 1 + h, f"h{h}", book.address(pattern.area))
+    for k, (part, inside) in enumerate(members(book, name).items()):
+        sheet.link(row, LINKS + 1 + k, part, book.address(inside.area))
     return row + 1
+
+
+def members(book: ModelBook, name: str) -> dict[str, Block]:
+    """The parts of a sublayer, each with the block to look at: of attention the heads, of a mixture
+    the router and the experts."""
+    sublayer = name.removesuffix("_out")
+    leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(sublayer.rpartition(".")[2], ())
+    inside = [b for b in book.graph if b.leaf in leaves and b.name.startswith(f"{sublayer}.")]
+    paths = [block.name.removeprefix(f"{sublayer}.").split(".") for block in inside]
+    return {path[0]: b for path, b in zip(paths, inside, strict=True) if len(path) > 1}

@@ -1,5 +1,7 @@
 """Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
 
+import numpy as np
+
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
 from engine.cells.functions import ABS, COUNT, IF, SUM
@@ -13,6 +15,7 @@ PURPOSE = "every block: where it stands, its shape, its meaning, whether it was 
 AFTER = "Map"
 TOP = 5
 TOLERANCE = 1e-9
+OF_LARGE = 1e-11  # what sums of large weights may be off by, as a share
 
 
 def wanted(book: ModelBook) -> bool:
@@ -58,8 +61,9 @@ def blocks(book: ModelBook) -> list[Block]:
 
 
 def _edited(book: ModelBook, block: Block) -> Expression:
-    """Whether a block's sum or sum of squares is no longer the same."""
+    """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
-    total, squares = Rounded(values.sum()), Rounded((values**2).sum())
-    gap = ABS(SUM(area) - total) + ABS(product_sum(area, area) - squares)
-    return IF(gap > TOLERANCE, "edited", "no")
+    total, squares = float(values.sum()), float((values**2).sum())
+    within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))
+    gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
+    return IF(gap > float(f"{within:.0e}"), "edited", "no")

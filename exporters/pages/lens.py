@@ -53,7 +53,7 @@ def add(book: ModelBook) -> None:
 
 def stage_name(name: str) -> str:
     """A stage of the stream, in the reader's words: what was added last."""
-    if name in ("blocks.0.resid_pre", "resid_final"):
+    if name == "blocks.0.resid_pre" or not name.startswith("blocks."):
         return "embedding"
     _, layer, leaf = name.split(".", 2)
     return f"{layer} {'attention' if leaf in ('resid_mid', 'ln1.out') else 'MLP'}"

@@ -9,7 +9,7 @@ columns of its prompt, and where a word is missing, the one that it was built wi
 from collections.abc import Mapping
 from typing import Any
 
-from engine.cells.expression import Area, Expression, expression
+from engine.cells.expression import Area, Expression, decimal, expression
 from engine.cells.functions import (
     AND,
     COUNTIF,
@@ -43,6 +43,7 @@ PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next
 BOTH_WAYS = "type a sentence in the yellow cell: the words that a position leads to are ranked"
 AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
+TEXT_ROW, TEXT_HEIGHT = 13, 48  # height in points: three lines
 DIALS_ROW = 14
 RESULTS_ROW = 22
 MOST_RANKS = 64  # ranked words shown, of a vocabulary that has more 20
@@ -106,6 +107,7 @@ def add(book: ModelBook) -> None:
     }
     _sentence(book, sheet)
     _tokens(book, sheet)
+    _text(book, sheet)
     _choosing(book, sheet)
     _looking(book, sheet)
     n = _results(book, sheet)
@@ -157,10 +159,23 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
-    wide = max(8, min(len(book.passage.ids), 12))
-    cells = sheet[SENTENCE_ROW, PROMPT_COL : PROMPT_COL + wide]
-    sheet.merged.append(cells.rect)
+    sheet.merged.append(_wide(book, sheet, SENTENCE_ROW).rect)
     sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book, sheet), "note")
+
+
+def _wide(book: ModelBook, sheet: Sheet, row: int) -> Area:
+    """The cells of a row that a text is shown over."""
+    return sheet[row, PROMPT_COL : PROMPT_COL + max(8, min(len(book.passage.ids), 12))]
+
+
+def _text(book: ModelBook, sheet: Sheet) -> None:
+    """The sentence and its continuation as one text, where the tokens have one."""
+    if "text.whole" in book.graph.blocks:
+        sheet.put(TEXT_ROW, LABEL_COL, "as text", "row label")
+        whole = Place(book.graph["text.whole"], PLAY, TEXT_ROW, PROMPT_COL, turned=False)
+        book.lay(whole, "line")
+        sheet.merged.append(_wide(book, sheet, TEXT_ROW).rect)
+        sheet.heights[TEXT_ROW] = TEXT_HEIGHT
 
 
 def _message(book: ModelBook, sheet: Sheet) -> Expression:
@@ -253,7 +268,7 @@ def _choosing(book: ModelBook, sheet: Sheet) -> None:
         else:
             book.lay(place, "dial")
     whole = {"validate": "integer", "criteria": ">=", "value": 0}
-    share = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1}
+    share = {"validate": "decimal", "criteria": "between", "minimum": decimal(1e-9), "maximum": 1}
     above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
     rules: Mapping[str, dict[str, Any]] = {
         "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},
@@ -283,7 +298,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
     for k, text in enumerate(LOOKED_AT.values(), DIALS_ROW + 1):
         sheet.put(k, LOOK_COL, text, "row label")
-    book.lay(book.places["n_prompt"], "id", array=True)
+    book.lay(book.places["n_prompt"], "id")
     ids, built = (sheet[row, PROMPT_COL : PROMPT_COL + n_prompt] for row in (ID_ROW, BUILT_ROW))
     same = AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
     _, row, col = book.spots["prompt"]
@@ -301,7 +316,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
         word, ident = book.places[f"look.{name}"], book.places[name]
         book.lay(word, "token")
         sheet.lists[word.cell(0, 0)] = book.graph["outputs"].area.fixed.as_range
-        book.lay(ident, "id", array=True)
+        book.lay(ident, "id")
         sheet.put(ident.top, ident.left + 1, text, "note")
 
 
@@ -361,9 +376,10 @@ def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
         sheet.put(top - 1, col, head, "label")
     texts = book.graph["outputs"]
     book.lay(Place(texts, PLAY, top, ALL_WORD, turned=False, named=False), "word")
+    ids = Place(book.graph["choice.ids"], PLAY, top, ALL_ID, turned=True, named=False)
+    book.lay(ids, "label number")
     for v in range(texts.shape[0]):
         row = top + v
-        sheet.put(row, ALL_ID, v, "label number")
         for col, name, suffix in ((ALL_LOGIT, "logits", ""), (ALL_PROB, "probs", " percent")):
             sheet.put(row, col + BUILT, book.value(name, last, v), "constant" + suffix)
             at_position = entry(book.graph[name][:, v], 1, position + 1)

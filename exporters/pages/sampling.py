@@ -5,6 +5,8 @@ position t + 1 is chosen in column t, from what position t's logits say, so noth
 to its right. Below them the sentence that was typed, in words (`engine.models.prompt`).
 """
 
+from collections.abc import Sequence
+
 from exporters import layout
 from exporters.book import Place
 from exporters.layout import PROMPT_COL
@@ -16,21 +18,36 @@ OF_EACH = "what a word would be chosen by at each position: ranks, top-k, top-p,
 AFTER = "Check"
 LABELS_ROW, TOP = 3, 5
 
-# tables with a row for every word or rank: name, heading, style
+# tables with a row for every rank: name, heading, style
 STEPS = (
-    ("choice.keys", "logits; ties go to the lower id", "step green"),
-    ("choice.order", "ids by rank", "id"),
-    (
-        "choice.weight",
-        "exponentials of (logit − largest) / temperature; none beyond top-k",
-        "step green",
-    ),
+    ("choice.value", "logits by rank", "step green"),
+    ("choice.tie", "the how manieth of logits that are the same", "id"),
+    ("choice.order", "ids by rank; of logits that are the same the lower id comes first", "id"),
+    ("choice.weight", "probabilities by rank; none beyond top-k", "step green"),
     ("choice.before", "share of the ranks before", "step"),
     ("choice.kept", "shares that top-p keeps: ranks that less than top-p stands before", "step"),
 )
+ROUNDED = "logits, rounded: programs differ in the last digits, and equal ones are ranked by id"
+# the same with a row for every step by which a rank is found that is not laid out
+HALVING = (
+    ("choice.top_p", "How many words hold less than top-p, by halving"),
+    ("choice.draw", "How many words hold no more than the random number falls on, by halving"),
+)
+STEPS_OF_HALVING = (
+    ("tried", "so many words are tried", "id"),
+    ("value", "logit of the last of them", "step green"),
+    ("holds", "probability that they hold", "step green"),
+    ("count", "so many hold no more", "id"),
+)
 # tables of one row: name, label, style; a gap before the sentence
 CHOICE = (
+    ("choice.whole", "within top-k", "step"),
+    ("choice.n_kept", "words kept", "id"),
+    ("choice.held", "they hold", "step"),
+    ("choice.total", "kept in all", "step"),
     ("choice.rank", "rank drawn", "id"),
+    ("choice.drawn_value", "its logit", "step"),
+    ("choice.drawn_tie", "of the same", "id"),
     ("choice.greedy", "greedy id", "id"),
     ("choice.drawn", "drawn id", "id"),
     ("choice.chosen", "chosen id", "id"),
@@ -39,7 +56,10 @@ SENTENCE = (
     ("prompt.rest", "sentence from here", "word"),
     ("prompt.word", "its first word", "word"),
     ("prompt.typed", "typed or picked", "word"),
+    ("prompt.given", "1: given", "id"),
     ("prompt.id", "its id", "id"),
+    ("prompt.words", "every word, to be found", "clipped"),
+    ("look.words", "every word with a logit", "clipped"),
 )
 
 
@@ -55,36 +75,48 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 14, 1: 14}
     if not book.plan.continues:
         sheet.purpose = OF_EACH
-    words = book.labels[book.graph["logits"].axes[1]]
     for t in range(len(book.passage.ids)):
         layout.label(book, sheet, LABELS_ROW, PROMPT_COL + t, "token", t, "label")
-    for v, word in enumerate(words):
-        sheet.put(TOP + v, 0, v, "label number")
-        sheet.put(TOP + v, 1, word, "row label")
     row = TOP
     for name, heading, style in STEPS:
         sheet.put(row - 1, 0, heading, "heading")
-        n_rows = _lay(book, name, row, style)
-        for rank in range(n_rows if name != "choice.keys" else 0):
-            sheet.put(row + rank, 1, rank + 1, "label number")
-        row += n_rows + 2
-    _line(book, "choice.total", "kept in all", row - 2, "step")  # under what is kept
-    for k, line in enumerate(CHOICE):
-        _line(book, *line[:2], row + k, line[2])
-    there = [line for line in SENTENCE if line[0] in book.graph.blocks]  # some split no words
-    for k, line in enumerate(there, len(CHOICE) + 1):
-        _line(book, *line[:2], row + k, line[2])
+        row += _numbered(book, name, row, style) + 2
+    for lines in (CHOICE, SENTENCE):
+        row = _lines(book, lines, row - 1) + 2
+    for name, heading in HALVING if "choice.n_kept" in book.graph.blocks else ():
+        sheet.put(row - 1, 0, heading, "heading")
+        for leaf, label, style in STEPS_OF_HALVING:
+            sheet.put(row, 0, label, "note")
+            row += _numbered(book, f"{name}.{leaf}", row, style) + 1
+        row += 1
+    sheet.put(row - 1, 0, ROUNDED, "heading")
+    for v, word in enumerate(book.labels[book.graph["logits"].axes[1]]):
+        sheet.put(row + v, 0, v, "label number")
+        sheet.put(row + v, 1, word, "row label")
+    _lay(book, "choice.logits", row, "step green")
 
 
-def _line(book: ModelBook, name: str, label: str, row: int, style: str) -> None:
-    """A table of one number for each token, and its label."""
-    book.sheet(SHEET).put(row, 1, label, "row label")
-    _lay(book, name, row, style)
+def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:
+    """A table with its tokens across, its rows numbered; returns how many there are."""
+    n_rows = _lay(book, name, row, style)
+    for k in range(n_rows):
+        book.sheet(SHEET).put(row + k, 1, k + 1, "label number")
+    return n_rows
+
+
+def _lines(book: ModelBook, lines: Sequence[tuple[str, str, str]], row: int) -> int:
+    """Tables of one number or text for each token, and their labels, those that there are;
+    returns the row below."""
+    for name, label, style in lines:
+        if name in book.graph.blocks:
+            book.sheet(SHEET).put(row, 1, label, "row label")
+            _lay(book, name, row, style)
+            row += 1
+    return row
 
 
 def _lay(book: ModelBook, name: str, row: int, style: str) -> int:
     """Lay out a table with its tokens across; returns how many rows it takes."""
     block = book.graph[name]
-    place = Place(block, SHEET, row, PROMPT_COL, turned=True, named=False)
-    book.lay(place, style, array=name == "prompt.id")  # it looks at every word of the vocabulary
+    book.lay(Place(block, SHEET, row, PROMPT_COL, turned=True, named=False), style)
     return block.shape[1]

@@ -22,7 +22,7 @@ def add(book: Book, story: Story) -> None:
     sheet.put(row, 0, "Three things to try", "heading")
     for k, suggestion in enumerate(story.tries, 1):
         where = _cell_of(book, suggestion)
-        sheet.put(row + k, 0, str(k), "row label")
+        sheet.put(row + k, 0, k, "row number")
         sheet.link(row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
         sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)

@@ -1,9 +1,11 @@
-"""Switches: every head and MLP has a cell that is 1 or 0, and one for all heads of a layer.
+"""Switches: every head, MLP and expert has a cell that is 1 or 0, and one for all heads of a layer.
 
 What is off writes nothing into the residual stream or, under mean ablation, its average. Beside
 the switches stands what the target word's logit loses when that part alone is off: constants that
 the engine computed for the prompt that the workbook was built with, grey once that has changed.
 """
+
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.studies import ablation
 from exporters import layout
@@ -17,6 +19,7 @@ SHEET = SWITCHES
 PURPOSE = "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside"
 AFTER = "Play"
 GRID_ROW = 9
+Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
 
 
 def wanted(book: ModelBook) -> bool:
@@ -35,30 +38,41 @@ def add(book: ModelBook) -> None:
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
-    right = 3 + book.model.spec.n_heads + 2  # columns of the first grid, and a gap
-    _heads(book, sheet, 0, layers, "Switches: 1 works, 0 is off")
+    heads = columns(book, parts)
+    cells = _cells(parts, list(heads))
+    right = 1 + len(heads) + 2  # columns of the first grid, and a gap
+    _heads(sheet, 0, layers, heads.values(), "Switches: 1 works, 0 is off")
     if not book.large:
-        _heads(book, sheet, right, layers, "")
-        _effects(book, sheet, right, parts)
-    for part in parts:
-        row, col = _cell(part)
+        _heads(sheet, right, layers, heads.values(), "")
+        _effects(book, sheet, right, cells)
+    for part, (row, col) in cells.items():
         _settle(book, f"{part}.switch", row, col)
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
         sheet.rules[row, col] = {"validate": "decimal", "criteria": "between"}
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
     sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
-    row = _switched_on(book, sheet, GRID_ROW + len(layers) + 2)
+    row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
     measured = "not measured; type your own" if book.large else "constants, over reference prompts"
     if "mean_ablation" in book.graph.blocks:
         row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
 
 
-def _cell(part: str) -> tuple[int, int]:
-    """Where a part's switch stands: a row per layer; all heads, each head, the MLP."""
-    _, layer, *rest = part.split(".")
-    n = {"attn": 1, "mlp": 2}.get(rest[-1], 0) or 3 + int(rest[-1].removeprefix("h"))
-    return GRID_ROW + int(layer), n
+def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
+    """The parts of a layer, each with a column of the grid: all heads, the MLP, each head, each
+    expert; and what stands above it."""
+    heads = [f"h{n}" for n in range(book.model.spec.n_heads)]
+    experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
+    return {"attn": "all heads", "mlp": "MLP"} | {name: name for name in [*heads, *experts]}
+
+
+def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
+    """Where each part's switch stands: a row per layer, a column per part of it."""
+    paths = [part.split(".") for part in parts]
+    return {
+        part: (GRID_ROW + int(path[1]), 1 + across.index(path[-1]))
+        for part, path in zip(parts, paths, strict=True)
+    }
 
 
 def _settle(book: ModelBook, name: str, row: int, col: int) -> None:
@@ -74,18 +88,19 @@ def _mean(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(4, 2, text, "note")
 
 
-def _heads(book: ModelBook, sheet: Sheet, left: int, layers: list[int], title: str) -> None:
+def _heads(
+    sheet: Sheet, left: int, layers: Sequence[int], heads: Iterable[str], title: str
+) -> None:
     """Heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
-    names = ["all heads", "MLP", *(f"h{h}" for h in range(book.model.spec.n_heads))]
-    for k, name in enumerate(names):
+    for k, name in enumerate(heads):
         sheet.put(GRID_ROW - 1, left + 1 + k, name, "label")
     for layer in layers:
         sheet.put(GRID_ROW + layer, left, f"layer {layer}", "row label")
 
 
-def _effects(book: ModelBook, sheet: Sheet, left: int, parts: list[str]) -> None:
+def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> None:
     """What the target's logit loses when one part alone is off: constants, with their prompt."""
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
@@ -95,20 +110,20 @@ def _effects(book: ModelBook, sheet: Sheet, left: int, parts: list[str]) -> None
     sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’; the prompt is", "note")
     state = sheet.formula(GRID_ROW - 2, left, book.named("prompt"), "label")
     for effect in ablation.effects(book.graph, target, row_of):
-        row, col = _cell(effect.part)
+        row, col = cells[effect.part]
         sheet.put(row, left + col, -effect.logit, "constant")
-    rows, cols = zip(*map(_cell, parts), strict=True)
+    rows, cols = zip(*cells.values(), strict=True)
     grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
     sheet.dress(grid, When("stale", state.fixed != "as built"), "diverging")
 
 
-def _switched_on(book: ModelBook, sheet: Sheet, row: int) -> int:
-    """Each head's own switch times its layer's: what is in effect."""
+def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
+    """Each head's or expert's own switch times its layer's: what is in effect."""
     names = [b.name for b in book.graph if b.leaf == "on"]
     if names:
-        sheet.put(row, 0, "In effect: the head's own switch times that for all heads", "heading")
+        sheet.put(row, 0, "In effect: its own switch times that for all of its layer", "heading")
         for name in names:
-            at, col = _cell(name.removesuffix(".on"))
+            at, col = cells[name.removesuffix(".on")]
             here = row + 2 + at - GRID_ROW
             sheet.put(here, 0, f"layer {name.split('.')[1]}", "row label")
             sheet.put(row + 1, col, name.split(".")[3], "label")

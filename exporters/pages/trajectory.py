@@ -10,12 +10,13 @@ logits), so read directions and shares.
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, IFERROR, INDEX, SQRT, SUM, VARP
+from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP
+from engine.models import finding
 from engine.studies.lens import scoring
 from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS
-from exporters.lookups import id_of, product_sum
+from exporters.lookups import product_sum
 from exporters.model_book import ModelBook
 from exporters.pages.lens import stage_name
 
@@ -36,8 +37,9 @@ def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token."""
-    return not book.large
+    """In workbooks that show every word at every token, of models whose words' vectors are as long
+    as the stream's: it walks among them."""
+    return not book.large and scoring(book.graph).x.shape[1] == book.model.spec.d_model
 
 
 def add(book: ModelBook) -> None:
@@ -79,8 +81,8 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
         for col, text in ((1, words[plus]), (2, "")):
             sheet.put(row, col, text, "token")
             sheet.lists[row, col] = texts
-            ident = IFERROR(id_of(sheet[row, col], texts), -1)
-            sheet.formula(row, col + 2, ident, "id", array=True)
+            ident = finding.place_of(sheet[row, col], book.graph, "look.words")
+            sheet.formula(row, col + 2, ident, "id")
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
     sheet.put(WORDS_ROW + 2, 1, text, "note")
 

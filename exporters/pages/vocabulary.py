@@ -15,6 +15,7 @@ from exporters import layout
 from exporters.book import Chart, Series, Sheet
 from exporters.lookups import product_sum
 from exporters.model_book import ModelBook
+from exporters.pages import trajectory
 from exporters.pages.trajectory import basis, word_vectors
 
 SHEET = "Words"
@@ -38,8 +39,8 @@ CAUTION = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token."""
-    return not book.large
+    """Where there is a Trajectory, whose plane it shows."""
+    return trajectory.wanted(book)
 
 
 def add(book: ModelBook) -> None:

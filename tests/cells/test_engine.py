@@ -79,7 +79,9 @@ def test_precedents_and_dependents_are_inverse(graph: Graph) -> None:
 
 
 @given(
-    st.tuples(st.sampled_from(["i", "j", ":", "≤i", "0"]), st.sampled_from(["i", "j", ":", "≤i"])),
+    st.tuples(
+        st.sampled_from(["i", "j", ":", "≤i", "0"]), st.sampled_from(["i", "j", ":", "≤i", "@2"])
+    ),
     st.builds(Mask, st.booleans(), st.sampled_from([None, 1, 2, 3])),
 )
 def test_reads_and_dirties_are_inverse_for_every_subscript(subscript, mask) -> None:

@@ -22,6 +22,25 @@ def in_folder(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return config, {n: t for n, t in tensors.items() if not n.endswith((".attn.bias", "inv_freq"))}
 
 
+GGUF_NAMES = {"mistral": "llama", "mixtral": "llama", "qwen3_moe": "qwen3moe"}
+
+
+def stacked(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Experts' matrices in stacks, as llama.cpp has them: experts.3.w1 -> experts.w1."""
+    found: dict[str, Any] = {}
+    for name, values in tensors.items():
+        front, experts, rest = name.partition(".experts.")
+        if experts:
+            number, _, part = rest.partition(".")
+            found.setdefault(f"{front}.experts.{part}", {})[int(number)] = values
+        else:
+            found[name] = values
+    return {
+        name: np.stack([values[k] for k in sorted(values)]) if isinstance(values, dict) else values
+        for name, values in found.items()
+    }
+
+
 def paired(rows: np.ndarray, n_heads: int) -> np.ndarray:
     """What llama.cpp's converter does to the rows of a llama's queries and keys."""
     half = rows.shape[0] // n_heads // 2
@@ -53,7 +72,8 @@ def write_gguf(
     gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
 
     config, tensors = in_folder(folder)
-    kind = {"mistral": "llama"}.get(config["model_type"], config["model_type"])
+    kind = GGUF_NAMES.get(config["model_type"], config["model_type"])
+    tensors = stacked(tensors)
     arch = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     writer = gguf.GGUFWriter(str(path), kind)
     (gpt2_values if kind == "gpt2" else llama_values)(writer, config)
@@ -107,6 +127,11 @@ def llama_values(writer: Any, config: Mapping[str, Any]) -> None:
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_vocab_size(config["vocab_size"])
+    if "num_local_experts" in config:
+        writer.add_expert_count(config["num_local_experts"])
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+    if "moe_intermediate_size" in config:
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
 

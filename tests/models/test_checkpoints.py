@@ -26,6 +26,7 @@ from exporters.reading import WorkbookFile
 from exporters.verify import read, verify
 
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+IN_LIBREOFFICE = NAMES[::2]  # the others are there as large workbooks, see test_scale
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +35,15 @@ def checkpoints(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("checkpoints")
     paths = {name: folder / f"{name}.xlsx" for name in NAMES}
     for name, path in paths.items():
-        assert cli("build", GOLDEN / name, "--ids", "3,1,4,1", "-o", path).code == 0
+        assert cli("build", GOLDEN / name, "--ids", "3,1,4", "-o", path).code == 0
     return paths
 
 
 @pytest.fixture(scope="module")
 def office(checkpoints, tmp_path_factory) -> dict[str, WorkbookFile]:
-    """What LibreOffice makes of them, from wrong values."""
+    """What LibreOffice makes of some of them, from wrong values."""
     folder = tmp_path_factory.mktemp("office") / "wrong"
-    return recomputed_from_wrong(list(checkpoints.values()), folder)
+    return recomputed_from_wrong([checkpoints[name] for name in IN_LIBREOFFICE], folder)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,19 +54,9 @@ def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, checkpoints) -> N
 
 
 @pytest.mark.office
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_and_in_libreoffice(name, checkpoints, office) -> None:
     assert_agrees(read(checkpoints[name]), office[f"{name}.xlsx"])
-
-
-@pytest.mark.office
-def test_the_smallest_recompute_in_formulas_too(tmp_path) -> None:
-    needs("formulas")
-    for name in ("gpt2", "gpt_neo"):
-        out = tmp_path / f"{name}.xlsx"
-        args = (GOLDEN / name, "--ids", "3,1", "--tokens", "2", "-o", out)
-        assert cli("build", *args).code == 0
-        assert verify(out, "formulas").agrees
 
 
 def test_run_trace_info_and_generate_take_a_folder() -> None:
@@ -116,7 +107,7 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
     checkpoint.save(model, tmp_path / "model")
     (tmp_path / "model" / "words.json").write_text('["the", "cat", "sat", "."]')
     again = checkpoint.load(tmp_path / "model")
-    checkpoint.save(again, tmp_path / "model")
+    checkpoint.save(again, tmp_path / "model", force=True)
     assert checkpoint.load(tmp_path / "model").vocabulary == again.vocabulary
     np.testing.assert_array_equal(
         again.graph([0, 1]).values["logits"], model.graph([0, 1]).values["logits"]
@@ -127,6 +118,18 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
     assert WorkbookFile(out)["Play"]["D9"] == "cat"
     report = verify(out, "ironcalc")
     assert report.agrees, report
+
+
+@pytest.mark.office
+@pytest.mark.parametrize("name", ["pre-LN with biases", "rotary, RMSNorm, MLP first of all"])
+def test_the_smallest_recompute_in_formulas_too(name: str, tmp_path) -> None:
+    """GPT-2's formulas and Llama's, in the slowest engine."""
+    needs("formulas")
+    spec = ModelSpec(**({"d_vocab": 4, "d_model": 3, "n_ctx": 5} | OWN[name]))
+    checkpoint.save(random_model(spec), tmp_path / "model")
+    out = tmp_path / "book.xlsx"
+    assert cli("build", tmp_path / "model", "--ids", "3,1", "-o", out).code == 0
+    assert verify(out, "formulas").agrees
 
 
 # --- malformed checkpoints --------------------------------------------------------------------

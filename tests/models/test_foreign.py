@@ -10,7 +10,7 @@ from conftest import GOLDEN
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError
-from engine.models import architectures, checkpoint
+from engine.models import alibi, architectures, checkpoint
 from engine.models.foreign import Config
 
 # config.json of published models, shortened where a value repeats
@@ -134,6 +134,44 @@ PUBLISHED = {
         "num_hidden_layers": 18, "num_key_value_heads": 1, "rms_norm_eps": 1e-06,
         "rope_scaling": None, "rope_theta": 10000.0, "vocab_size": 256000,
     },
+    "gemma-3-1b": {
+        "attention_bias": False, "attn_logit_softcapping": None, "cache_implementation": "hybrid",
+        "final_logit_softcapping": None, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": 1152, "intermediate_size": 6912, "max_position_embeddings": 32768,
+        "model_type": "gemma3_text", "num_attention_heads": 4, "num_hidden_layers": 26,
+        "num_key_value_heads": 1, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+        "rope_local_base_freq": 10000, "rope_scaling": None, "rope_theta": 1000000,
+        "sliding_window": 512, "sliding_window_pattern": 6, "vocab_size": 262144,
+    },
+    "Mixtral-8x7B": {
+        "attention_dropout": 0.0, "hidden_act": "silu", "hidden_size": 4096,
+        "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mixtral",
+        "num_attention_heads": 32, "num_experts_per_tok": 2, "num_hidden_layers": 32,
+        "num_key_value_heads": 8, "num_local_experts": 8, "output_router_logits": False,
+        "rms_norm_eps": 1e-05, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02,
+        "sliding_window": None, "tie_word_embeddings": False, "vocab_size": 32000,
+    },
+    "Qwen3-30B-A3B": {
+        "attention_bias": False, "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu",
+        "hidden_size": 2048, "intermediate_size": 6144, "max_position_embeddings": 40960,
+        "max_window_layers": 48, "mlp_only_layers": [], "model_type": "qwen3_moe",
+        "moe_intermediate_size": 768, "norm_topk_prob": True, "num_attention_heads": 32,
+        "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+        "num_key_value_heads": 4, "output_router_logits": False, "rms_norm_eps": 1e-06,
+        "rope_scaling": None, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+        "sliding_window": None, "tie_word_embeddings": False, "use_sliding_window": False,
+        "vocab_size": 151936,
+    },
+    "Qwen1.5-MoE-A2.7B": {
+        "decoder_sparse_step": 1, "hidden_act": "silu", "hidden_size": 2048,
+        "intermediate_size": 5632, "max_position_embeddings": 8192, "max_window_layers": 21,
+        "model_type": "qwen2_moe", "moe_intermediate_size": 1408, "norm_topk_prob": False,
+        "num_attention_heads": 16, "num_experts": 60, "num_experts_per_tok": 4,
+        "num_hidden_layers": 24, "num_key_value_heads": 16, "output_router_logits": False,
+        "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001,
+        "shared_expert_intermediate_size": 5632, "sliding_window": 32768,
+        "tie_word_embeddings": False, "use_sliding_window": False, "vocab_size": 151936,
+    },
     "gemma-2-2b": {
         "attn_logit_softcapping": 50.0, "cache_implementation": "hybrid",
         "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
@@ -141,6 +179,55 @@ PUBLISHED = {
         "max_position_embeddings": 8192, "model_type": "gemma2", "num_attention_heads": 8,
         "num_hidden_layers": 26, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
         "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 256000,
+    },
+    "phi-2": {
+        "attention_dropout": 0.0, "embd_pdrop": 0.0, "hidden_act": "gelu_new", "hidden_size": 2560,
+        "intermediate_size": 10240, "layer_norm_eps": 1e-05, "max_position_embeddings": 2048,
+        "model_type": "phi", "num_attention_heads": 32, "num_hidden_layers": 32,
+        "num_key_value_heads": 32, "partial_rotary_factor": 0.4, "qk_layernorm": False,
+        "resid_pdrop": 0.1, "rope_scaling": None, "rope_theta": 10000.0,
+        "tie_word_embeddings": False, "vocab_size": 51200,
+    },
+    "opt-350m": {
+        "_remove_final_layer_norm": False, "activation_dropout": 0.0, "activation_function": "relu",
+        "attention_dropout": 0.0, "bos_token_id": 2, "do_layer_norm_before": False, "dropout": 0.1,
+        "ffn_dim": 4096, "hidden_size": 1024, "init_std": 0.02, "layerdrop": 0.0,
+        "max_position_embeddings": 2048, "model_type": "opt", "num_attention_heads": 16,
+        "num_hidden_layers": 24, "pad_token_id": 1, "prefix": "</s>", "use_cache": True,
+        "vocab_size": 50272, "word_embed_proj_dim": 512,
+    },
+    "gpt-j-6b": {
+        "activation_function": "gelu_new", "attn_pdrop": 0.0, "embd_pdrop": 0.0,
+        "gradient_checkpointing": False, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+        "model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_inner": None, "n_layer": 28,
+        "n_positions": 2048, "resid_pdrop": 0.0, "rotary": True, "rotary_dim": 64,
+        "scale_attn_weights": True, "summary_use_proj": True, "tie_word_embeddings": False,
+        "tokenizer_class": "GPT2Tokenizer", "vocab_size": 50400,
+    },
+    "bloom-560m": {
+        "apply_residual_connection_post_layernorm": False, "attention_dropout": 0.0,
+        "attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "bos_token_id": 1,
+        "hidden_dropout": 0.0, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+        "masked_softmax_fusion": True, "model_type": "bloom", "n_embed": 1024, "n_inner": None,
+        "n_layer": 24, "num_attention_heads": 16, "offset_alibi": 100, "pretraining_tp": 1,
+        "seq_length": 2048, "skip_bias_add": True, "skip_bias_add_qkv": False,
+        "slow_but_exact": False, "unk_token_id": 0, "use_cache": True, "vocab_size": 250880,
+    },
+    "falcon-7b": {
+        "alibi": False, "apply_residual_connection_post_layernorm": False,
+        "attention_dropout": 0.0, "auto_map": {"a": "b"}, "bias": False, "bos_token_id": 11,
+        "hidden_dropout": 0.0, "hidden_size": 4544, "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05, "model_type": "falcon", "multi_query": True,
+        "new_decoder_architecture": False, "num_attention_heads": 71, "num_hidden_layers": 32,
+        "parallel_attn": True, "use_cache": True, "vocab_size": 65024,
+    },
+    "stablelm-2-12b": {
+        "attention_dropout": 0.0, "hidden_act": "silu", "hidden_dropout": 0.0,
+        "hidden_size": 5120, "intermediate_size": 13824, "layer_norm_eps": 1e-05,
+        "max_position_embeddings": 4096, "model_type": "stablelm", "num_attention_heads": 32,
+        "num_hidden_layers": 40, "num_key_value_heads": 8, "partial_rotary_factor": 0.25,
+        "qk_layernorm": True, "rope_theta": 10000, "tie_word_embeddings": False,
+        "use_parallel_residual": True, "use_qkv_bias": False, "vocab_size": 100352,
     },
 }  # fmt: skip
 
@@ -160,11 +247,21 @@ def test_configs_of_published_models_are_read(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize(
-    "option", [{"logit_scale": 0.5}, {"alibi": True}, {"quantization_config": {"bits": 4}}]
+    "option", [{"logit_scale": 0.5}, {"use_alibi": True}, {"quantization_config": {"bits": 4}}]
 )
 def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         read(tmp_path, PUBLISHED[name] | option)
+
+
+def test_what_a_gemma_3_leaves_out_is_as_its_reference_has_it(tmp_path: Path) -> None:
+    """The 4-billion one says as much of the part that reads."""
+    values = {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    values |= {"model_type": "gemma3_text", "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
+    spec = read(tmp_path, values | {"sliding_window": 1024})
+    assert (spec.d_vocab, spec.n_heads, spec.kv_heads, spec.d_head) == (262_208, 8, 4, 256)
+    assert spec.windows[4:7] == (1024, None, 1024) and spec.n_ctx == 131_072
+    assert spec.rope_frequencies[0] == 1 / 8 and spec.local.theta == 10_000
 
 
 SCALINGS = {
@@ -191,6 +288,35 @@ def folder(name: str, tmp_path: Path, **fields: object) -> Path:
     values = json.loads((found / "config.json").read_text()) | fields
     (found / "config.json").write_text(json.dumps(values))
     return found
+
+
+BEFORE = {
+    "as its reference saves it": ("language_model.model.", "language_model.lm_head.weight"),
+    "as its reference has it": ("model.language_model.", "lm_head.weight"),
+}
+
+
+@pytest.mark.parametrize("names", BEFORE)
+def test_of_a_model_that_sees_the_part_that_reads(names: str, tmp_path: Path) -> None:
+    found, (prefix, head) = folder("gemma3", tmp_path), BEFORE[names]
+    text = json.loads((found / "config.json").read_text())
+    whole = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 8}}
+    whole |= {"boi_token_index": 7, "mm_tokens_per_image": 4, "eos_token_id": [1, 6]}
+    (found / "config.json").write_text(json.dumps(whole))
+    tensors = load_file(found / "model.safetensors")
+    held = {name.replace("model.", prefix, 1): t for name, t in tensors.items()}
+    held[head] = tensors["model.embed_tokens.weight"]
+    held["vision_tower.head.probe"] = held["model.vision_tower.w"] = np.ones((1, 1, 8), np.float32)
+    save_file(held, found / "model.safetensors")
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "gemma3")
+    assert model.spec == kept.spec and model.kind == "gemma3_text"
+    logits = [m.graph([1, 2, 3]).values["logits"] for m in (model, kept)]
+    np.testing.assert_array_equal(*logits)
+    checkpoint.save(model, tmp_path / "again")
+    assert checkpoint.load(tmp_path / "again").spec == kept.spec
+    (found / "config.json").write_text(json.dumps(whole | {"fusion": "late"}))
+    with pytest.raises(InputError, match="fusion"):
+        checkpoint.load(found)
 
 
 def test_two_accounts_of_rotary_positions(tmp_path: Path) -> None:
@@ -233,6 +359,58 @@ def test_names_that_were_wrapped_and_buffers(wrapper: str, tmp_path: Path) -> No
     model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / "llama")
     for name, values in kept.weights.items():
         np.testing.assert_array_equal(model.weights[name], values)
+
+
+OLDER_NAMES = {  # what the names of a golden model lack, or have beside them, in published files
+    "opt": ("model.", ("decoder.version",)),
+    "bloom": ("transformer.", ("h.0.self_attention.scale_mask_softmax.causal_mask",)),
+    "gptj": ("transformer.", ("h.0.attn.bias", "h.0.attn.masked_bias")),
+    "falcon": ("", ("lm_head.weight", "transformer.h.0.self_attention.rotary_emb.inv_freq")),
+    "stablelm": ("", ("model.layers.0.self_attn.rotary_emb.inv_freq",)),
+}
+
+
+@pytest.mark.parametrize("name", OLDER_NAMES)
+def test_names_of_older_files(name: str, tmp_path: Path) -> None:
+    prefix, beside = OLDER_NAMES[name]
+    found = folder(name, tmp_path)
+    tensors = load_file(found / "model.safetensors")
+    embedding = tensors.get("transformer.word_embeddings.weight", np.ones(2, np.float32))
+    tensors = {key.removeprefix(prefix): values for key, values in tensors.items()}
+    tensors |= dict.fromkeys(beside, embedding)
+    save_file(tensors, found / "model.safetensors")
+    model, kept = checkpoint.load(found), checkpoint.load(GOLDEN / name)
+    assert model.spec == kept.spec
+    for weight, values in kept.weights.items():
+        np.testing.assert_array_equal(model.weights[weight], values)
+
+
+REFUSED = {  # a golden model, an option, and what the message names
+    "bloom": ("apply_residual_connection_post_layernorm", True, "apply_residual_connection"),
+    "falcon": ("num_ln_in_parallel_attn", 3, "num_ln_in_parallel_attn is 3"),
+    "gptj": ("rotary_dim", 20, "d_rotary is 20"),
+    "phi": ("hidden_act", "laplace", "activation 'laplace'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_an_architecture_cannot_do_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    field, value, named = REFUSED[name]
+    with pytest.raises(InputError, match=named):
+        checkpoint.load(folder(name, tmp_path, **{field: value}))
+
+
+def test_positions_of_opt_are_counted_from_two() -> None:
+    model = checkpoint.load(GOLDEN / "opt")
+    graph = model.graph([1, 2, 3])
+    assert graph.values["positions"][:, 0].tolist() == [2, 3, 4]
+    assert graph["W_pos"].shape[0] == model.spec.n_ctx + 2
+    model.graph([1] * model.spec.n_ctx)
+
+
+def test_slopes_of_heads_that_are_no_power_of_two() -> None:
+    assert alibi.slopes(8) == [2.0**-k for k in range(1, 9)]
+    assert alibi.slopes(3) == [2.0**-4, 2.0**-8, 2.0**-2]  # as the paper's own program has them
 
 
 # --- an architecture is one file ----------------------------------------------------------------

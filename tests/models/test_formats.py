@@ -29,7 +29,7 @@ from engine.models import checkpoint, formats
 from engine.models.model import Model
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
-IN_GGUF = (*LLAMAS, "gpt2", "gpt2-untied")
+IN_GGUF = (*LLAMAS, "gpt2", "gpt2-untied", "mixtral")
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 SENTENCES = [
     "Once upon a time, there was a little boy named Tim.",
@@ -81,6 +81,18 @@ def test_gguf_gives_the_logits_of_its_folder(name: str, stored: bool, tmp_path: 
     same(model, GOLDEN / name)
     half = write_gguf(GOLDEN / name, tmp_path / "half.gguf", plain(np.float16))
     same(half, rounded(GOLDEN / name, tmp_path / "half"))
+
+
+def test_experts_of_qwen_in_gguf(stored: bool, tmp_path: Path) -> None:
+    """Every layer has experts there: the golden model's first one has."""
+    folder = Path(shutil.copytree(GOLDEN / "qwen3_moe", tmp_path / "first"))
+    values = json.loads((folder / "config.json").read_text())
+    values |= {"num_hidden_layers": 1, "mlp_only_layers": []}
+    (folder / "config.json").write_text(json.dumps(values))
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: t for name, t in tensors.items() if ".layers.1." not in name}
+    save_file(kept, folder / "model.safetensors")
+    same(write_gguf(folder, tmp_path / "model.gguf"), folder)
 
 
 def rounded(folder: Path, copy: Path) -> Path:

@@ -1,21 +1,26 @@
 """What people type on Play, in the model's own tokenizer, by formulas."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, random_model, recalculated
-from openpyxl import load_workbook
+from conftest import CellAt, InIronCalc, random_model, recalculated, typed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
+from engine.models import tokenizing
+from engine.models.detokenizing import held
+from engine.models.generate import passage
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
-from engine.models.tokenizer import Characters
+from engine.models.tokenizer import Characters, IdsOnly, readable
+from exporters import anymodel
 from exporters.book import Book
+from exporters.large import play as large
+from exporters.reading import Value
 from exporters.verify import verify
 
 TALE = (
@@ -23,7 +28,7 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS = 12
+N_TOKENS, TEXT_LENGTH = 12, 20  # as the usual 60 characters, in a ninth of the cells
 
 
 def byte_level() -> Tokenizer:
@@ -69,7 +74,9 @@ def model(kind: str) -> cf.Model:
 
 @cache
 def book(kind: str) -> Book:
-    return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
+        return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
 
 
 KINDS = ("characters", "byte-level", "sentencepiece")
@@ -98,6 +105,7 @@ def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -
         live.set("sentence", 0, 0, text)
         found = live["tokens"][:, 0].astype(int).tolist()
         assert found == expected(kind, text), text
+        assert live["text.whole"][0, 0] == held(model(kind).vocabulary.decode(found))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,7 +116,9 @@ def test_the_same_in_ironcalc(kind: str, tmp_path: Path) -> None:
     for text in typeable(kind):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             found = [sheet[where.cell("tokens", t, 0)] for t in range(N_TOKENS)]
+            line = sheet[where.cell("text.whole", 0, 0)]
         assert found == expected(kind, text), text
+        assert line == held(model(kind).vocabulary.decode([int(i) for i in found]))
 
 
 def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
@@ -119,17 +129,128 @@ def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
     assert np.isfinite(live["probs"]).all()
 
 
+def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
+    whole = model("characters")
+    words = replace(passage(whole, whole.vocabulary.encode("the dog"), 10), text_length=9)
+    path = cf.write(anymodel.build("short", whole, words), tmp_path / "short.xlsx")
+    sheet, where = InIronCalc(path), anymodel.build("short", whole, words)
+    for text, fine in (("the girls", 1), ("the little girl", 0)):
+        with sheet.typed({where.cell("sentence", 0, 0): text}):
+            assert sheet[where.cell("tokenizer.fine", 0, 0)] == fine
+    with sheet.typed({where.cell("sentence", 0, 0): "the little girl"}):
+        assert "longer than 9 characters" in sheet[where.cell("tokenizer.message", 0, 0)]
+    assert not cf.read(path).inputs  # its Source tells how long
+
+
+# --- of many words: what comes next is ranked after the last token -------------------------------
+
+
+@cache
+def answering(kind: str, ids: tuple[int, ...] = ()) -> Book:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exporters.plan.MANY_WORDS", 20)
+        given = ids or model(kind).vocabulary.encode("the dog")
+        words = replace(passage(model(kind), given, N_TOKENS), text_length=20)
+        return anymodel.build(f"many {kind}", model(kind), words)
+
+
+def assert_answers(where: Book, cell: Callable[[CellAt], Value], ids: list[int]) -> None:
+    """The first tokens are those, and what comes after them is ranked."""
+    logits = where.model.graph(ids).values["logits"][-1]
+    assert [cell(where.cell("tokens", t, 0)) for t in range(len(ids))] == ids
+    assert cell(where.cell("position", 0, 0)) == len(ids) - 1
+    for rank, v in enumerate(np.argsort(-logits)[:5]):
+        row = large.RESULTS_ROW + 2 + rank
+        assert cell(("Play", row, 2)) == v
+        assert cell(("Play", row, 3)) == pytest.approx(logits[v], abs=1e-9)
+
+
+def told(sheet: InIronCalc) -> str:
+    return str(sheet["Play", large.MESSAGE_ROW, 2])
+
+
+def line(sheet: InIronCalc) -> str:
+    return str(sheet["Play", large.LINE_ROW, 2] or "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_many_words_a_typed_sentence_is_answered(kind: str, tmp_path: Path) -> None:
+    where, tokenizer = answering(kind), model(kind).vocabulary
+    path = cf.write(where, tmp_path / "many.xlsx")
+    assert where.large and verify(path, "ironcalc").agrees
+    sheet = InIronCalc(path)
+    assert_answers(where, sheet.__getitem__, tokenizer.encode("the dog"))
+    for text in list(typeable(kind))[1::2]:
+        ids = tokenizer.encode(text)
+        with sheet.typed({where.cell("sentence", 0, 0): text}):
+            assert_answers(where, sheet.__getitem__, ids[:N_TOKENS])
+            if len(ids) > N_TOKENS:
+                assert f"only the first {N_TOKENS} fit" in told(sheet)
+            else:
+                following = tokenizer.texts[int(sheet["Play", large.RESULTS_ROW + 2, 2])]
+                assert f"{len(ids)} given" in told(sheet)
+                assert line(sheet) == readable(text + following)
+
+
+def test_of_many_words_ids_stand_in_for_what_is_typed(tmp_path: Path) -> None:
+    where, tokenizer = answering("byte-level"), model("byte-level").vocabulary
+    sheet = InIronCalc(cf.write(where, tmp_path / "many.xlsx"))
+    ids = tokenizer.encode("the dog")
+    picked = {where.cell("prompt.pick", t, 0): float(i) for t, i in ((0, 7), (len(ids), 11))}
+    with sheet.typed(picked):
+        assert_answers(where, sheet.__getitem__, [7, *ids[1:], 11])
+        assert "ids are typed" in told(sheet) and not line(sheet)
+
+
+def test_of_many_words_a_character_that_is_none_of_them_is_told(tmp_path: Path) -> None:
+    where = answering("characters")
+    sheet = InIronCalc(cf.write(where, tmp_path / "many.xlsx"))
+    with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
+        assert "the character ö (code 246) has no ids here (t stands in)" in told(sheet)
+        assert not line(sheet)
+
+
+def test_of_many_words_ids_that_no_text_gives_are_built() -> None:
+    """The bytes of a character in the wrong order."""
+    whole = model("byte-level")
+    odd = tuple(whole.vocabulary.encode("é")[::-1])
+    where = answering("byte-level", odd)
+    assert where.graph.inputs["sentence"][0, 0] == ""
+    assert where.graph.values["prompt.id"][: len(odd), 0].tolist() == list(odd)
+    logits = whole.graph(odd).values["logits"][-1]
+    assert where.graph.values["logits"][0] == pytest.approx(logits)
+
+
+def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("exporters.plan.MANY_WORDS", 20)
+        bare = replace(model("byte-level"), vocabulary=IdsOnly(290))
+        where = cf.build(bare, ids=[3, 4], title="bare")
+    assert "Tokenizer" not in where.sheets and "sentence" not in where.graph.blocks
+    assert "no tokenizer" in where.clean.cell("Play", large.SENTENCE_ROW, 0)
+
+
 @pytest.mark.office
 def test_the_same_in_libreoffice(tmp_path: Path) -> None:
     """One text each, typed where the sentence stands."""
     paths = {}
     for kind in KINDS:
-        sheets = load_workbook(cf.write(book(kind), tmp_path / f"{kind}.xlsx"))
-        sheet, row, col = book(kind).cell("sentence", 0, 0)
-        sheets[sheet].cell(row + 1, col + 1).value = "the girl"
-        paths[kind] = tmp_path / f"{kind}-typed.xlsx"
-        sheets.save(paths[kind])
-    for kind, file in recalculated(paths, tmp_path / "out").items():
+        path = cf.write(book(kind), tmp_path / f"{kind}.xlsx")
+        cells = {book(kind).cell("sentence", 0, 0): "the girl"}
+        paths[kind] = typed(path, tmp_path / f"{kind}-typed.xlsx", cells)
+    many = answering("byte-level")
+    plain = cf.write(many, tmp_path / "many.xlsx")
+    one = {many.cell("sentence", 0, 0): "12 dogs"}
+    paths["many"] = typed(plain, tmp_path / "many-typed.xlsx", one)
+    files = recalculated(paths, tmp_path / "out")
+    found = files.pop("many")
+    ids = many.model.vocabulary.encode("12 dogs")
+    assert_answers(many, lambda at: found[at[0]][at[1:]], ids)
+    for kind, file in files.items():
         cells = [book(kind).cell("tokens", t, 0) for t in range(N_TOKENS)]
         found = [file[sheet][row, col] for sheet, row, col in cells]
         assert found == expected(kind, "the girl"), kind
+        sheet, row, col = book(kind).cell("text.whole", 0, 0)
+        assert file[sheet][row, col] == held(
+            model(kind).vocabulary.decode(expected(kind, "the girl"))
+        )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import needs
+from conftest import GOLDEN, needs
 
 from engine import Evaluator, InputError, Model, ModelSpec, WordList
 from engine.models import checkpoint, ops, parts
@@ -82,6 +82,16 @@ def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
     np.testing.assert_allclose(
         graph.values["lens.2.logits"][0], graph.values["logits"][1], atol=1e-12
     )
+
+
+@pytest.mark.parametrize("name", ["bloom", "opt-350m"])
+def test_workbooks_of_what_only_some_compute(name: str, tmp_path: Path) -> None:
+    """Scores that fall with distance, words of another size than the stream."""
+    needs("ironcalc")
+    model = checkpoint.load(GOLDEN / name)
+    book = anymodel.build(name, model, passage(model, [3, 1], 3))
+    report = verify(write(book, tmp_path / f"{name}.xlsx"), "ironcalc")
+    assert report.agrees, report
 
 
 @pytest.mark.parametrize(("biased", "capped"), KINDS)

@@ -3,10 +3,11 @@
 A file declares
 
     MODEL_TYPES   the `model_type`s of config.json that it reads
-    EPS           the config's name for what keeps its norms' divisors above zero
+    EPS           the config's name for what keeps its norms' divisors above zero; "": it has none
     forward       the forward pass, read top to bottom like its paper's figure
     read_config   a config as a ModelSpec
     pieces        where each weight stands in the checkpoint's tensors, for loading and saving
+    UNREAD        where there are any: patterns of tensors that it does not read, of other tasks
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,13 @@
 """Gemma (Gemma Team 2024a): Llama's parts, with embeddings times the root of their size and gains
 of 1 + w. Gemma 2 (2024b, section 2) has norms after each sublayer as well, scores and logits that
-are capped, and windows in every other layer."""
+are capped, and windows in every other layer. Gemma 3 is in `gemma3.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
 from engine.cells.access import Mask
+from engine.cells.block import Block
 from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
@@ -30,6 +31,14 @@ class GemmaSpec(ModelSpec):
     norm_both: bool = False  # after each sublayer as well, before its residual add
     score_cap: float | None = None
     logit_cap: float | None = None
+    local: rope.Rotary | None = None  # how positions turn within windows; None: as elsewhere
+
+    @property
+    def within_windows(self) -> "GemmaSpec":
+        """This spec, with the rotary positions of the layers that have a window."""
+        assert self.local
+        theta, _, _, frequencies, factor = self.local
+        return replace(self, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -39,41 +48,21 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     W_E, word = parts.embed(g, ids, "embed.word")  # word: [n_tokens, d_model]
     length = g.input("embed.sqrt_d_model", sqrt(spec.d_model))
     stream = [g.block("embed", ops.stretch, word, length)]  # [n_tokens, d_model]
-    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
-    group = spec.n_heads // spec.kv_heads  # heads that share keys
+    turn = near = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+    if spec.local:
+        near = parts.rotation(g, len(ids), "rotary.local", spec.within_windows)
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        mask = Mask(window=spec.window(layer))
         y = parts.rms_norm_above_one(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn, spec.score_cap)
-        keys, values = [], []
-        for n in range(spec.kv_heads):
-            kv = attn.at(f"kv{n}")
-            k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.qkv_bias)
-            keys.append(parts.rotate(kv, "rot_k", k, turn))  # [n_tokens, d_head]
-            values.append(parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias))
-        heads = []
-        for n in range(spec.n_heads):
-            h = attn.at(f"h{n}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
-            q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
-            heads.append(parts.attend(h, q, keys[n // group], values[n // group], of_all, mask))
-        wrote = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
+        window = spec.window(layer)
+        wrote = attention(b, y, near if window else turn, window)  # [n_tokens, d_model]
         if spec.norm_both:
             wrote = parts.rms_norm_above_one(b.at("ln1_post"), wrote, spec.norm_eps)
         x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
-
-        mlp = b.at("mlp")
         y = parts.rms_norm_above_one(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        gate = parts.linear(mlp, "gate", y, "gate", ("d_model", "d_mlp"), bias=False)
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=False)
-        opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
-        post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
-        wrote = parts.contract(b, post, bias=False)  # [n_tokens, d_model]
+        wrote = mlp(b, y)  # [n_tokens, d_model]
         if spec.norm_both:
             wrote = parts.rms_norm_above_one(b.at("ln2_post"), wrote, spec.norm_eps)
         stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
@@ -81,6 +70,42 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm_above_one(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E, spec.logit_cap)
+
+
+def attention(b: Forward, x: Block, turn: tuple[Block, Block], window: int | None) -> Block:
+    """What the heads write together, [n_tokens, d_model]; groups of them share keys and values."""
+    spec, attn = b.spec, b.at("attn")
+    assert isinstance(spec, GemmaSpec)
+    of_all = parts.of_all_heads(attn, spec.score_cap)
+    q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
+    k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
+    keys, values = [], []
+    for n in range(spec.kv_heads):
+        kv = attn.at(f"kv{n}")
+        k = parts.linear(kv, "k", x, "K", ("d_model", "d_head"), spec.qkv_bias)
+        if k_norm:
+            k = parts.rms_norm_above_one(kv.at("k_norm"), k, spec.norm_eps, k_norm)
+        keys.append(parts.rotate(kv, "rot_k", k, turn))  # [n_tokens, d_head]
+        values.append(parts.linear(kv, "v", x, "V", ("d_model", "d_head"), spec.qkv_bias))
+    heads = []
+    for n in range(spec.n_heads):
+        h = attn.at(f"h{n}")
+        q = parts.linear(h, "q", x, "Q", ("d_model", "d_head"), spec.qkv_bias)
+        if q_norm:
+            q = parts.rms_norm_above_one(h.at("q_norm"), q, spec.norm_eps, q_norm)
+        q = parts.rotate(h, "rot_q", q, turn)  # [n_tokens, d_head]
+        shared = n * spec.kv_heads // spec.n_heads
+        heads.append(parts.attend(h, q, keys[shared], values[shared], of_all, Mask(window=window)))
+    return parts.write_heads(b, heads, spec.out_bias)
+
+
+def mlp(b: Forward, x: Block) -> Block:
+    """Expand, let a gate open each hidden cell, contract: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), bias=False)
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=False)
+    opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
+    return parts.contract(b, m.block("post", ops.gated, opened, pre), bias=False)
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from engine.cells.access import Mask
 from engine.models import ops, parts, rope
-from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
 
@@ -87,13 +87,6 @@ def pieces(spec: ModelSpec) -> Pieces:
         b, f = f"blocks.{layer}", f"gpt_neox.layers.{layer}"
         yield from norm(f"{b}.ln1", f"{f}.input_layernorm")
         yield from norm(f"{b}.ln2", f"{f}.post_attention_layernorm")
-        for n in range(spec.n_heads):
-            a, h = f"{f}.attention", f"{b}.attn.h{n}"
-            for k, which in enumerate("QKV"):
-                place = (3 * n + k, spec.d_head, 0)
-                yield f"{h}.W_{which}", head_of(f"{a}.query_key_value.weight", *place, turn=True)
-                yield f"{h}.b_{which}", head_of(f"{a}.query_key_value.bias", *place)
-            yield f"{h}.W_O", head_of(f"{a}.dense.weight", n, spec.d_head, 1, turn=True)
-        yield f"{b}.attn.b_O", Piece(f"{f}.attention.dense.bias")
+        yield from fused_heads(f"{b}.attn", f"{f}.attention", spec, keys="h")
         mlp = (("in", "dense_h_to_4h"), ("out", "dense_4h_to_h"))
         yield from linear(f"{b}.mlp", f"{f}.mlp", mlp)

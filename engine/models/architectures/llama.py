@@ -33,55 +33,59 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
     W_E, word = parts.embed(g, ids, name)  # word: [n_tokens, d_model]
     stream = [times(g, "embed", word, "embed", spec.embed_scale)]  # [n_tokens, d_model]
     turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
-    group = spec.n_heads // spec.kv_heads if spec.n_heads else 1  # heads that share keys
 
     for layer in range(spec.n_layers):
         b = g.at(f"blocks.{layer}")
-        turns = layer not in spec.still
         x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
-
-        attn = b.at("attn")
-        mask = Mask(window=spec.window(layer))
         y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
-        of_all = parts.of_all_heads(attn)
-        q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
-        k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
-        keys, values = [], []
-        for n in range(spec.kv_heads):
-            kv = attn.at(f"kv{n}")
-            k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.qkv_bias)
-            v = parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.qkv_bias)
-            if k_norm:
-                k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
-            keys.append(parts.rotate(kv, "rot_k", k, turn) if turns else k)  # [n_tokens, d_head]
-            values.append(v)  # [n_tokens, d_head]
-        heads = []
-        for head in range(spec.n_heads):
-            h = attn.at(f"h{head}")
-            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.qkv_bias)
-            if q_norm:
-                q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
-            q = parts.rotate(h, "rot_q", q, turn) if turns else q  # [n_tokens, d_head]
-            k, v = keys[head // group], values[head // group]
-            heads.append(parts.attend(h, q, k, v, of_all, mask))  # z: [n_tokens, d_head]
-        attn_out = parts.write_heads(b, heads, spec.out_bias)  # [n_tokens, d_model]
-        attn_out = times(b, "attn.added", attn_out, "attn", spec.write_scale)
-        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
-
-        mlp = b.at("mlp")
+        wrote = attention(b, y, None if layer in spec.still else turn, spec.window(layer))
+        wrote = times(b, "attn.added", wrote, "attn", spec.write_scale)
+        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
         y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
-        gate = parts.linear(mlp, "gate", y, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
-        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.mlp_bias)
-        opened = mlp.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
-        post = mlp.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
-        mlp_out = parts.contract(b, post, spec.mlp_bias)  # [n_tokens, d_model]
-        mlp_out = times(b, "mlp.added", mlp_out, "mlp", spec.write_scale)
-        stream = [b.block("resid_post", ops.add, [x, mlp_out])]  # [n_tokens, d_model]
+        wrote = times(b, "mlp.added", mlp(b, y), "mlp", spec.write_scale)
+        stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
 
     x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
     x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
     x = times(g, "logits.read", x, "logits", spec.logit_scale)  # [n_tokens, d_model]
     parts.unembed(g, x, W_E)
+
+
+def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None, window: int | None) -> Block:
+    """What the heads write together, [n_tokens, d_model]; groups of them share keys and values."""
+    spec, attn = b.spec, b.at("attn")
+    of_all = parts.of_all_heads(attn)
+    q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
+    k_norm = attn.weight("k_norm", "d_head") if spec.qk_norm else None
+    keys, values = [], []
+    for n in range(spec.kv_heads):
+        kv = attn.at(f"kv{n}")
+        k = parts.linear(kv, "k", x, "K", ("d_model", "d_head"), spec.qkv_bias)
+        v = parts.linear(kv, "v", x, "V", ("d_model", "d_head"), spec.qkv_bias)
+        if k_norm:
+            k = parts.rms_norm(kv.at("k_norm"), k, spec.norm_eps, k_norm)
+        keys.append(parts.rotate(kv, "rot_k", k, turn) if turn else k)  # [n_tokens, d_head]
+        values.append(v)  # [n_tokens, d_head]
+    heads = []
+    for n in range(spec.n_heads):
+        h = attn.at(f"h{n}")
+        q = parts.linear(h, "q", x, "Q", ("d_model", "d_head"), spec.qkv_bias)
+        if q_norm:
+            q = parts.rms_norm(h.at("q_norm"), q, spec.norm_eps, q_norm)
+        q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
+        shared = n * spec.kv_heads // spec.n_heads
+        heads.append(parts.attend(h, q, keys[shared], values[shared], of_all, Mask(window=window)))
+    return parts.write_heads(b, heads, spec.out_bias)
+
+
+def mlp(b: Forward, x: Block) -> Block:
+    """Expand, let a gate open each hidden cell, contract: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
+    pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
+    opened = m.block("act", getattr(ops, spec.activation), gate)  # [n_tokens, d_mlp]
+    post = m.block("post", ops.gated, opened, pre)  # [n_tokens, d_mlp]
+    return parts.contract(b, post, spec.mlp_bias)
 
 
 def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
@@ -160,6 +164,13 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
 
 def pieces(spec: ModelSpec) -> Pieces:
     """Linear weights are [out, in]."""
+    yield from around_mlp(spec)
+    for layer in range(spec.n_layers):
+        yield from linear(f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp", GATED)
+
+
+def around_mlp(spec: ModelSpec) -> Pieces:
+    """All weights but those of MLPs."""
     yield "W_E", Piece("model.embed_tokens.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)
     yield "ln_final.w", Piece("model.norm.weight")
@@ -170,4 +181,3 @@ def pieces(spec: ModelSpec) -> Pieces:
         yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec)
         yield f"{b}.attn.q_norm", Piece(f"{f}.self_attn.q_norm.weight")
         yield f"{b}.attn.k_norm", Piece(f"{f}.self_attn.k_norm.weight")
-        yield from linear(f"{b}.mlp", f"{f}.mlp", GATED)

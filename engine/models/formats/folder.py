@@ -1,12 +1,14 @@
 """A checkpoint folder as Hugging Face tools save it, named by itself or by one of its files."""
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from engine.models import sentence_modules
 from engine.models.foreign import Config
 from engine.models.formats import Source
-from engine.models.tensors import Tensors, of_folder
+from engine.models.tensors import TensorEntry, Tensors, of_folder
 from engine.models.tokenizer import load_tokenizer
 
 FILES = re.compile(
@@ -23,8 +25,41 @@ def reads(name: str) -> bool:
     return path.is_file() and bool(FILES.fullmatch(path.name))
 
 
+# Models that see and read; what their configs have beside the config of the part that reads
+SEEING = {"gemma3": "gemma3_text"}
+BESIDE = ("vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_index")
+
+
 def open_source(name: str) -> Source:
-    """The model of a folder."""
+    """The model of a folder; of one that sees as well, the part that reads."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
-    config = Config(folder / "config.json")
-    return Source(config, Tensors(folder, of_folder(folder)), partial(load_tokenizer, folder))
+    config, held = Config(folder / "config.json"), of_folder(folder)
+    if str(config.values.get("model_type")) in SEEING:
+        config, held = reading_part(config), language_model(held)
+    held |= sentence_modules.read(folder, config)
+    return Source(config, Tensors(folder, held), partial(load_tokenizer, folder))
+
+
+def reading_part(whole: Config) -> Config:
+    """The config of the part that reads, as it is where that part is a model by itself."""
+    text = whole.get("text_config", dict)
+    whole.ignore(*BESIDE, "image_token_index", "tie_word_embeddings")
+    whole.check_unread()
+    tied = whole.get("tie_word_embeddings", bool, True)
+    kind = {"model_type": SEEING[whole.values["model_type"]], "tie_word_embeddings": tied}
+    kind |= {"final_logit_softcapping": None}  # as a whole it does not cap them
+    ends = {key: whole.values[key] for key in ("eos_token_id",) if key in whole.values}
+    return Config(whole.path, text | kind | ends)
+
+
+def language_model(held: Mapping[str, TensorEntry]) -> dict[str, TensorEntry]:
+    """The tensors of the part that reads: `language_model` stands before or behind `model`."""
+    found = {}
+    for name, tensor in held.items():
+        if name.startswith("language_model."):
+            found[name.removeprefix("language_model.")] = tensor
+        elif name.startswith("model.language_model."):
+            found[name.replace("language_model.", "", 1)] = tensor
+        elif name == "lm_head.weight":
+            found[name] = tensor
+    return found

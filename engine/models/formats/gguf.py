@@ -36,7 +36,7 @@ class Family:
     keys: Mapping[str, str]  # of the metadata, behind the architecture's name -> of config.json
     names: Mapping[str, str]  # of tensors outside blocks, without `.weight`
     block: str  # what `blk` is
-    parts: Mapping[str, str]  # of tensors inside a block
+    parts: Mapping[str, str]  # of tensors inside a block; {} is the number of one in a stack
     paired: tuple[str, ...] = ()  # parts whose rows that rotate together stand side by side
     turned: tuple[str, ...] = ()  # parts that Hugging Face keeps the other way round
 
@@ -70,23 +70,51 @@ LLAMA_PARTS = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+EXPERTS = {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"}
+MIXTRAL_PARTS = {
+    "ffn_gate_inp": "block_sparse_moe.gate",
+    "ffn_gate_exps": "block_sparse_moe.experts.{}.w1",
+    "ffn_up_exps": "block_sparse_moe.experts.{}.w3",
+    "ffn_down_exps": "block_sparse_moe.experts.{}.w2",
+}
+QWEN_MOE_PARTS = {
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_exps": "mlp.experts.{}.gate_proj",
+    "ffn_up_exps": "mlp.experts.{}.up_proj",
+    "ffn_down_exps": "mlp.experts.{}.down_proj",
+}
 
 
 WINDOW = {"attention.sliding_window": "sliding_window"}  # of Mistral, which is called a llama
 
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 def llama_like(
-    model_type: str, more: Mapping[str, str] = MappingProxyType({}), paired: tuple[str, ...] = ()
+    model_type: str,
+    keys: Mapping[str, str] = NOTHING,
+    parts: Mapping[str, str] = NOTHING,
+    paired: tuple[str, ...] = (),
+    **said: Any,
 ) -> Family:
-    """Llama and those whose tensors are called alike."""
-    fixed = {"model_type": model_type, "hidden_act": "silu"}
-    return Family(fixed, {**SIZES, **more}, LLAMA_NAMES, "model.layers", LLAMA_PARTS, paired)
+    """Llama and those whose tensors are called alike, with more keys, more parts of a block, and
+    what their files take for granted."""
+    fixed = {"model_type": model_type, "hidden_act": "silu"} | said
+    keys, parts = {**SIZES, **keys}, {**LLAMA_PARTS, **parts}
+    return Family(fixed, keys, LLAMA_NAMES, "model.layers", parts, paired)
 
 
 FAMILIES = {
-    "llama": llama_like("llama", WINDOW, paired=("attn_q", "attn_k")),
+    "llama": llama_like("llama", WINDOW | EXPERTS, MIXTRAL_PARTS, paired=("attn_q", "attn_k")),
     "qwen2": llama_like("qwen2"),
     "qwen3": llama_like("qwen3"),
+    "qwen3moe": llama_like(
+        "qwen3_moe",
+        EXPERTS | {"expert_feed_forward_length": "moe_intermediate_size"},
+        QWEN_MOE_PARTS,
+        norm_topk_prob=True,
+    ),
     "gpt2": Family(
         fixed={"model_type": "gpt2", "activation_function": "gelu_new"},
         keys={
@@ -170,6 +198,8 @@ def config(path: Path, meta: Values, kind: str, places: Mapping[str, Place]) -> 
         values["attention_bias"] = True
     if values.get("sliding_window"):
         values["model_type"] = "mistral"
+    if values["model_type"] in ("llama", "mistral") and values.get("num_local_experts"):
+        values["model_type"] = "mixtral"
     for end in ("bos", "eos"):
         if f"tokenizer.ggml.{end}_token_id" in meta:
             values[f"{end}_token_id"] = meta[f"tokenizer.ggml.{end}_token_id"]
@@ -232,8 +262,11 @@ def named(
         turned[name] = part in family.turned and len(place.shape) == 2
         rotates = part in family.paired
         ordered[name] = replace(place, paired=head_size(values) or 0) if rotates else place
+        if "{}" in name and len(place.shape) == 3:
+            ordered |= {name.format(k): matrix for k, matrix in enumerate(place.stacked)}
+            del ordered[name]
     file = TensorFile(path, {name: place for name, place in ordered.items() if name != FACTORS})
-    return {name: entry(file, name, turned[name]) for name in file.places}
+    return {name: entry(file, name, turned.get(name, False)) for name in file.places}
 
 
 def hugging_face_name(family: Family, own: str) -> tuple[str, str]:

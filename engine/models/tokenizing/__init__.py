@@ -10,6 +10,8 @@ longest piece of a word, Unigram the best path. What the sheet cannot tokenize a
 does gives a message and no id, never a wrong one.
 """
 
+from functools import lru_cache
+
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.tokenizer import Characters, Library, Tokenizer, WordList
@@ -44,8 +46,8 @@ def add(
         return lists.add_characters(steps, tokenizer)
     if isinstance(tokenizer, WordList):
         return wordpiece.add_words(steps, tokenizer)
+    assert isinstance(tokenizer, Library)
     settings = _settings(tokenizer)
-    assert settings is not None
     return KINDS[settings.kind](steps, settings, special)
 
 
@@ -53,16 +55,21 @@ def refusal(tokenizer: Tokenizer) -> str:
     """Why a tokenizer has no tables in cells, as a sentence; nothing where it has them."""
     if isinstance(tokenizer, WordList):
         return ""
+    if not isinstance(tokenizer, Library):
+        return "this model has no tokenizer: its sentence is given as token ids"
+    return _refusal(tokenizer)
+
+
+@lru_cache(maxsize=4)  # of a large vocabulary it takes a while
+def _refusal(tokenizer: Library) -> str:
     try:
-        found = _settings(tokenizer)
+        _settings(tokenizer)
     except InputError as error:
         return str(error)
-    return "" if found else "this model has no tokenizer: its sentence is given as token ids"
+    return ""
 
 
-def _settings(tokenizer: Tokenizer) -> Settings | None:
-    if not isinstance(tokenizer, Library):
-        return None
+def _settings(tokenizer: Library) -> Settings:
     if tokenizer.inner.get_vocab_size(with_added_tokens=False) > tokenizer.n:
         raise InputError(f"its tokenizer has more pieces than the model's {tokenizer.n} rows")
     found = read(tokenizer.inner)

@@ -35,18 +35,18 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 
 
 def _characters(settings: Settings, alphabet: set[str]) -> Any:
-    """The table of characters. A sign for a space, typed, is no space: it is outside where spaces
-    are collapsed."""
+    """The table of characters. Where spaces are collapsed, what is white space, a typed sign for
+    it, and what leaves spaces side by side, is outside."""
     typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
+    white = OUTSIDE if settings.stripped else typed_sign
 
     def kind(character: str) -> int:
         if character == SPACE_SIGN:
             return typed_sign
-        return (
-            OUTSIDE if character != " " and character.isspace() and typed_sign == OUTSIDE else OTHER
-        )
+        return white if character != " " and character.isspace() else OTHER
 
-    return normalized(settings.normalizers, kind, alphabet | {" "})
+    nothing = OUTSIDE if settings.collapsed else OTHER
+    return normalized(settings.normalizers, kind, alphabet | {" "}, nothing=nothing)
 
 
 class Path:

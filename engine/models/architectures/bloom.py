@@ -1,0 +1,98 @@
+"""BLOOM (BigScience Workshop 2022, section 3.2.2): scores that fall with distance (ALiBi) in the
+place of positions, and a norm of the embedding."""
+
+from collections.abc import Sequence
+
+from engine.cells.access import Mask
+from engine.models import alibi, ops, parts
+from engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("bloom",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+OF_OTHER_PROGRAMS = (  # in published configs, and read by what BLOOM was trained with
+    "attention_softmax_in_fp32",
+    "bias_dropout_fusion",
+    "masked_softmax_fusion",
+    "n_inner",
+    "offset_alibi",
+    "skip_bias_add",
+    "skip_bias_add_qkv",
+    "slow_but_exact",
+    "unk_token_id",
+)
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [parts.layer_norm(g.at("ln_embed"), embed, spec.norm_eps)]  # [n_tokens, d_model]
+    places = alibi.places(g, len(ids))  # [n_tokens, n_heads]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+
+        attn = b.at("attn")
+        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        of_all = parts.of_all_heads(attn)
+        heads = []
+        for n in range(spec.n_heads):
+            h = attn.at(f"h{n}")
+            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=True)
+            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=True)
+            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
+            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
+        attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])
+
+        mlp = b.at("mlp")
+        y = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
+        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), bias=True)
+        post = mlp.block("post", ops.gelu_tanh, pre)  # [n_tokens, d_mlp]
+        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, mlp_out])]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """BLOOM's config. No position is beyond it: `seq_length` is what it was trained at."""
+    c.rename(num_hidden_layers="n_layer", num_attention_heads="n_head", n_embed="hidden_size")
+    c.assume(vocab_size=250880, hidden_size=64, n_layer=2, n_head=8, seq_length=2048)
+    c.refuse("apply_residual_connection_post_layernorm", False, "sublayers add to the stream")
+    c.ignore(*OF_OTHER_PROGRAMS)
+    d_model = c.get("hidden_size", int)
+    return ModelSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=d_model,
+        n_ctx=c.get("seq_length", int),
+        n_layers=c.get("n_layer", int),
+        n_heads=c.get("n_head", int),
+        d_head=c.divide("hidden_size", "n_head"),
+        d_mlp=4 * d_model,
+        activation="gelu_tanh",
+        norm="layer",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; one tensor for queries, keys and values, head by head."""
+    yield "W_E", Piece("transformer.word_embeddings.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_embed", "transformer.word_embeddings_layernorm")
+    yield from norm("ln_final", "transformer.ln_f")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"transformer.h.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.input_layernorm")
+        yield from norm(f"{b}.ln2", f"{f}.post_attention_layernorm")
+        yield from fused_heads(f"{b}.attn", f"{f}.self_attention", spec, keys="h")
+        mlp = (("in", "dense_h_to_4h"), ("out", "dense_4h_to_h"))
+        yield from linear(f"{b}.mlp", f"{f}.mlp", mlp)

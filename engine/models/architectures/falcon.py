@@ -1,0 +1,137 @@
+"""Falcon (Almazrouei et al. 2023, section 4.3): attention and MLP side by side, keys and values
+that heads share, positions that turn. Falcon-7B has one norm for both sublayers and one key for all
+heads, larger ones two norms and more keys; Falcon-RW is one after the other, with ALiBi."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import ml_dtypes
+import numpy as np
+
+from engine.cells.access import Mask
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import alibi, ops, parts, rope
+from engine.models.foreign import Config, Piece, Pieces, fused_heads, linear, norm
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("falcon",)
+EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+
+
+@dataclass(frozen=True)
+class FalconSpec(ModelSpec):
+    """What Falcon has beyond others."""
+
+    one_norm: bool = False  # of attention and MLP together
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    assert isinstance(spec, FalconSpec)
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
+    rotary = spec.position == "rotary"
+    turn = parts.rotation(g, len(ids)) if rotary else None  # each [n_tokens, d_head]
+    places = None if rotary else rounded_places(g, len(ids))  # [n_tokens, n_heads]
+    group = spec.n_heads // spec.kv_heads  # heads that share keys
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+
+        attn = b.at("attn")
+        y = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        of_all = parts.of_all_heads(attn)
+        keys, values = [], []
+        for n in range(spec.kv_heads):
+            kv = attn.at(f"kv{n}")
+            k = parts.linear(kv, "k", y, "K", ("d_model", "d_head"), spec.bias)
+            keys.append(parts.rotate(kv, "rot_k", k, turn) if turn else k)  # [n_tokens, d_head]
+            values.append(parts.linear(kv, "v", y, "V", ("d_model", "d_head"), spec.bias))
+        heads = []
+        for n in range(spec.n_heads):
+            h = attn.at(f"h{n}")
+            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
+            q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
+            k, v = keys[n // group], values[n // group]
+            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
+        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
+        resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
+
+        mlp = b.at("mlp")
+        if not spec.one_norm:
+            read = x if spec.parallel else resid_mid
+            y = parts.layer_norm(b.at("ln2"), read, spec.norm_eps)  # [n_tokens, d_model]
+        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.bias)
+        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
+        mlp_out = parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [resid_mid, mlp_out])]  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.layer_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E)
+
+
+def rounded_places(g: Forward, n_tokens: int) -> Block:
+    """Where the tokens stand, [n_tokens, n_heads]: as `alibi.places`, but in the 8 bits of
+    bfloat16, which Falcon was trained with, and divided by the root of d_head as scores are."""
+    position = np.arange(n_tokens).astype(ml_dtypes.bfloat16)
+    slope = np.array(alibi.slopes(g.spec.n_heads), np.float32).astype(ml_dtypes.bfloat16)
+    place = np.outer(position, slope).astype(np.float64) / sqrt(g.spec.d_head)
+    return g.at("alibi").input("place", place, ("token", "head"))
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Falcon's config."""
+    c.rename(n_embed="hidden_size")
+    c.assume(vocab_size=65024, hidden_size=4544, num_hidden_layers=32, num_attention_heads=71)
+    c.assume(max_position_embeddings=2048, activation="gelu")
+    n_heads, new = c.get("num_attention_heads", int), c.get("new_decoder_architecture", bool, False)
+    n_kv_heads, one_key = c.get("num_kv_heads", int, n_heads), c.get("multi_query", bool, True)
+    parallel, n_norms = c.get("parallel_attn", bool, True), c.get("num_ln_in_parallel_attn", int, 2)
+    if new and n_norms not in (1, 2):
+        raise InputError(f"{c.path}: num_ln_in_parallel_attn is {n_norms}; it can be 1 or 2")
+    d_head = c.divide("hidden_size", "num_attention_heads")
+    rotary = rope.read(c, d_head)
+    return FalconSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=rotary.n_ctx,
+        n_layers=c.get("num_hidden_layers", int),
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads if new else 1 if one_key else n_heads,
+        d_head=d_head,
+        d_mlp=c.get("ffn_hidden_size", int, 4 * c.get("hidden_size", int)),
+        activation=c.activation("activation"),
+        position="none" if c.get("alibi", bool, False) else "rotary",
+        norm="layer",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, True),
+        bias=c.get("bias", bool, False),
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+        parallel=new or parallel,
+        one_norm=n_norms == 1 if new else parallel,
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; one tensor for queries, keys and values, group by group."""
+    assert isinstance(spec, FalconSpec)
+    two = spec.parallel and not spec.one_norm
+    yield "W_E", Piece("transformer.word_embeddings.weight")
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_final", "transformer.ln_f")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"transformer.h.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.{'ln_attn' if two else 'input_layernorm'}")
+        yield from norm(f"{b}.ln2", f"{f}.{'ln_mlp' if two else 'post_attention_layernorm'}")
+        yield from fused_heads(f"{b}.attn", f"{f}.self_attention", spec)
+        mlp = (("in", "dense_h_to_4h"), ("out", "dense_4h_to_h"))
+        yield from linear(f"{b}.mlp", f"{f}.mlp", mlp)

@@ -1,0 +1,88 @@
+"""Gemma 3 (Gemma Team 2025, section 2): Gemma 2 with norms of queries and keys in place of caps,
+five layers with windows to one without, and rotary positions of another base within windows."""
+
+from math import sqrt
+
+from engine.cells.errors import InputError
+from engine.models import rope
+from engine.models.architectures import gemma
+from engine.models.architectures.gemma import EPS, GemmaSpec, forward
+from engine.models.foreign import Config, Piece, Pieces
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("gemma3_text",)
+FULL, WINDOWED = "full_attention", "sliding_attention"  # kinds of layers
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Gemma 3's config, which leaves out what is as in its 2-billion model."""
+    c.refuse("use_bidirectional_attention", False, "each token sees those before it")
+    c.ignore("attn_logit_softcapping")  # its reference does not cap scores, whatever is said
+    d_head = c.get("head_dim", int, 256)
+    rotary = turning(c, d_head, FULL, "rope_theta", 1e6)
+    bias = c.get("attention_bias", bool, False)
+    kinds = kinds_of_layers(c)
+    window = c.get("sliding_window", int, 4096)
+    return GemmaSpec(
+        d_vocab=c.get("vocab_size", int, 262_208),
+        d_model=c.get("hidden_size", int, 2304),
+        n_ctx=rotary.n_ctx,
+        n_layers=len(kinds),
+        n_heads=c.get("num_attention_heads", int, 8),
+        n_kv_heads=c.get("num_key_value_heads", int, 4),
+        d_head=d_head,
+        d_mlp=c.get("intermediate_size", int, 9216),
+        activation=c.activation("hidden_activation", "gelu_pytorch_tanh"),
+        position="rotary",
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=c.get("tie_word_embeddings", bool, True),
+        qkv_bias=bias,
+        out_bias=bias,
+        qk_norm=True,
+        windows=tuple(window if kind == WINDOWED else None for kind in kinds),
+        sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+        norm_both=True,
+        logit_cap=c.optional("final_logit_softcapping", float, None),
+        local=turning(c, d_head, WINDOWED, "rope_local_base_freq", 1e4),
+    )
+
+
+def kinds_of_layers(c: Config) -> list[str]:
+    """Which layers have windows: all but every sixth, or whatever the config says."""
+    n_layers, every = c.get("num_hidden_layers", int, 26), c.get("sliding_window_pattern", int, 6)
+    listed = c.look("layer_types")
+    kinds = listed or [WINDOWED if (n + 1) % every else FULL for n in range(n_layers)]
+    if len(kinds) != n_layers or not {*kinds} <= {FULL, WINDOWED}:
+        raise InputError(f"{c.path}: layer_types is no list of {n_layers} {FULL}, {WINDOWED}")
+    return list(kinds)
+
+
+def turning(c: Config, d_head: int, kind: str, base: str, default: float) -> rope.Rotary:
+    """Rotary positions in layers of one kind. The newer form of a config has them by kind; the
+    older one has a `base` for each kind, and a scaling of those without windows."""
+    by_kind = c.look("rope_parameters") or {}
+    if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
+        raise InputError(f"{c.path}: rope_parameters is {by_kind!r}, not by {FULL}, {WINDOWED}")
+    scaling = c.look("rope_scaling") or {}
+    values = {
+        "rope_parameters": {**(by_kind.get(kind) or {}), **(scaling if kind == FULL else {})},
+        "rope_theta": c.get(base, float, default),
+        rope.LONGEST: c.get(rope.LONGEST, int, 131_072),
+    }
+    return rope.read(Config(c.path, values), d_head)
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Gemma 2's weights, and the gains of the norms of queries and keys."""
+    yield from gemma.pieces(spec)
+    for layer in range(spec.n_layers):
+        for which in ("q_norm", "k_norm"):
+            theirs = f"model.layers.{layer}.self_attn.{which}.weight"
+            yield f"blocks.{layer}.attn.{which}", Piece(theirs)

@@ -1,0 +1,173 @@
+"""Mixtral (Jiang et al. 2024, section 2.1): Llama's attention, and a sparse mixture of experts.
+
+A router scores the experts at each token. Those that score highest work there, each by its share;
+the others' hidden cells are 0 (Shazeer et al. 2017, section 2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.models import ops, parts, rope
+from engine.models.architectures.llama import LlamaSpec, around_mlp, attention, mlp
+from engine.models.foreign import Config, Piece, Pieces, head_of, linear
+from engine.models.forward import Forward
+from engine.models.parts import Head
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("mixtral",)
+EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
+
+
+@dataclass(frozen=True)
+class MoeSpec(LlamaSpec):
+    """What a mixture of experts has beyond Llama."""
+
+    n_experts: int = 0
+    n_chosen: int = 0  # that work at each token
+    d_expert: int = 0  # cells of an expert's hidden layer
+    shares_of_chosen: bool = True  # the chosen experts' shares sum to 1; else those of all do
+    dense: tuple[int, ...] = ()  # layers that have one MLP in place of experts
+    d_shared: int = 0  # of an expert that works at every token, beside the others; 0: none
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.dense) < self.n_layers and not 1 <= self.n_chosen <= self.n_experts:
+            raise InputError(
+                f"{self.n_chosen} of {self.n_experts} experts cannot be chosen for a token; look "
+                "at num_experts_per_tok"
+            )
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    assert isinstance(spec, MoeSpec)
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    stream = [embed]
+    turn = parts.rotation(g, len(ids))  # cosines and sines, each [n_tokens, d_head]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+        wrote = attention(b, y, turn, spec.window(layer))  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, wrote])  # [n_tokens, d_model]
+        y = parts.rms_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
+        wrote = mlp(b, y) if layer in spec.dense else experts(b, y)  # [n_tokens, d_model]
+        stream = [b.block("resid_post", ops.add, [x, wrote])]  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = parts.rms_norm(g.at("ln_final"), x, spec.norm_eps)  # [n_tokens, d_model]
+    parts.unembed(g, x, W_E)
+
+
+def experts(b: Forward, x: Block) -> Block:
+    """What the experts write together: [n_tokens, d_model]."""
+    spec, m = b.spec, b.at("mlp")
+    assert isinstance(spec, MoeSpec)
+    share = shares(m, x)  # [n_tokens, n_experts]
+    switch = m.input("switch", 1.0)  # of all of them
+    found = [expert(m.at(f"e{n}"), x, "d_expert", share, n, switch) for n in range(spec.n_experts)]
+    if not spec.d_shared:
+        return parts.sum_of(b, "mlp_out", found)
+    chosen = parts.sum_of(b, "mlp.chosen", found)  # [n_tokens, d_model]
+    s = m.at("shared")
+    score = parts.linear(s, "score", x, "share", ("d_model", ""), bias=False)  # [n_tokens, 1]
+    post, W_out, result = expert(s, x, "d_shared", s.block("share", ops.logistic, score), 0, switch)
+    result = result or s.block("result", ops.linear, post, W_out)  # [n_tokens, d_model]
+    return b.block("mlp_out", ops.add, [chosen, result])
+
+
+def shares(m: Forward, x: Block) -> Block:
+    """How much each expert has in what is written at each token, 0 for those that were not chosen:
+    [n_tokens, n_experts]. Of equals the first is chosen."""
+    spec = m.spec
+    assert isinstance(spec, MoeSpec)
+    scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
+    r = m.at("router")
+    of_all = parts.softmax(r, scores, out=(r, "share_of_all"))  # [n_tokens, n_experts]
+    numbers = r.input("number", np.arange(spec.n_experts)[None], ("", "n_experts"))
+    rank = r.block("rank", ops.rank, of_all, of_all, numbers, numbers)  # [n_tokens, n_experts]
+    k = r.input("n_chosen", spec.n_chosen)
+    if not spec.shares_of_chosen:
+        return r.block("share", ops.first_k, of_all, rank, k)
+    chosen = r.block("chosen", ops.first_k, of_all, rank, k)  # [n_tokens, n_experts]
+    total = r.block("total", ops.row_sum, chosen)  # [n_tokens, 1]
+    return r.block("share", ops.divide_rows, chosen, total)
+
+
+def expert(e: Forward, x: Block, d: str, share: Block, n: int, of_all: Block) -> Head:
+    """A gated MLP of `d` hidden cells, times column n of the shares."""
+    gate = parts.linear(e, "gate", x, "gate", ("d_model", d), bias=False)  # [n_tokens, d]
+    pre = parts.linear(e, "pre", x, "in", ("d_model", d), bias=False)  # [n_tokens, d]
+    opened = e.block("act", getattr(ops, e.spec.activation), gate)  # [n_tokens, d]
+    W_out = e.weight("W_out", d, "d_model")
+    on = e.block("on", ops.in_effect, e.input("switch", 1.0), of_all)  # [1, 1]
+    if not e.readout.by_head:
+        post = e.block("post", ops.gated_share, opened, pre, share, on, nth=n)
+        return Head(post, W_out, None)
+    post = e.block("post", ops.gated_share, opened, pre, share, nth=n)  # [n_tokens, d]
+    off = parts.stand_in(e, on)
+    return Head(post, W_out, e.block("result", ops.switched_linear, post, W_out, on, off))
+
+
+def read_config(c: Config) -> ModelSpec:
+    """Mixtral's config."""
+    c.ignore("router_aux_loss_coef", "router_jitter_noise")  # of training
+    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
+    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
+    rotary = rope.read(c, d_head, default_theta=1e6)
+    window = c.optional("sliding_window", int, None)
+    d_expert = c.get("intermediate_size", int)
+    return MoeSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=rotary.n_ctx,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=c.get("num_key_value_heads", int, n_heads),
+        d_head=d_head,
+        d_mlp=d_expert,
+        activation=c.activation("hidden_act"),
+        position="rotary",
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-5),
+        tied=c.get("tie_word_embeddings", bool, False),
+        windows=() if window is None else (window,) * n_layers,
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+        n_experts=c.get("num_local_experts", int, 8),
+        n_chosen=c.get("num_experts_per_tok", int, 2),
+        d_expert=d_expert,
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; experts have tensors of their own, or are stacked."""
+    assert isinstance(spec, MoeSpec)
+    yield from around_mlp(spec)
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}"
+        older = f"{f}.block_sparse_moe"
+        yield f"{m}.W_router", Piece(f"{older}.gate.weight", transposed=True)
+        for n in range(spec.n_experts):
+            yield from linear(f"{m}.e{n}", f"{older}.experts.{n}", OLDER)
+        yield from stacked(m, f"{f}.mlp", spec)
+
+
+def stacked(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
+    """All experts' matrices in two tensors: of each the gate's rows, then those of its input."""
+    yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
+    both, out = f"{theirs}.experts.gate_up_proj", f"{theirs}.experts.down_proj"
+    for n in range(spec.n_experts):
+        e = f"{ours}.e{n}"
+        yield f"{e}.W_gate", head_of(both, 2 * n, spec.d_expert, 0, turn=True)
+        yield f"{e}.W_in", head_of(both, 2 * n + 1, spec.d_expert, 0, turn=True)
+        yield f"{e}.W_out", head_of(out, n, spec.d_model, 0, turn=True)

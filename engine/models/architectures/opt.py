@@ -1,0 +1,136 @@
+"""OPT (Zhang et al. 2022, section 2): GPT-2 with ReLU, and positions counted from 2. The one of 350
+million parameters has norms after its sublayers, and words whose vectors are shorter than the
+stream's; Galactica (Taylor et al. 2022) has no biases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.cells.access import Mask
+from engine.cells.block import Block
+from engine.models import ops, parts
+from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
+from engine.models.forward import Forward
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("opt",)
+EPS = ""  # its norms have torch's, 1e-5
+FIRST_PLACE = 2  # the rows before it were for padding
+
+
+@dataclass(frozen=True)
+class OptSpec(ModelSpec):
+    """What OPT has beyond others."""
+
+    d_word: int = 0  # the size of a word's vector; where it is d_model, nothing is projected
+    plain_norms: bool = False  # without gain and bias
+
+    @property
+    def d_place(self) -> int:
+        """The rows of W_pos."""
+        return self.n_ctx + FIRST_PLACE
+
+    @property
+    def projects(self) -> bool:
+        return self.d_word != self.d_model
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    assert isinstance(spec, OptSpec)
+    W_E, embed = words(g, ids, spec)  # embed: [n_tokens, d_model]
+    places = parts.positions(g, len(ids), FIRST_PLACE)  # [n_tokens, 1]
+    W_pos = g.weight("W_pos", "place", "d_model")
+    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, stream)  # [n_tokens, d_model]
+
+        attn = b.at("attn")
+        y = x if spec.norm_after else layer_norm(b.at("ln1"), x)  # [n_tokens, d_model]
+        of_all = parts.of_all_heads(attn)
+        heads = []
+        for head in range(spec.n_heads):
+            h = attn.at(f"h{head}")
+            q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
+            k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), spec.bias)
+            v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), spec.bias)
+            heads.append(parts.attend(h, q, k, v, of_all, Mask()))  # z: [n_tokens, d_head]
+        attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
+        x = layer_norm(b.at("ln1"), x) if spec.norm_after else x
+
+        mlp = b.at("mlp")
+        y = x if spec.norm_after else layer_norm(b.at("ln2"), x)  # [n_tokens, d_model]
+        pre = parts.linear(mlp, "pre", y, "in", ("d_model", "d_mlp"), spec.bias)
+        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
+        mlp_out = parts.contract(b, post, spec.bias)  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+        stream = [layer_norm(b.at("ln2"), x) if spec.norm_after else x]
+
+    x = g.block("resid_final", ops.add, stream)  # [n_tokens, d_model]
+    x = layer_norm(g.at("ln_final"), x) if spec.final_norm else x
+    if spec.projects:
+        x = g.block("logits.read", ops.linear, x, g.weight("W_project_U", "d_model", "d_word"))
+    parts.unembed(g, x, W_E)
+
+
+def words(g: Forward, ids: Sequence[int], spec: OptSpec) -> tuple[Block, Block]:
+    """The embedding, and the tokens' vectors, as wide as the stream: [n_tokens, d_model]."""
+    if not spec.projects:
+        return parts.embed(g, ids)
+    W_E, word = parts.embed(g, ids, "embed.word", "d_word")  # word: [n_tokens, d_word]
+    return W_E, g.block("embed", ops.linear, word, g.weight("W_project_E", "d_word", "d_model"))
+
+
+def layer_norm(ln: Forward, x: Block) -> Block:
+    """LayerNorm, with gain and bias unless the model has none: [n_tokens, d_model]."""
+    assert isinstance(ln.spec, OptSpec)
+    if ln.spec.plain_norms:
+        return parts.standardize(ln, "out", x, ln.spec.norm_eps)
+    return parts.layer_norm(ln, x, ln.spec.norm_eps)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """OPT's config."""
+    c.assume(vocab_size=50272, hidden_size=768, ffn_dim=3072, activation_function="relu")
+    c.assume(num_hidden_layers=12, num_attention_heads=12, max_position_embeddings=2048)
+    c.ignore("init_std", "layerdrop")  # of training
+    before = c.get("do_layer_norm_before", bool, True)
+    d_model = c.get("hidden_size", int)
+    return OptSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=d_model,
+        d_word=c.get("word_embed_proj_dim", int, d_model),
+        n_ctx=c.get("max_position_embeddings", int),
+        n_layers=c.get("num_hidden_layers", int),
+        n_heads=c.get("num_attention_heads", int),
+        d_head=c.divide("hidden_size", "num_attention_heads"),
+        d_mlp=c.get("ffn_dim", int),
+        activation=c.activation("activation_function"),
+        position="learned",
+        norm="layer",
+        norm_after=not before,
+        final_norm=before and not c.get("_remove_final_layer_norm", bool, False),
+        plain_norms=not c.get("layer_norm_elementwise_affine", bool, True),
+        tied=c.get("tie_word_embeddings", bool, True),
+        bias=c.get("enable_bias", bool, True),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]."""
+    d = "model.decoder"
+    yield "W_E", Piece(f"{d}.embed_tokens.weight")
+    yield "W_pos", Piece(f"{d}.embed_positions.weight")
+    yield "W_project_E", Piece(f"{d}.project_in.weight", transposed=True)
+    yield "W_project_U", Piece(f"{d}.project_out.weight", transposed=True)
+    yield "W_U", Piece("lm_head.weight", transposed=True)
+    yield from norm("ln_final", f"{d}.final_layer_norm")
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"{d}.layers.{layer}"
+        yield from norm(f"{b}.ln1", f"{f}.self_attn_layer_norm")
+        yield from norm(f"{b}.ln2", f"{f}.final_layer_norm")
+        yield from grouped_heads(f"{b}.attn", f"{f}.self_attn", spec, out="out_proj", keys="h")
+        yield from linear(f"{b}.mlp", f, (("in", "fc1"), ("out", "fc2")))

@@ -1,0 +1,93 @@
+"""Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass, perhaps with one MLP
+in some layers, and in the second generation an expert that works at every token."""
+
+from engine.cells.errors import InputError
+from engine.models import rope
+from engine.models.architectures.llama import around_mlp
+from engine.models.architectures.mixtral import EPS, MoeSpec, forward, stacked
+from engine.models.foreign import GATED, Config, Piece, Pieces, linear
+from engine.models.spec import ModelSpec
+
+__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+
+MODEL_TYPES = ("qwen2_moe", "qwen3_moe")
+
+
+def read_config(c: Config) -> ModelSpec:
+    """The configs of the second and the third generation."""
+    c.ignore("router_aux_loss_coef")  # of training
+    third = c.values["model_type"] == "qwen3_moe"
+    n_layers, n_heads = c.get("num_hidden_layers", int), c.get("num_attention_heads", int)
+    d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
+    rotary = rope.read(c, d_head)
+    c.ignore("num_experts", "num_local_experts")  # the newer name wins
+    name = "num_local_experts" if "num_local_experts" in c.values else "num_experts"
+    n_experts = c.get(name, int, 128 if third else 60)
+    bias = c.get("attention_bias", bool, False) if third else c.get("qkv_bias", bool, True)
+    return MoeSpec(
+        d_vocab=c.get("vocab_size", int),
+        d_model=c.get("hidden_size", int),
+        n_ctx=rotary.n_ctx,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=c.get("num_key_value_heads", int, n_heads),
+        d_head=d_head,
+        d_mlp=c.get("intermediate_size", int),
+        activation=c.activation("hidden_act"),
+        position="rotary",
+        norm="rms",
+        final_norm=True,
+        norm_eps=c.get(EPS, float, 1e-6),
+        tied=c.get("tie_word_embeddings", bool, False),
+        qkv_bias=bias,
+        out_bias=third and bias,
+        qk_norm=third,
+        windows=windows(c, third, n_layers),
+        rope_theta=rotary.theta,
+        rope_frequencies=rotary.frequencies,
+        rope_factor=rotary.factor,
+        n_experts=n_experts,
+        n_chosen=c.get("num_experts_per_tok", int, 8 if third else 4),
+        d_expert=c.get("moe_intermediate_size", int, 768 if third else 1408),
+        shares_of_chosen=c.get("norm_topk_prob", bool, False),
+        dense=dense(c, n_experts, n_layers),
+        d_shared=0 if third else c.get("shared_expert_intermediate_size", int, 5632),
+    )
+
+
+def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
+    """How far back each layer looks, where the config says that any does: every layer in the third
+    generation; in the second those that it lists, or every other one of the first."""
+    used, size = c.get("use_sliding_window", bool, False), c.get("sliding_window", int, 4096)
+    kinds, first = c.look("layer_types"), c.get("max_window_layers", int, 28)
+    if third:
+        return (size,) * n_layers if used else ()
+    near = [n % 2 == 0 and n < first and used for n in range(n_layers)]
+    if kinds:
+        near = [kind == "sliding_attention" for kind in kinds[:n_layers]]
+    return tuple((size if used else 0) if is_near else None for is_near in near)
+
+
+def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
+    """The layers without experts: those that the config lists, and all but every so manieth."""
+    listed, step = c.look("mlp_only_layers") or [], c.get("decoder_sparse_step", int, 1)
+    if step < 1:
+        raise InputError(f"{c.path}: decoder_sparse_step is {step}; it must be at least 1")
+    return tuple(n for n in range(n_layers) if n in listed or not n_experts or (n + 1) % step)
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """Linear weights are [out, in]; experts have tensors of their own, or are stacked."""
+    assert isinstance(spec, MoeSpec)
+    yield from around_mlp(spec)
+    for layer in range(spec.n_layers):
+        m, f = f"blocks.{layer}.mlp", f"model.layers.{layer}.mlp"
+        if layer in spec.dense:
+            yield from linear(m, f, GATED)
+            continue
+        yield f"{m}.W_router", Piece(f"{f}.gate.weight", transposed=True)
+        for n in range(spec.n_experts):
+            yield from linear(f"{m}.e{n}", f"{f}.experts.{n}", GATED)
+        yield from stacked(m, f, spec)
+        yield from linear(f"{m}.shared", f"{f}.shared_expert", GATED)
+        yield f"{m}.shared.W_share", Piece(f"{f}.shared_expert_gate.weight", transposed=True)

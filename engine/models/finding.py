@@ -1,0 +1,51 @@
+"""Finding a word among many in one cell, its case regarded.
+
+MATCH ignores case and takes wildcards. Together with EXACT it is an array formula, whose value
+LibreOffice does not take out of a file: cells that read it then miss the first edit. So all the
+words stand in one text, with spaces between them, and FIND looks for one of them there; how many
+spaces come before it is its place.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import FIND, IFERROR, LEFT, LEN, SUBSTITUTE
+from engine.cells.graph import Graph
+
+LONGEST = 32_000  # characters of a text that are filled; a cell holds 32,767, a wide one as two
+
+
+def add(g: Graph, words: Sequence[str]) -> None:
+    """Add `words` [n_texts, 1]: all words, none of which has a space, as one text, or as several
+    where one cell has no room for them."""
+    texts = [f" {' '.join(part)} " for part in _parts(words)]
+    g.input("words", np.array(texts, dtype=object).reshape(-1, 1), ("", ""), "table")
+
+
+def _parts(words: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    length = 0
+    for word in words:
+        size = len(word.encode("utf-16-le")) // 2 + 1
+        if part and length + size > LONGEST:
+            yield part
+            part, length = [], 0
+        part.append(word)
+        length += size
+    yield part
+
+
+def place_of(text: Expression, g: Graph, words: str) -> Expression:
+    """The place of a text among the words of a block that `add` gave, by the block's name: counted
+    from 0; -1 if it is none of them."""
+    found: Expression = expression(-1)
+    sought, n_before = " " & text & " ", 0
+    for k, held in enumerate(g.inputs[words][:, 0]):
+        among = g[words][k, 0].fixed
+        before = LEFT(among, FIND(sought, among))
+        place = LEN(before) - LEN(SUBSTITUTE(before, " ", "")) - 1
+        found = IFERROR(place + n_before if n_before else place, found)
+        n_before += held.count(" ") - 1
+    return found

@@ -1,0 +1,75 @@
+"""Whether a workbook file keeps Excel's rules, found without Excel: what it would repair, refuse or
+take for something else.
+
+Sheets stream by and numbers are passed over: a hundred million cells take a few minutes.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, ParseError
+from zipfile import BadZipFile, ZipFile
+
+from engine.cells.errors import InputError
+from exporters.address import column
+from exporters.reading import WorkbookFile, related
+from exporters.rules import Fault, package, workbook
+from exporters.rules.cycles import Run, cycle
+from exporters.rules.sheet import SheetRules
+
+MOST_OF_A_CYCLE = 6  # cells of it that are told
+
+
+def audit(path: str | Path) -> list[str]:
+    """What Excel would object to in a workbook, a line each; [] if there is nothing.
+
+    A rule that many cells break is told once, with the first of them. Raises InputError for a file
+    that is no workbook.
+    """
+    first: dict[str, str] = {}
+    n: dict[str, int] = {}
+    sheets = WorkbookFile(path).parts
+    try:
+        with ZipFile(path) as archive:
+            for rule, where in _faults(archive, sheets):
+                first.setdefault(rule, where)
+                n[rule] = n.get(rule, 0) + 1
+    except (BadZipFile, KeyError, ParseError, struct.error, ValueError, zlib.error) as error:
+        raise InputError(f"{path} is damaged ({type(error).__name__})") from None
+    more = {rule: f" (and {n[rule] - 1:,} more)" if n[rule] > 1 else "" for rule in first}
+    return [f"{where}: {rule}{more[rule]}" for rule, where in first.items()]
+
+
+def _faults(archive: ZipFile, sheets: dict[str, str]) -> Iterator[Fault]:
+    """Every rule that is broken, and where."""
+    yield from package.faults(archive)
+    (main,) = related(archive, "", "/officeDocument").values()
+    book = ElementTree.fromstring(archive.read(main))
+    yield from workbook.of_sheets([s.get("name", "") for s in book.iterfind("{*}sheets/{*}sheet")])
+    yield from workbook.of_names(book.findall("{*}definedNames/{*}definedName"), set(sheets))
+    n_dressings = 0
+    for _, root in _parts(archive, related(archive, main, "/styles").values()):
+        yield from workbook.of_styles(root)
+        n_dressings = len(root.findall("{*}dxfs/{*}dxf"))
+    for _, root in _parts(archive, related(archive, main, "/sharedStrings").values()):
+        yield from workbook.of_texts(root)
+    charts = [part for part in archive.namelist() if part.startswith("xl/charts/chart")]
+    for part, root in _parts(archive, charts):
+        yield from workbook.of_chart(root, part, set(sheets))
+    runs: list[Run] = []
+    for name, part in sheets.items():
+        rules = SheetRules(name, set(sheets), n_dressings)
+        with archive.open(part) as stream:
+            yield from rules.faults(stream)
+        runs += rules.runs
+    if around := cycle(runs):
+        cells = [f"{run.sheet}!{column(run.col)}{run.top + 1}" for run in around[:MOST_OF_A_CYCLE]]
+        yield "formulas wait for each other in a circle", ", ".join(cells)
+
+
+def _parts(archive: ZipFile, names: Iterable[str]) -> Iterator[tuple[str, Element]]:
+    """Parts of the file, parsed."""
+    for name in names:
+        yield name, ElementTree.fromstring(archive.read(name))

@@ -1,0 +1,73 @@
+"""Text: the tokens as one line of text, as the tokenizer decodes them. The workings of Play.
+
+A row for each token; what the rows look up, the text of every id and the bytes of those that are
+none by themselves, stands to the right. See `engine.models.textline` for what the columns compute.
+"""
+
+from engine.models.detokenizing import FIELDS
+from exporters import layout
+from exporters.book import Place
+from exporters.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model_book import ModelBook
+
+SHEET = "Text"
+PURPOSE = "from token ids to the line of text that Play shows, token by token"
+AFTER = "Sampling"
+TOP = 5
+HEADS = {
+    "row": "its row among the odd",
+    "begun": "1: text has begun",
+    "takes": "bytes that it adds to an open character",
+    "filled": "the bits of that, then",
+    "stays": "1: it stays open",
+    "to_come": "bytes still to come",
+    "open": "bits so far",
+    "bits": "bits so far",
+    "lowest": "next byte at least",
+    "highest": "next byte at most",
+    "sound": "1: the bytes are text so far",
+    "run": "bytes in a row",
+    "joined": "their text",
+    "stands": "what they stand for",
+    "text": "the text that it adds",
+    "line": "the line so far",
+}
+LOOKED_UP = {"later": "text of every id", "first": "of a first one"}
+
+
+def wanted(book: ModelBook) -> bool:
+    """Where the tokens of a workbook that shows every word are decoded in cells."""
+    return "text.whole" in book.graph.blocks and not book.large
+
+
+def add(book: ModelBook) -> None:
+    """The columns, then the tables that they look up."""
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    columns = [name for name in HEADS if f"text.{name}" in book.graph.blocks]
+    sheet.widths = {0: 10} | dict.fromkeys(range(1, len(columns) + 1), 14)
+    sheet.put(TOP - 1, 0, "token", "label")
+    for t in range(len(book.passage.ids)):
+        sheet.formula(TOP + t, 0, book.sheet(layout.PLAY)[PROMPT_ROW, PROMPT_COL + t], "row label")
+    for col, name in enumerate(columns, 1):
+        sheet.put(TOP - 1, col, HEADS[name], "label")
+        style = "clipped" if name == "line" else "id"
+        book.lay(Place(book.graph[f"text.{name}"], SHEET, TOP, col, False, named=False), style)
+    _tables(book, len(columns) + 2)
+
+
+def _tables(book: ModelBook, left: int) -> None:
+    """What the columns look up: texts by id; and the pieces that are no text by themselves."""
+    sheet = book.sheet(SHEET)
+    for name, head in LOOKED_UP.items():
+        if f"text.{name}" in book.graph.blocks:
+            sheet.put(TOP - 1, left, head, "label")
+            book.lay(
+                Place(book.graph[f"text.{name}"], SHEET, TOP, left, False, named=False), "text"
+            )
+            left += 1
+    if "text.odd" in book.graph.blocks:
+        sheet.put(TOP - 2, left + 1, "pieces that are no text by themselves", "heading")
+        for col, head in enumerate(FIELDS, left + 1):
+            sheet.put(TOP - 1, col, head, "label")
+        book.lay(Place(book.graph["text.odd"], SHEET, TOP, left + 1, False, named=False), "id")

@@ -1,0 +1,134 @@
+"""The next word: a sheet chooses what the engine does, out of all words."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import CellAt, InIronCalc, random_model
+from typist import Job, typed_in_libreoffice
+
+import cellformer as cf
+from engine import ModelSpec
+from engine.models.choosing import Sampling
+from exporters.book import Book
+from exporters.verify import verify
+
+N_TOKENS = 5
+SIZES = {"d_model": 5, "n_ctx": N_TOKENS, "n_layers": 1, "n_heads": 1, "d_head": 5}
+WAYS = [
+    Sampling(3.0),
+    Sampling(20.0),
+    Sampling(3.0, top_k=300),
+    Sampling(1.0, top_p=0.5),
+    Sampling(30.0, top_k=400, top_p=0.95),
+    Sampling(2.0, top_k=1000, top_p=0.99),
+    Sampling(0.7, top_k=3),
+]
+NUMBERS = (0.0, 0.05, 0.62, 0.97, 0.9999)
+
+
+def by_sorting(logits: np.ndarray, how: Sampling, r: float) -> int:
+    """The token that a random number falls on, the shares of all words side by side."""
+    order = np.argsort(-logits, kind="stable")
+    shares = np.exp((logits[order] - logits.max()) / how.temperature)
+    if how.top_k:
+        shares[how.top_k :] = 0
+    before = np.cumsum(shares) - shares
+    shares = np.where(before < how.top_p * shares.sum(), shares, 0)
+    ends = np.cumsum(shares)
+    return int(order[np.searchsorted(ends, r * ends[-1], side="right")])
+
+
+@pytest.mark.parametrize("n_words", [3, 128, 129, 2000])
+def test_every_word_is_drawn_from(n_words: int) -> None:
+    rng = np.random.default_rng(n_words)
+    for how in WAYS:
+        logits = rng.normal(size=n_words) * 4
+        for r in (*NUMBERS, rng.random()):
+            assert how.choose(logits, float(r)) == by_sorting(logits, how, float(r)), (how, r)
+
+
+@pytest.mark.parametrize("n_words", [7, 300])
+@pytest.mark.parametrize("size", [1.0, 1e5])
+def test_the_lower_id_wins_of_logits_that_are_the_same(n_words: int, size: float) -> None:
+    logits = np.zeros(n_words)
+    logits[[2, 4, 5]] = size
+    assert Sampling().choose(logits, 0.5) == 2
+    found = [Sampling(size, top_k=3).choose(logits, r) for r in (0.1, 0.5, 0.9)]
+    assert found == [2, 4, 5]
+    assert Sampling(size, top_k=4).choose(logits, 0.999) == 0
+    near = logits + np.arange(n_words) * 1e-10 * size  # none is the same as another
+    assert Sampling().choose(near, 0.5) == 5
+
+
+# --- the sheet of 700 words, some of which are twins ----------------------------------------------
+
+TWINS = [(3, 690), (5, 6), (300, 301), (400, 600)]
+DRAWN = [Sampling(9000.0), Sampling(4000.0, top_k=300), Sampling(1e5, top_k=500, top_p=0.9)]
+
+
+@cache
+def model() -> cf.Model:
+    """Its logits go into the ten thousands, and every twin's is its other's."""
+    found = random_model(ModelSpec(700, tied=True, norm="layer", final_norm=True, **SIZES), seed=4)
+    table = found.weights["W_E"].copy()
+    for first, second in TWINS:
+        table[second] = table[first]
+    weights = dict(found.weights) | {"W_E": table, "ln_final.w": found.weights["ln_final.w"] * 1e4}
+    return replace(found, weights=weights)
+
+
+@cache
+def book(how: Sampling = DRAWN[0]) -> Book:
+    return cf.build(model(), ids=[7], n_tokens=N_TOKENS, sampling=how, seed=3, title="twins")
+
+
+def dials(how: Sampling) -> dict[CellAt, float | str]:
+    """What is typed on Play to have words chosen in that way."""
+    typed = {"choose": how.how, **{name: float(value) for name, value in vars(how).items()}}
+    if not how.temperature:
+        del typed["temperature"]
+    return {book().cell(name, 0, 0): value for name, value in typed.items()}
+
+
+def expected(how: Sampling) -> list[int]:
+    """The prompt and what the command goes on with."""
+    steps = cf.generate(model(), [7], N_TOKENS - 1, how, seed=3)
+    return [7, *(step.token for step in steps)]
+
+
+def in_ironcalc(path: Path, ways: Sequence[Sampling], _: Path) -> Iterator[list[object]]:
+    sheet = InIronCalc(path)
+    for how in ways:
+        with sheet.typed(dials(how)):
+            yield [sheet[book().cell("tokens", t, 0)] for t in range(N_TOKENS)]
+
+
+def in_libreoffice(path: Path, ways: Sequence[Sampling], folder: Path) -> Iterator[list[object]]:
+    cells = [book().cell("tokens", t, 0) for t in range(N_TOKENS)]
+    (found,) = typed_in_libreoffice([Job(path, [dials(how) for how in ways], cells)], folder)
+    for told in found:
+        yield [told[cell] for cell in cells]
+
+
+@pytest.mark.parametrize(
+    "recomputed", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
+)
+def test_the_sheet_draws_what_the_command_draws(
+    recomputed: Callable[[Path, Sequence[Sampling], Path], Iterator[list[object]]], tmp_path: Path
+) -> None:
+    path = cf.write(book(), tmp_path / "twins.xlsx")
+    ways = [*DRAWN, Sampling()]
+    for how, found in zip(ways, recomputed(path, ways, tmp_path), strict=True):
+        assert found == expected(how), how
+    beyond = [list(np.argsort(-row, kind="stable")) for row in book().values["logits"]]
+    ranks = [row.index(i) for row, i in zip(beyond, expected(DRAWN[0])[1:], strict=False)]
+    assert max(ranks) > 128  # a word whose rank is not laid out
+
+
+def test_a_sheet_of_many_words_agrees_from_wrong_values(tmp_path: Path) -> None:
+    report = verify(cf.write(book(DRAWN[2]), tmp_path / "twins.xlsx"), "ironcalc")
+    assert report.agrees, report

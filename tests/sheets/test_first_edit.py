@@ -1,0 +1,91 @@
+"""What everybody meets first: a workbook opened with the values that it holds, and a word typed.
+
+LibreOffice recalculates nothing when it opens a file: only what depends on the first word follows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, default_book, random_model
+from typist import Job, Told, Typed, typed_in_libreoffice
+
+import cellformer as cf
+from engine import Evaluator, ModelSpec
+from engine.models import checkpoint
+from engine.models.tokenizer import Characters
+from exporters.book import Book
+
+pytestmark = pytest.mark.office
+
+
+@cache
+def book(kind: str) -> Book:
+    """Small workbooks: of the gallery, of a golden file, of characters."""
+    if kind == "cat-sat":
+        return default_book(kind)
+    if kind == "qwen3":
+        model = checkpoint.load(GOLDEN / kind)
+        return cf.build(model, ids=[1, 2], n_tokens=4)
+    letters = Characters(tuple("abdehiosTtW \n"))
+    model = random_model(ModelSpec(len(letters.words), 4, 8, n_layers=1, n_heads=1, d_head=4))
+    return cf.build(replace(model, vocabulary=letters), prompt="this", n_tokens=6)
+
+
+# what is typed one upon the other: blocks' cells, and what goes into them
+TYPED: dict[str, list[dict[tuple[str, int, int], float | str]]] = {
+    "cat-sat": [
+        {("sentence", 0, 0): "the dog"},
+        {("prompt.pick", 1, 0): "cat"},
+        {("look.target", 0, 0): "dog"},
+    ],
+    "qwen3": [{("prompt.pick", 0, 0): "5"}, {("sentence", 0, 0): "7 3"}],
+    "characters": [{("sentence", 0, 0): "What"}, {("prompt.pick", 2, 0): "␣"}],
+}
+WATCHED = ("tokens", "n_prompt", "position", "target", "logits", "probs", "text.whole")
+
+
+def watched(kind: str) -> Iterator[tuple[str, int, int]]:
+    """The cells of blocks that are looked at."""
+    for name in WATCHED:
+        if name in book(kind).graph.blocks:  # a model without a tokenizer has no text
+            for i, j in np.ndindex(*book(kind).graph[name].shape):
+                yield name, i, j
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Told]]:
+    """What LibreOffice shows after each text."""
+    folder = tmp_path_factory.mktemp("first")
+    jobs = [
+        Job(
+            cf.write(book(kind), folder / f"{kind}.xlsx"),
+            [cells(kind, typed) for typed in texts],
+            [book(kind).cell(*cell) for cell in watched(kind)],
+        )
+        for kind, texts in TYPED.items()
+    ]
+    return dict(zip(TYPED, typed_in_libreoffice(jobs, folder), strict=True))
+
+
+def cells(kind: str, typed: dict[tuple[str, int, int], float | str]) -> Typed:
+    return {book(kind).cell(*cell): value for cell, value in typed.items()}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_the_first_word_typed_changes_the_prediction(
+    kind: str, opened: dict[str, list[Told]]
+) -> None:
+    live = Evaluator(book(kind).graph)
+    for typed, told in zip(TYPED[kind], opened[kind], strict=True):
+        before = [live[name][i, j] for name, i, j in watched(kind)]
+        for cell, value in typed.items():
+            live.set(*cell, value)
+        assert before != [live[name][i, j] for name, i, j in watched(kind)]
+        for name, i, j in watched(kind):
+            wanted: object = live[name][i, j]
+            if not isinstance(wanted, str):
+                wanted = pytest.approx(wanted, abs=1e-9)
+            assert told[book(kind).cell(name, i, j)] == wanted, (typed, name, i, j)
