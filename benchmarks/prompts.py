@@ -10,19 +10,18 @@ other in a workbook opened with the values that it holds. Prints how many of the
 
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import transformers
-from conftest import CellAt, InIronCalc, cli, recalculated, typed
+from conftest import CellAt, InIronCalc, cli
 from learnt import KINDS, texts
-from typist import typed_in_libreoffice
+from typist import Job, typed_in_libreoffice
 
 import cellformer as cf
 from engine.models.detokenizing import held
 from exporters.book import Book
-from exporters.reading import Value, WorkbookFile
+from exporters.reading import Value
 from exporters.verify import poison
 
 N_TOKENS = 14
@@ -120,36 +119,27 @@ def tried(folder: Path, n_prompts: int, where: Path) -> dict[str, int]:
 def in_sheets(book: Book, path: Path, prompts: list[str], where: Path) -> dict[str, list[Told]]:
     """What each program makes of the prompts typed in the sheet."""
     sentence = book.cell("sentence", 0, 0)
+    cells = [book.cell("tokens", t, 0) for t in range(N_TOKENS)] + [book.cell("text.whole", 0, 0)]
     poison(path, where / "wrong.xlsx")
-    copies = {
-        k: typed(where / "wrong.xlsx", where / f"{k}.xlsx", {sentence: text})
-        for k, text in enumerate(prompts)
+    texts = [{sentence: text} for text in prompts]
+    jobs = [Job(where / "wrong.xlsx", texts, cells, recalculated=True), Job(path, texts, cells)]
+    wrong, by_hand = typed_in_libreoffice(jobs, where)
+    sheet, in_ironcalc = InIronCalc(where / "wrong.xlsx"), []
+    for text in texts:
+        with sheet.typed(text):
+            in_ironcalc.append({cell: sheet[cell] for cell in cells})
+    programs = {
+        "LibreOffice from wrong values": wrong,
+        "LibreOffice typed": by_hand,
+        "IronCalc": in_ironcalc,
     }
-    files = recalculated({str(k): copy for k, copy in copies.items()}, where / "recalculated")
-    jobs = {path: [{sentence: text} for text in prompts]}
-    by_hand = typed_in_libreoffice(jobs, where / "typed")[path]
-    told = [files[str(k)] for k in range(len(prompts))]
-    found = {
-        "LibreOffice from wrong values": [shown(book, reads(file)) for file in told],
-        "LibreOffice typed": [shown(book, reads(file)) for file in by_hand],
-        "IronCalc": [],
-    }
-    sheet = InIronCalc(where / "wrong.xlsx")
-    for text in prompts:
-        with sheet.typed({sentence: text}):
-            found["IronCalc"].append(shown(book, sheet.__getitem__))
-    return found
+    return {who: [shown(found, cells) for found in told] for who, told in programs.items()}
 
 
-def reads(file: WorkbookFile) -> Callable[[CellAt], Value]:
-    """What looks a cell up in a file."""
-    return lambda cell: file[cell[0]][cell[1:]]
-
-
-def shown(book: Book, look: Callable[[CellAt], Value]) -> Told:
+def shown(found: dict[CellAt, Value], cells: list[CellAt]) -> Told:
     """The ids and the line of text that Play shows."""
-    ids = [int(look(book.cell("tokens", t, 0))) for t in range(N_TOKENS)]
-    return ids, str(look(book.cell("text.whole", 0, 0)) or "")
+    *ids, line = (found[cell] for cell in cells)
+    return [int(i) for i in ids], str(line or "")
 
 
 if __name__ == "__main__":

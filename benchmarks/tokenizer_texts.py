@@ -66,7 +66,7 @@ def main() -> None:
         print(f"LibreOffice: {time.perf_counter() - begin:.0f} s")
         for kind in kinds:
             told(kind, texts[kind], found[kind], tokenizer(kind))
-            some = texts[kind][: n // (10 if tokenizer(kind).n < MANY else 100)]
+            some = texts[kind][: n // (10 if len(tokenizer(kind).texts) < MANY else 100)]
             told(
                 f"{kind}, in IronCalc",
                 some,

@@ -32,24 +32,27 @@ def build(
     live: Sequence[str] = (),
     title: str = "model",
     special: bool = True,
+    second: str | None = None,
 ) -> Book:
     """The workbook of a gallery name, a checkpoint folder, or a model of your own.
 
     `n_tokens` is how many columns it has, prompt and continuation; `live` names the parts that
     recompute, () all of them; `title` is what a model of your own is called; a prompt gets
-    the tokens that its tokenizer itself adds unless not `special`. Raises InputError for a prompt
-    that the model cannot take, or none where it has none of its own.
+    the tokens that its tokenizer itself adds unless not `special`; `second` is the sentence that a
+    sentence encoder compares the prompt with. Raises InputError for a prompt that the model cannot
+    take, or none where it has none of its own.
     """
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
         return names.book(str(what))
     if isinstance(what, Model):
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
-        words = passage(what, given, n_tokens, sampling, seed)
+        other = names.prompt_ids(what, second, special) if second is not None else ()
+        words = passage(what, given, n_tokens, sampling, seed, other)
         return anymodel.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text, special, live)
+    loaded = names.load(str(what), prompt, text, special, live, second)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
-    words = passage(loaded.model, loaded.ids, columns, sampling, seed)
+    words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second)
     return loaded.book(loaded.model, words, live)
 
 

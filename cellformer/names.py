@@ -5,14 +5,15 @@ Everything that takes a name comes here: the command, and `cellformer.load` and 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import workbooks
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint, formats, tokenizing
+from engine.models import checkpoint, encoding, formats, tokenizing
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
+from engine.models.tokenizer import IdsOnly, mask_of
 from engine.studies.forecast import forecast
 from exporters import anymodel
 from exporters.book import Book
@@ -31,11 +32,19 @@ class Loaded:
     model: Model
     ids: list[int]
     n_tokens: int
+    second: list[int] = field(default_factory=list)  # of a sentence encoder: the other sentence
 
     @property
     def graph(self) -> Graph:
-        """The graph of the prompt alone."""
-        return self.model.graph(self.ids)
+        """The graph of the prompt alone; of a sentence encoder, with the other sentence."""
+        if not self.second:
+            return self.model.graph(self.ids)
+        return encoding.graph(self.model, passage(self.model, self.ids, second=self.second))
+
+    @property
+    def place_of_answer(self) -> int:
+        """The row of the token whose word is ranked: of an encoder its mask's, or else the last."""
+        return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
 
     def book(self, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
         """The workbook of a passage; `live` names the parts that recompute, () everything."""
@@ -51,20 +60,25 @@ def load(
     ids: str | None = None,
     special: bool = True,
     live: Sequence[str] = (),
+    second: str | None = None,
 ) -> Loaded:
     """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
 
     A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
     `special`; with none it begins as any text does. `live` names the parts of its workbook that
-    recompute, () everything. Raises InputError for a name that is neither, and a prompt that the
-    model cannot take.
+    recompute, () everything; `second` is the sentence that a sentence encoder compares the prompt
+    with. Raises InputError for a name that is neither, and a prompt that the model cannot take.
     """
     found = model(name)
+    if second is not None and found.spec.gives != "sentence":
+        raise InputError(f"{name} is no sentence encoder: it takes no --second sentence")
     given = _ids(found, prompt, ids, special)
     if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
-        return Loaded(name, found, given, _columns(found, len(given), live))
+        other = [] if second is None else prompt_ids(found, second, special)
+        n_tokens = _columns(found, max(len(given), len(other)), live)
+        return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
     if given is None:
         given = found.vocabulary.encode(module.PROMPT)
@@ -84,11 +98,15 @@ def model(name: str) -> Model:
 
 
 def graph(
-    name: str, prompt: str | None = None, ids: str | None = None, special: bool = True
+    name: str,
+    prompt: str | None = None,
+    ids: str | None = None,
+    special: bool = True,
+    second: str | None = None,
 ) -> Graph:
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
     if not is_worksheet(name):
-        return load(name, prompt, ids, special).graph
+        return load(name, prompt, ids, special, second=second).graph
     if prompt is not None or ids is not None:
         raise InputError(f"{name} holds no transformer: it takes no prompt")
     return book(name).graph
@@ -118,7 +136,7 @@ def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
     plan, n_tokens = for_model(model, live), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
     if plan.answers and plan.continues and not tokenizing.refusal(model.vocabulary):
         return max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
-    if not plan.generates:
+    if not plan.generates and plan.gives == "next word":
         return n_prompt
     small = forecast(model, n_tokens, plan.readout).n_formulas <= MANY_FORMULAS
     return n_tokens if small else n_prompt
@@ -131,6 +149,10 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
     """
     if prompt is not None:
         return model.vocabulary.encode(prompt, special)
+    if model.spec.gives != "next word" and not isinstance(model.vocabulary, IdsOnly):
+        mask = mask_of(model.vocabulary) if model.spec.gives == "masked word" else None
+        text = "" if mask is None else model.vocabulary.texts[mask]
+        return model.vocabulary.encode(text, special)
     if model.vocabulary.begin is None or not special:
         raise InputError("a checkpoint has no prompt of its own; give --prompt or --ids")
     return [model.vocabulary.begin]

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from engine import Evaluator, Graph, Model
 from engine.cells.part import only_live
-from engine.models import prompt, tokenizing
+from engine.models import encoding, prompt, tokenizing
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
 from engine.studies import ablation
+from exporters import anyencoder
 from exporters.model_book import ModelBook
 from exporters.plan import Plan, for_model
 from exporters.story import Story, Suggestion
@@ -27,9 +28,11 @@ MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> ModelBook:
     """The workbook of a prompt of a model that was loaded from a folder."""
     plan = for_model(model, live)
+    if plan.gives != "next word" and not live:
+        return anyencoder.build(title, model, passage)
     if plan.readout.by_head:
         model = ablation.averaged(model, [passage.ids])
-    graph = model.graph(passage.ids, plan.readout)
+    graph = encoding.graph(model, passage, plan.readout)
     texts = shown(model.vocabulary.texts)
     spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
     story = Story(

@@ -22,6 +22,7 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.stored import Stored
+from engine.models.encoding import AXIS, SECOND
 from exporters import theme, words
 from exporters.book import Place, Run, Sheet
 from exporters.model_book import ModelBook, Pieces
@@ -31,11 +32,13 @@ TITLE_ROWS = 3  # title, links, blank; frozen
 MOST_COLUMNS = 16_000  # of a table on one sheet, which ends at 16,384
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 PROMPT_ROW, PROMPT_COL = 8, 2  # on Play: where the first token's text stands
+SECOND_ROW = 16  # on Play: where the first token of a second sentence stands
+TOKENS = {"token": PROMPT_ROW, AXIS: SECOND_ROW}  # axes of tokens, and where their texts stand
 PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
-BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "ln_embed")
+BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
@@ -50,6 +53,8 @@ SHEETS = {
 def purpose(name: str) -> str:
     """What a sheet of blocks is for, in a line."""
     kind, _, layer = name.partition(" ")
+    if name.endswith(f" {SECOND}"):
+        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'))}"
     if kind == "Block":
         return f"layer {layer}: {SHEETS[kind][1]}"
     return (
@@ -61,6 +66,9 @@ def sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
     or that of the steps before or after the layers."""
     first, _, rest = block.name.partition(".")
+    second = f" {SECOND}" if first == SECOND else ""
+    if second:
+        first, _, rest = rest.partition(".")
     if block.leaf in SWITCHED:
         return SWITCHES
     if first == "lens":
@@ -72,7 +80,7 @@ def sheet_of(block: Block, book: ModelBook) -> str:
     layer = rest.partition(".")[0] if first == "blocks" else ""
     if block.kind == "computed":
         outside = "Embedding" if first in BEFORE_LAYERS else "Readout"
-        return f"Block {layer}" if layer else outside
+        return (f"Block {layer}" if layer else outside) + second
     if block.kind == "weight" and not book.by_hand:
         return f"Weights {layer}" if layer else "Weights"
     reader, _ = book.graph.readers[block.name][0]
@@ -82,9 +90,10 @@ def sheet_of(block: Block, book: ModelBook) -> str:
 def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    if "." in block.name or block.name == "mean_ablation":
+    name = block.name.removeprefix(f"{SECOND}.")
+    if "." in name or name == "mean_ablation":
         return False
-    return dial or block.name in ("tokens", "position", "target", "rival")
+    return dial or name in ("tokens", "attention_mask", "position", "target", "rival")
 
 
 def turned(block: Block, book: ModelBook) -> bool:
@@ -288,7 +297,7 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts above a block: tokens (live), words, or feature numbers."""
     axis = place.block.axes[0 if place.turned else 1]
-    if axis and axis != "token" and axis not in book.labels:
+    if axis and axis not in TOKENS and axis not in book.labels:
         area = Rect(place.top - 1, place.top, place.left, place.left + place.size[1])
         sheet.runs.append(Run(area, "label number"))
         return
@@ -302,7 +311,7 @@ def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
         return
     axis = place.block.axes[1 if place.turned else 0]
     area = Rect(place.top, place.top + place.size[0], place.left - 1, place.left)
-    if axis and axis != "token" and axis not in book.labels:
+    if axis and axis not in TOKENS and axis not in book.labels:
         sheet.runs.append(Run(area, "row number"))
         return
     if place.size[0] > MOST_COLUMNS:
@@ -314,17 +323,17 @@ def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
 
 def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
     """Put the text of index k of an axis: a token (live), a word, or the number itself."""
-    if axis == "token" and "tokens" in book.graph.blocks:
-        sheet.formula(row, col, token_text(book, k), "word" if style == "label" else style)
+    if axis in TOKENS and "tokens" in book.graph.blocks:
+        sheet.formula(row, col, token_text(book, k, axis), "word" if style == "label" else style)
     elif axis in book.labels:
         sheet.put(row, col, book.labels[axis][k], style)
     elif axis:
         sheet.put(row, col, k, "label number" if style == "label" else style)
 
 
-def token_text(book: ModelBook, k: int) -> Area:
-    """The cell that shows the text of token k."""
-    return book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL + k]
+def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
+    """The cell that shows the text of token k, of a second sentence where the axis is its."""
+    return book.sheet(PLAY)[TOKENS[axis], PROMPT_COL + k]
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -42,7 +42,8 @@ class ModelBook(Book):
 
     @property
     def large(self) -> bool:
-        """Whether it is of many words, with the logits of one token alone, or of a part."""
+        """Whether it is of many words, with the logits of one token alone, of a part, or of an
+        encoder."""
         return self.plan.reduced
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
+from engine.models.spec import Gives
 
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
@@ -17,16 +18,17 @@ class Plan:
     live: tuple[str, ...] = ()  # the parts that recompute; (): all
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence goes on by itself: no token sees those after it
+    gives: Gives = "next word"  # what the model is asked for
 
     @property
     def reduced(self) -> bool:
-        """Whether it leaves pages out: of many words, or of a part of the model alone."""
-        return self.readout.one_token or bool(self.live)
+        """Whether it leaves pages out: of many words, of a part alone, or of an encoder."""
+        return self.readout.one_token or bool(self.live) or self.gives != "next word"
 
     @property
     def answers(self) -> bool:
         """Whether what comes next is shown after one token: the last of what is typed."""
-        return self.readout.one_token and not self.live
+        return self.readout.one_token and not self.live and self.gives == "next word"
 
     @property
     def generates(self) -> bool:
@@ -39,5 +41,10 @@ WHOLE = Plan()
 
 def for_model(model: Model, live: Sequence[str] = (), by_hand: bool = False) -> Plan:
     """The plan of a model's workbook; `live` names the parts that are to recompute."""
-    readout = ONE_TOKEN if model.spec.d_vocab > MANY_WORDS else EVERYTHING
-    return Plan(readout, tuple(live), by_hand, model.spec.causal)
+    gives, many = model.spec.gives, model.spec.d_vocab > MANY_WORDS
+    readout = ONE_TOKEN if many else EVERYTHING
+    if gives == "masked word":
+        readout = Readout(one_token=True, by_head=not many)
+    elif gives == "sentence":
+        readout = Readout(one_token=False, by_head=not many)
+    return Plan(readout, tuple(live), by_hand, model.spec.causal, gives)

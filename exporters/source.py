@@ -58,7 +58,7 @@ def pack(model: Model) -> bytes:
             save_file(dict(model.averages), Path(folder) / AVERAGES)
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in sorted(Path(folder).iterdir()):
+            for path in sorted(p for p in Path(folder).iterdir() if p.is_file()):
                 entry = zipfile.ZipInfo(path.name, EPOCH)
                 packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     return archive.getvalue()
@@ -121,6 +121,7 @@ def _passage(facts: dict[str, Any]) -> Passage:
         Sampling(**facts["sampling"]),
         np.array(facts["numbers"], dtype=np.float64),
         int(facts.get("text_length", 0)),
+        tuple(int(i) for i in facts.get("second", ())),
     )
     n_tokens = len(passage.ids)
     whole = 1 <= passage.n_prompt <= n_tokens and passage.numbers.shape == (n_tokens + 1,)

@@ -10,7 +10,8 @@ import numpy as np
 from engine.cells.errors import InputError, declared
 from engine.cells.graph import Graph
 from engine.cells.part import only_live
-from engine.models import prompt, tokenizing
+from engine.models import encoding, prompt, tokenizing
+from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
@@ -50,7 +51,7 @@ def assemble(
     as constants, and nothing else is there.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
-    graph: Graph = model.graph(passage.ids, plan.readout)
+    graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.heat(graph, passage)
     if plan.live:
         graph = only_live(graph, plan.live)
@@ -58,11 +59,9 @@ def assemble(
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
+    _follow_what_is_typed(graph, model, passage, plan)
     if not plan.reduced:
-        prompt.follow(graph, passage, model)
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    elif plan.answers and not tokenizing.refusal(model.vocabulary):
-        prompt.answer(graph, passage, model.vocabulary)
     book = ModelBook(
         title,
         graph,
@@ -89,6 +88,16 @@ def assemble(
     _put_in_order(book)
     start.add(book, story)
     return book
+
+
+def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
+    """Have the tokens of a graph follow a sentence, where that can be."""
+    if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
+        encoding.follow(graph, passage, model)
+    elif not plan.reduced:
+        prompt.follow(graph, passage, model)
+    elif plan.answers and not tokenizing.refusal(model.vocabulary):
+        prompt.answer(graph, passage, model.vocabulary)
 
 
 def pages() -> list[ModuleType]:

@@ -135,9 +135,10 @@ def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
 
 
 def _gap(a: Value, b: Value) -> float:
-    """The difference of two values; inf for a text or error that is not the same or an error."""
+    """The difference of two values, of large ones in parts of the first; inf for a text or error
+    that is not the same or an error."""
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return abs(a - b)
+        return abs(a - b) / max(1.0, abs(a))
     if isinstance(a, CellError):
         return float("inf")  # an error is never right, not even twice
     return 0.0 if (a or "") == (b or "") else float("inf")

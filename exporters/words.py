@@ -28,6 +28,20 @@ MEANING = {
     "W_project_U": "unembedding: from the stream's size to that of a word's vector",
     "sqrt_d_model": "what each token's vector is multiplied by",
     "pos_embed": "each position's vector, looked up",
+    "segments": "0 for the first text, 1 for a second one in the same prompt",
+    "W_segment": "one vector per segment",
+    "segment_embed": "each segment's vector, looked up",
+    "embed_sum": "what a token is, where it stands, which text it is of",
+    "attention_mask": "1 where there is a token; nothing attends to a 0",
+    "part": "what each token counts for in the mean",
+    "present": "vectors, far below where there is no token",
+    "max": "the largest of each feature, over the tokens",
+    "first": "the first token's vector",
+    "which": "the token that stands for the sentence",
+    "unit": "divided by its length",
+    "vector": "the sentence as one vector",
+    "length": "how long the sentence's vector is",
+    "cosine": "how alike the two vectors point: 1, the same way; 0, at right angles",
     "resid_pre": "the residual stream as the block finds it",
     "resid_mid": "the residual stream after attention",
     "resid_post": "the residual stream as the block leaves it",
@@ -101,7 +115,7 @@ MEANING = {
     "score": "the word's score before it is capped",
     "capped_by": "how many times larger the score is than capped",
 }
-AXES = {"token": "tokens", "vocab": "words", "vocab_out": "words"}
+AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 

@@ -20,7 +20,7 @@ LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a ba
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
-def with_digits(model: Model, digits: str) -> Model:
+def with_digits(model: Model, digits: str = "") -> Model:
     """The model with the numbers that the workbook will hold.
 
     Exact doubles, or the shortest decimals of float32: these unless asked otherwise for a model

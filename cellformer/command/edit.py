@@ -41,7 +41,9 @@ def diff(file: File, model: Built = None) -> None:
                 table.add_row(*(Text(_short(text)) for text in change))
             console.print(table)
             console.print()
-    if isinstance(found, edited.EditedModel):
+    if isinstance(found, edited.EditedModel) and found.model.spec.gives != "next word":
+        _encoder(found)
+    elif isinstance(found, edited.EditedModel):
         _prompt(found)
         _ranking(found)
     else:
@@ -85,6 +87,15 @@ def _prompt(found: edited.EditedModel) -> None:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:
         line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
+
+
+def _encoder(found: edited.EditedModel) -> None:
+    """The words for the mask, or the cosine, before and after."""
+    live = found.live()
+    if found.model.spec.gives == "sentence":
+        printing.vectors(live, changed=True)
+    else:
+        printing.ranking(printing.output_words(found.model), live, True, None, 0)
 
 
 def _ranking(found: edited.EditedModel) -> None:

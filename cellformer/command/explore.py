@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +14,14 @@ from rich.table import Table
 
 from cellformer import names
 from cellformer.command import printing
+from cellformer.command.build import with_digits
 from cellformer.command.options import (
     Ids,
     Mean,
     Name,
     NoSpecial,
     Prompt,
+    Second,
     Seed,
     Sets,
     Target,
@@ -33,6 +36,7 @@ from engine.cells import finite
 from engine.cells.batch import rows, variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
+from engine.models import encoding
 from engine.models import prompt as prompts
 from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
@@ -51,6 +55,7 @@ FEW = 40  # tokens to generate
 def run(
     name: Name,
     prompt: Prompt = None,
+    second: Second = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
@@ -71,15 +76,19 @@ def run(
 
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
     likeliest words after every sublayer. With --tokens the prompt is continued, in cells: choose,
-    temperature, top_k, top_p and sentence can be set.
+    temperature, top_k, top_p and sentence can be set. An encoder ranks the words for its mask, or
+    gives the sentence's vector: with --second, the cosine of two.
     """
     if names.is_worksheet(name):
         return _run_tables(name, sets, show, as_json)
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, second=second)
+    if target is not None or lens:
+        _needs_words(loaded)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
-    graph = _continued(model, loaded.ids, tokens)
-    wanted = None if target is None else _target(model, target, graph)
-    views = _views(graph, wanted) if lens or wanted is not None else None
+    graph = _continued(model, loaded, tokens)
+    row = loaded.place_of_answer
+    wanted = None if target is None else _target(model, target, graph, row)
+    views = _views(graph, wanted, row) if lens or wanted is not None else None
     live = Evaluator(graph)
     _change(live, sets, ablate, mean)
     finite.check(graph, live)
@@ -87,12 +96,16 @@ def run(
     if as_json:
         print(json.dumps({block: _rows(live[block]) for block in blocks or graph.blocks}))
         return
-    shown_ids = loaded.ids if tokens is None else live["tokens"][:, 0].astype(int).tolist()
-    printing.prompt(readable(model.vocabulary.decode(shown_ids)), len(shown_ids))
+    continues = tokens is not None and model.spec.gives == "next word"
+    shown_ids = live["tokens"][:, 0].astype(int).tolist() if continues else loaded.ids
+    for given in filter(None, (shown_ids, loaded.second)):
+        printing.prompt(readable(_spelt(model, given)), len(given))
     for block in blocks:
         printing.block(graph, live, block)
+    if "probs" not in graph.blocks:
+        return printing.vectors(live, bool(sets or ablate))
     words = printing.output_words(model)
-    printing.ranking(words, live, bool(sets or ablate), wanted)
+    printing.ranking(words, live, bool(sets or ablate), wanted, row)
     if lens and views:
         printing.lens(words, live, views, int(graph.inputs["target"][0, 0]))
     if wanted is not None and views:
@@ -104,6 +117,7 @@ def trace(
     cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]'.")],
     depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of precedents.")] = 2,
     prompt: Prompt = None,
+    second: Second = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
@@ -114,10 +128,10 @@ def trace(
     With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
     """
     if tokens is None:
-        graph = names.graph(name, prompt, ids, not no_special)
+        graph = names.graph(name, prompt, ids, not no_special, second)
     else:
-        loaded = names.load(name, prompt, ids, not no_special)
-        graph = _continued(loaded.model, loaded.ids, tokens)
+        loaded = names.load(name, prompt, ids, not no_special, second=second)
+        graph = _continued(loaded.model, loaded, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
@@ -134,14 +148,15 @@ def ablate(
 ) -> None:
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
     loaded = names.load(name, prompt, ids, not no_special)
+    _needs_words(loaded)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
-    graph = model.graph(loaded.ids)
+    graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
     finite.check(graph, graph.values)
-    wanted = _first(graph) if target is None else _target(model, target, graph)
-    found = ablation.effects(graph, wanted, mean=mean)
-    before = float(graph.values["probs"][-1, wanted])
+    wanted = _first(graph, row) if target is None else _target(model, target, graph, row)
+    found = ablation.effects(graph, wanted, row, mean)
+    before = float(graph.values["probs"][row, wanted])
     printing.effects(printing.output_words(model), found, wanted, before)
 
 
@@ -241,19 +256,41 @@ def info(
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
     n_tokens = min(tokens, spec.n_ctx)
-    book = forecast(model, n_tokens, for_model(model).readout)
-    text = f"workbook of {n_tokens} tokens: {book.n_cells:,} cells, {book.n_formulas:,} formulas, "
-    console.print(text + f"about {book.megabytes:.1f} MB")
+    expected = forecast(with_digits(model), n_tokens, for_model(model).readout)
+    printing.line(f"workbook of {n_tokens} tokens: {expected}")
 
 
 # --- what they share ------------------------------------------------------------------------
 
 
-def _continued(model: Model, ids: Sequence[int], n_tokens: int | None) -> Graph:
-    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked."""
+def _continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph:
+    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked.
+
+    An encoder's has so many places then, and follows its sentences.
+    """
     if n_tokens is None:
-        return model.graph(ids)
-    return prompts.graph(model, passage(model, ids, n_tokens))
+        return replace(loaded, model=model).graph
+    words = passage(model, loaded.ids, n_tokens, second=loaded.second)
+    if model.spec.gives == "next word":
+        return prompts.graph(model, words)
+    graph = encoding.graph(model, words)
+    encoding.follow(graph, words, model)
+    return graph
+
+
+def _spelt(model: Model, ids: Sequence[int]) -> str:
+    """A prompt as it is read; of an encoder with its mask."""
+    found = encoding.text_of(model.vocabulary, ids) if model.spec.gives != "next word" else None
+    return found[0] if found else model.vocabulary.decode(ids)
+
+
+def _needs_words(loaded: names.Loaded) -> None:
+    """Raise InputError for a model that ranks no words."""
+    if loaded.model.spec.gives == "sentence":
+        raise InputError(
+            f"{loaded.name} gives a sentence's vector and ranks no words: "
+            "`cellformer run` compares two with --prompt and --second"
+        )
 
 
 def _averaged(model: Model, ids: Sequence[int]) -> Model:
@@ -261,9 +298,9 @@ def _averaged(model: Model, ids: Sequence[int]) -> Model:
     return model if model.averages else ablation.averaged(model, [ids])
 
 
-def _first(graph: Graph) -> int:
-    """The likeliest next word."""
-    return int(np.argmax(graph.values["logits"][-1]))
+def _first(graph: Graph, row: int) -> int:
+    """The likeliest word at a token."""
+    return int(np.argmax(graph.values["logits"][row]))
 
 
 def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iterator[int]:
@@ -275,17 +312,17 @@ def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iter
             return
 
 
-def _target(model: Model, text: str, graph: Graph) -> int:
+def _target(model: Model, text: str, graph: Graph, row: int) -> int:
     """The one word of the readout that a text names.
 
-    It may have the word's leading space or not: the likelier of the two is meant, at the prompt's
-    end. It may be the word as a sheet shows it, too: `␣a`.
+    It may have the word's leading space or not: the likelier of the two at a token is meant. It may
+    be the word as a sheet shows it, too: `␣a`.
     """
     vocabulary = model.outputs or model.vocabulary
     known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
     meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
     if meant:
-        return max(meant, key=graph.values["probs"][-1].__getitem__)
+        return max(meant, key=graph.values["probs"][row].__getitem__)
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
@@ -293,12 +330,12 @@ def _target(model: Model, text: str, graph: Graph) -> int:
     return ids[0]
 
 
-def _views(graph: Graph, target: int | None) -> lenses.Views:
-    """Lens and attribution at the last token, for the target and the likeliest other word."""
-    order = np.argsort(-graph.values["logits"][-1], kind="stable").tolist()
+def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
+    """Lens and attribution at a token, for the target and the likeliest other word."""
+    order = np.argsort(-graph.values["logits"][row], kind="stable").tolist()
     wanted = order[0] if target is None else target
     rival = next((v for v in order if v != wanted), wanted)
-    return lenses.add(graph, graph["tokens"].shape[0] - 1, wanted, rival)
+    return lenses.add(graph, row % graph["tokens"].shape[0], wanted, rival)
 
 
 def _change(
@@ -355,13 +392,14 @@ def _curve_of_word(
     loaded: names.Loaded, cell: str, values: np.ndarray, target: str | None
 ) -> Curve:
     """The target word's logit and probability at the prompt's end."""
-    graph, words = loaded.graph, printing.output_words(loaded.model)
-    wanted = _first(graph) if target is None else _target(loaded.model, target, graph)
+    _needs_words(loaded)
+    graph, words, row = loaded.graph, printing.output_words(loaded.model), loaded.place_of_answer
+    wanted = _first(graph, row) if target is None else _target(loaded.model, target, graph, row)
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
-    logits, probs = (rows(found, leaf, len(values), -1) for leaf in ("logits", "probs"))
-    for x, row in zip(values, probs, strict=True):
-        if not np.isfinite(row).all():
+    logits, probs = (rows(found, leaf, len(values), row) for leaf in ("logits", "probs"))
+    for x, shares in zip(values, probs, strict=True):
+        if not np.isfinite(shares).all():
             raise InputError(f"{cell} = {x:g} leads to no number; choose another range")
     word = words[wanted]
     columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}

@@ -26,6 +26,7 @@ from cellformer.command.options import (
     Ids,
     NoSpecial,
     Prompt,
+    Second,
     Seed,
     Size,
     Temperature,
@@ -69,6 +70,7 @@ def build(
         bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
     ] = False,
     prompt: Prompt = None,
+    second: Second = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     tokens: Tokens = None,
@@ -93,24 +95,25 @@ def build(
 
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
-    drawn = (temperature, top_k, top_p != 1, seed)
-    chosen = (prompt, ids, no_special, tokens, text_length, *drawn, live, digits)
+    texts = (prompt, second, ids, no_special, tokens, text_length)
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, digits))
     if name is None:
-        if any(chosen):
+        if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
     if names.is_worksheet(name):
-        if any(chosen):
+        if chosen:
             raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special, live or ())
+    loaded = names.load(name, prompt, ids, not no_special, live or (), second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
-    words = passage(model, loaded.ids, n_tokens, Sampling(temperature, top_k, top_p), seed)
-    words = replace(words, text_length=text_length or 0)
+    sampling = Sampling(temperature, top_k, top_p)
+    found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
+    words = replace(found, text_length=text_length or 0)
     path = output or Path(f"{names.title(name)}.xlsx")
     if not live:
         building.announce(model, n_tokens)

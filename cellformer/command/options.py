@@ -11,6 +11,10 @@ Name = Annotated[
     ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
+Second = Annotated[
+    str | None,
+    typer.Option("--second", help="Sentence encoders: the text that the prompt is compared with."),
+]
 NoSpecial = Annotated[
     bool,
     typer.Option("--no-special", help="Leave out the tokens that the tokenizer itself adds."),

@@ -86,24 +86,36 @@ def block(graph: Graph, live: Evaluator, name: str) -> None:
     console.print()
 
 
-def ranking(words: Sequence[str], live: Evaluator, changed: bool, target: int | None) -> None:
-    """The likeliest next words and the target, beside the baseline where something was changed."""
-    logits, probs = live["logits"][-1], live["probs"][-1]
-    before = live.graph.values["probs"][-1]
+def vectors(live: Evaluator, changed: bool) -> None:
+    """A sentence's vector, or the cosine of two, beside the baseline where something changed."""
+    if "cosine" not in live.graph.blocks:
+        line(f"vector of {live['vector'].shape[1]} numbers, {live['length'][0, 0]:.6f} long:")
+        return line(" ".join(f"{x:.6f}" for x in live["vector"][0]))
+    before, now = live.graph.values["cosine"][0, 0], live["cosine"][0, 0]
+    line(f"cosine {now:.6f}" + (f"   baseline {before:.6f}" if changed else ""))
+
+
+def ranking(
+    words: Sequence[str], live: Evaluator, changed: bool, target: int | None, row: int = -1
+) -> None:
+    """The likeliest words at a token and the target, beside the baseline where something was
+    changed."""
+    logits, probs = live["logits"][row], live["probs"][row]
+    before = live.graph.values["probs"][row]
     table = Table(box=None)
     table.add_column("", style="dim", justify="right")
-    table.add_column("next word", style="bold")
+    table.add_column("next word" if row == -1 else "word", style="bold")
     for head in ["logit", "probability"] + (["baseline", "change"] if changed else []):
         table.add_column(head, justify="right")
     order = np.argsort(-probs, kind="stable").tolist()
     shown_ = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
     for v in shown_:
         style = "bold cyan" if v == target else "bold"
-        row: list[str | Text] = [str(order.index(v) + 1), Text(words[v], style)]
-        row += [f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
+        cells: list[str | Text] = [str(order.index(v) + 1), Text(words[v], style)]
+        cells += [f"{logits[v]:.4f}", f"{probs[v]:.4f}"]
         if changed:
-            row += [f"{before[v]:.4f}", f"{probs[v] - before[v]:+.4f}"]
-        table.add_row(*row)
+            cells += [f"{before[v]:.4f}", f"{probs[v] - before[v]:+.4f}"]
+        table.add_row(*cells)
     console.print(table)
 
 

@@ -112,6 +112,11 @@ class Graph:
         self._readings: dict[str, Readings] = {}
         self._prefix = ""
 
+    @property
+    def prefix(self) -> str:
+        """What stands before every name that is added through it."""
+        return self._prefix
+
     def empty(self) -> Self:
         """A graph like this one, without a block."""
         found = copy(self)
@@ -219,18 +224,21 @@ class Graph:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
 
-    def again(self, source: Block, x: Block) -> None:
-        """Add once more all that follows from `source`, for `x` [rows, columns of source] in its
-        place, under this graph's prefix."""
-        copies = {source.name: x}
+    def again(self, others: Mapping[str, Block]) -> None:
+        """Add once more all that follows from some blocks, for `others` in their places, by name,
+        under this graph's prefix. Where it had as many entries as these have rows, it has as many
+        as the others have."""
+        copies, added = dict(others), list(others.values())
+        rows = {self[name].axes[0]: (x.shape[0], x.axes[0]) for name, x in others.items()}
         for block in list(self.blocks.values()):
-            follows = block is not x and any(b.name in copies for _, _, b in block.operands)
-            if follows:
-                operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
-                name, shape = self._prefix + block.name, (x.shape[0], block.shape[1])
-                axes = (x.axes[0], block.axes[1])
-                copy = replace(block, name=name, shape=shape, axes=axes, operands=operands)
-                copies[block.name] = self.add(copy)
+            if block in added or not any(b.name in copies for _, _, b in block.operands):
+                continue
+            sides = zip(block.shape, block.axes, strict=True)
+            (n, down), (m, across) = (rows.get(axis, (n, axis)) for n, axis in sides)
+            operands = tuple((p, s, copies.get(b.name, b)) for p, s, b in block.operands)
+            name, axes = self._prefix + block.name, (down, across)
+            copy = replace(block, name=name, shape=(n, m), axes=axes, operands=operands)
+            copies[block.name] = self.add(copy)
 
     def add(self, block: Block) -> Block:
         """Add a block that is ready."""

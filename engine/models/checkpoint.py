@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from engine.cells.errors import InputError
 from engine.cells.files import replacing_folder
-from engine.models import architectures, formats
+from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
 from engine.models.foreign import Piece, Pieces
 from engine.models.forward import weight_shapes
@@ -58,13 +58,14 @@ def load(name: str | Path) -> Model:
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
-    files.restore_prefix(embedding, head)
+    files.restore_prefix(embedding, {piece.name for _, piece in architecture.pieces(spec)})
     if spec.tied and files.differ(embedding, head):  # then its reference does not tie them either
         spec = replace(spec, tied=False)
         config.values["tie_word_embeddings"] = False
     wanted = weight_shapes(architecture.forward, spec)
     places = held_places(architecture.pieces(spec), wanted, files.held)
-    files.check(foreign_shapes(places, wanted), head)
+    unread = getattr(architecture, "UNREAD", ())
+    files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
     large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read
@@ -94,6 +95,7 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
     with replacing_folder(Path(folder), is_part, force) as path:
         save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        sentence_modules.save(config, tensors, path)
         save_tokenizer(model.vocabulary, path)
 
 

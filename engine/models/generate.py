@@ -16,16 +16,19 @@ from engine.cells.numpy_math import evaluate
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.model import Model
 
+EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to it
+
 
 @dataclass(frozen=True)
 class Passage:
-    """A prompt and its continuation, and what chose it."""
+    """A prompt and its continuation, and what chose it; of an encoder, and places left empty."""
 
     ids: list[int]  # [n_tokens]
     n_prompt: int
     sampling: Sampling
     numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
+    second: tuple[int, ...] = ()  # a sentence encoder's other sentence
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def generate(
     """
     if n_tokens < 1:
         raise InputError(f"{n_tokens} tokens to generate; ask for at least 1")
+    if model.spec.gives != "next word":
+        raise InputError(f"a {model.kind} model reads a text both ways: it does not continue one")
     if not model.spec.causal:
         raise InputError("a model without a causal mask cannot generate token by token")
     check_room(model, len(ids), n_tokens)
@@ -94,18 +99,28 @@ def passage(
     n_tokens: int | None = None,
     sampling: Sampling = GREEDY,
     seed: int = 0,
+    second: Sequence[int] = (),
 ) -> Passage:
     """A prompt, continued to `n_tokens` tokens in all; just the prompt unless given.
 
-    Raises InputError as `generate` does, and for fewer tokens than the prompt has.
+    An encoder's is not continued: places stay empty. `second` is the sentence that a sentence
+    encoder compares it with, the same unless given. Raises InputError as `generate` does, and for
+    fewer tokens than the prompt has.
     """
-    n_tokens = len(ids) if n_tokens is None else n_tokens
-    if n_tokens < len(ids):
-        raise InputError(f"{n_tokens} tokens are less than the prompt's {len(ids)}; ask for more")
-    model.check_ids(ids)
-    check_room(model, len(ids), n_tokens - len(ids))
-    numbers = np.random.default_rng(seed).random(n_tokens + 1)
+    longest = max(len(ids), len(second))
+    n_tokens = longest if n_tokens is None else n_tokens
+    if n_tokens < longest:
+        raise InputError(f"{n_tokens} tokens are less than the prompt's {longest}; ask for more")
     more = n_tokens - len(ids)
+    if more:
+        check_room(model, len(ids), more)
+    numbers = np.random.default_rng(seed).random(n_tokens + 1)
+    if model.spec.gives != "next word":
+        places = [*ids, *[EMPTY] * more]
+        model.check_ids(places)
+        other = tuple(second or ids) if model.spec.gives == "sentence" else ()
+        return Passage(places, len(ids), sampling, numbers, second=other)
+    model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
     return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
 

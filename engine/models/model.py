@@ -11,7 +11,7 @@ from engine.cells.stored import Stored, decimals
 from engine.models import architectures
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import Tokenizer
+from engine.models.tokenizer import Tokenizer, mask_of
 
 
 def _own() -> Architecture:
@@ -67,9 +67,16 @@ class Model:
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
         self.architecture(graph, ids)
+        if "position" in graph.blocks:
+            graph.fill("position", np.array([[float(self.place_of_answer(ids))]]))
         for name, values in self.averages.items():
             graph.fill(name, values)
         return graph
+
+    def place_of_answer(self, ids: Sequence[int]) -> int:
+        """The token whose word is ranked: of an encoder the masked one, or else the last."""
+        mask = mask_of(self.vocabulary) if self.spec.gives == "masked word" else None
+        return len(ids) - 1 if mask is None or mask not in ids else list(ids).index(mask)
 
     def with_decimals(self) -> "Model":
         """This model with the shortest decimals that float32 knows its weights by."""
@@ -89,6 +96,12 @@ class Model:
             raise InputError(
                 f"the prompt has {len(ids)} tokens, and the context holds {self.spec.n_ctx}; "
                 "shorten the prompt"
+            )
+        padding = self.spec.first_position - 1
+        if padding > 0 and padding in ids:
+            raise InputError(
+                f"the prompt holds the padding token, id {padding}, which a {self.kind} model "
+                "counts no position for; leave it out"
             )
         for i in ids:
             if not 0 <= i < self.spec.d_vocab:

@@ -152,9 +152,15 @@ def reciprocal(m: Math, x: X) -> X:
     return 1 / x
 
 
-@op(q="i,:", k="j,:", scale="0,0", out="i,≤i", blank=-inf)
-def scores(m: Math, q: X, k: X, scale: X) -> X:
-    return m.dot(q, k) * scale
+@op(q="i,:", k="j,:", scale="0,0", present="j,0", out="i,≤i", blank=-inf)
+def scores(m: Math, q: X, k: X, scale: X, present: X = None) -> X:
+    found = m.dot(q, k) * scale
+    return found if present is None else or_far_below(found, present)
+
+
+def or_far_below(x: X, present: X) -> X:
+    """x of a token that is present (1); of one that is not (0) -10000, whose exponential is 0."""
+    return x * present + (present - 1) * 10000
 
 
 @op(position="i,0", slope="0,j")
@@ -200,6 +206,48 @@ def row_sum(m: Math, x: X) -> X:
 @op(x="i,j", total="i,0", out="i,≤i")
 def fraction(m: Math, x: X, total: X) -> X:
     return x / total
+
+
+# --- one vector of all tokens (Reimers & Gurevych 2019, section 3) ------------------------------
+
+
+@op(x="i,0", all=":,0")
+def part_of_all(m: Math, x: X, all: X) -> X:
+    """What each token counts for in their mean."""
+    return x / m.sum(all)
+
+
+@op(x="i,0", all=":,0")
+def part_of_root(m: Math, x: X, all: X) -> X:
+    """The same over the root of how many there are."""
+    return x / m.sqrt(m.sum(all))
+
+
+@op(x=":,j", part=":,0")
+def pooled(m: Math, x: X, part: X) -> X:
+    return m.dot(x, part)
+
+
+@op(x="i,j", present="i,0")
+def present_alone(m: Math, x: X, present: X) -> X:
+    """What is too low to be the largest where there is no token."""
+    return or_far_below(x, present)
+
+
+@op(x=":,j")
+def largest(m: Math, x: X) -> X:
+    return m.max(x)
+
+
+@op(x="i,:")
+def length(m: Math, x: X) -> X:
+    return m.maximum(m.sqrt(m.dot(x, x)), 1e-12)
+
+
+@op(x="i,:", y="j,:", x_length="i,0", y_length="j,0")
+def cosine_of_angle(m: Math, x: X, y: X, x_length: X, y_length: X) -> X:
+    """1 for vectors that point the same way, 0 at right angles, -1 for opposite ones."""
+    return m.dot(x, y) / (x_length * y_length)
 
 
 # --- reading the residual stream: what of it points a word's way ----------------------------------
@@ -293,6 +341,11 @@ def silu(m: Math, x: X) -> X:
 def gelu_tanh(m: Math, x: X) -> X:
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
     return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+
+
+@op(x="i,j")
+def tanh(m: Math, x: X) -> X:
+    return m.tanh(x)
 
 
 @op(gate="i,j", x="i,j")

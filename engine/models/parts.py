@@ -164,15 +164,17 @@ def attend(
     layer: OfAllHeads,
     mask: Mask,
     places: Block | None = None,
+    present: Block | None = None,
     n: int = 0,
 ) -> Head:
     """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows.
 
     Where tokens have `places` [n_tokens, n_heads], scores fall with the distance between them as
-    the n-th head sees it.
+    the n-th head sees it. `present` [n_tokens, 1] is 0 for a token that none attends to; None: all
+    are there.
     """
     name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
-    scores = h.block(name, ops.scores, q, k, layer.scale, mask=mask)  # [queries, keys]
+    scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
     if layer.cap:
         scores = h.block("scores", ops.soft_cap, scores, layer.cap)  # [queries, keys]
     if places:
@@ -220,9 +222,19 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
 
 
 def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
+    """The words that the stream, as it ends, leads to: see `looked_at` and `rank_words`."""
+    rank_words(g, looked_at(g, x), W_E, cap, bias)
+
+
+def looked_at(g: Forward, x: Block) -> Block:
+    """The vectors that are read out: of all tokens, or of the one at the `position`."""
+    if not g.readout.one_token:
+        return x
+    return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
+
+
+def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:
     """One score for each word: how far x points its way; then softmax, with a temperature."""
-    if g.readout.one_token:
-        x = g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
     name = "logits" if cap is None else "uncapped"
     W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
     b_U = g.weight("b_U", "vocab") if bias else None

@@ -1,4 +1,4 @@
-"""ModelSpec: what a decoder is, in numbers and choices."""
+"""ModelSpec: what a decoder or an encoder is, in numbers and choices."""
 
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
@@ -9,6 +9,8 @@ from engine.cells.errors import InputError
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Gives = Literal["next word", "masked word", "sentence"]
+Pooling = Literal["mean", "first", "max", "mean of root"]
 
 LARGEST = 1e12  # number that is taken for meant
 MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
@@ -16,7 +18,7 @@ MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Sizes and choices of a decoder, in TransformerLens's vocabulary.
+    """Sizes and choices of a decoder or an encoder, in TransformerLens's vocabulary.
 
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
     model. Fields that an architecture does not have are left at their defaults.
@@ -52,6 +54,16 @@ class ModelSpec:
     rope_factor: float = 1.0  # of all cosines and sines
     rope_neighbours: bool = False  # features 0 and 1, 2 and 3, ... turn together; else see rotation
     parallel: bool = False  # attention and MLP read the same residual
+    gives: Gives = "next word"  # what is read out: a word's logits, or one vector for all tokens
+    n_positions: int = 0  # encoders: rows of the table of positions
+    first_position: int = 0  # encoders: the first token's row of it
+    n_segments: int = 0  # encoders: rows of the table of segments; 0: there is none
+    head_activation: Activation = "gelu"  # encoders: before a masked word's logits
+    pooling: Pooling = "mean"  # of tokens' vectors, to the sentence's
+    d_sentence: int = 0  # of a linear map behind the pooling; 0: there is none
+    sentence_bias: bool = False  # of that map
+    sentence_tanh: bool = False  # of what it gives
+    unit_length: bool = False  # the sentence's vector is divided by its length
 
     def __post_init__(self) -> None:
         self._check_kinds()

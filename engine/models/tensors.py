@@ -1,7 +1,8 @@
 """The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from engine.models.foreign import Config, Piece
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_FAULTS = 12  # listed in one message
 WRAPPERS = ("_orig_mod.", "module.")  # what compiling or training in parallel puts before names
+OF_OLD = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 BUFFERS = (  # stored in some checkpoints, and no weights
     ".attn.bias",
     ".attn.masked_bias",
@@ -26,6 +28,7 @@ BUFFERS = (  # stored in some checkpoints, and no weights
     "rotary_emb.inv_freq",
     "decoder.version",
     "scale_mask_softmax.causal_mask",
+    "embeddings.position_ids",
 )
 
 
@@ -176,6 +179,8 @@ class Tensors:
         for wrapper in WRAPPERS:
             if all(name.startswith(wrapper) for name in self.held):
                 self.held = {n.removeprefix(wrapper): t for n, t in self.held.items()}
+        for old, new in OF_OLD:
+            self.held = {n.replace(old, new): t for n, t in self.held.items()}
         self.values: dict[str, np.ndarray] = {}
 
     def can_stay(self, names: Iterable[str]) -> bool:
@@ -183,16 +188,14 @@ class Tensors:
         entries = [self.held[name] for name in names]
         return all(entry.file for entry in entries if len(entry.shape) > 1)
 
-    def restore_prefix(self, embedding: str, head: str) -> None:
+    def restore_prefix(self, embedding: str, known: Collection[str]) -> None:
         """Give names the base model's prefix where a checkpoint leaves it out.
 
-        `embedding` has the prefix; `head`, the unembedding, and its bias stand outside the base
-        model.
+        `embedding` has the prefix; some of the names that are `known` stand outside the base model.
         """
         first, dot, _ = embedding.partition(".")
-        outside = (head, head.replace(".weight", ".bias"))
         if dot and not any(name.startswith(first + dot) for name in self.held):
-            self.held = {n if n in outside else first + dot + n: t for n, t in self.held.items()}
+            self.held = {n if n in known else first + dot + n: t for n, t in self.held.items()}
 
     def differ(self, one: str, other: str) -> bool:
         """Whether there are both tensors, and they are not the same."""
@@ -200,15 +203,19 @@ class Tensors:
             return False
         return not np.array_equal(self.held[one].fetch(), self.held[other].fetch())
 
-    def check(self, wanted: Mapping[str, tuple[int, ...]], head: str) -> None:
+    def check(
+        self, wanted: Mapping[str, tuple[int, ...]], head: str, unread: Sequence[str] = ()
+    ) -> None:
         """Raise InputError that lists everything missing, extra, or of a wrong shape or type.
 
-        `head` is the unembedding, which may stand beside an embedding that it is tied to.
+        `head` is the unembedding, which may stand beside an embedding that it is tied to; `unread`
+        are patterns of names that the architecture's reference may have and nothing here reads.
         """
         faults = [f"{name} is missing" for name in wanted if name not in self.held]
         for name, held in self.held.items():
             if name not in wanted:
-                if not name.endswith(BUFFERS) and name != head:
+                extra = name.endswith(BUFFERS) or any(fnmatch(name, p) for p in unread)
+                if not extra and name != head:
                     faults.append(f"{name} is not a weight of this model")
                 continue
             if held.shape != wanted[name]:

@@ -21,6 +21,7 @@ from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
 from engine.models.subwords import json_object
 
+MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
@@ -108,6 +109,11 @@ class IdsOnly:
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(map(str, ids))
+
+
+def mask_of(tokenizer: Tokenizer) -> int | None:
+    """The token that stands for a masked word, if there is one."""
+    return next((tokenizer.texts.index(text) for text in MASKS if text in tokenizer.texts), None)
 
 
 def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:

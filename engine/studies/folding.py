@@ -47,11 +47,13 @@ def folded(model: Model, change: Change) -> Model:
 
 
 def _of_a_prompt(graph: Graph, block: Block) -> bool:
-    """Whether an input is of a prompt, not of a model: tokens, and what comes after the logits."""
+    """Whether an input is of a prompt, not of a model: tokens, which of them are there, and what
+    comes after what is read out."""
     order = list(graph.blocks)
+    end = order.index("logits" if "logits" in order else "vector")
     readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]
-    after = block.op is None and all(k > order.index("logits") for k in readers)
-    return block.kind == "ids" or after
+    after = block.op is None and all(k > end for k in readers)
+    return block.kind == "ids" or block.name == "attention_mask" or after
 
 
 def _switch(
@@ -106,16 +108,17 @@ def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> M
     eps = {float(values[name][0, 0]) for name in values if name.endswith(".eps")}
     if eps <= {model.spec.norm_eps}:
         return model
+    config = dict(model.config)
+    field = architectures.find(config.get("model_type", architectures.OWN)).EPS
+    if not field:
+        raise InputError(
+            f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
+        )
     if len(eps) > 1:
         raise InputError(
             "norms have different eps, and a checkpoint has one for all; give all the same"
         )
-    spec, config = replace(model.spec, norm_eps=min(eps)), dict(model.config)
+    spec = replace(model.spec, norm_eps=min(eps))
     if config:
-        field = architectures.find(config["model_type"]).EPS
-        if not field:
-            raise InputError(
-                f"eps is {model.spec.norm_eps} in every {config['model_type']}; change it back"
-            )
         config[field] = min(eps)
     return replace(model, spec=spec, config=config)

@@ -1,19 +1,32 @@
 """What a model is in numbers: parameters per part, the KV cache, the size of its workbook."""
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.cells.stored import Stored
-from engine.models.forward import Forward, Readout
-from engine.models.model import Model
+import numpy as np
 
-# Measured on workbooks of random models: compressed bytes of a number that has all its digits, and
-# of the shortest decimals of float32; of a formula, and of one that its column shares; what
-# LibreOffice takes to open a number and a formula, and to hold one: GPT-2 small on 4 cores.
-BYTES_PER_NUMBER, BYTES_PER_SHORT = 11.0, 5.3
-BYTES_PER_FORMULA, BYTES_PER_SHARED = 23.0, 15.0
-SECONDS_PER_NUMBER, SECONDS_PER_FORMULA = 0.46e-6, 9.4e-6
-HELD_PER_NUMBER, HELD_PER_FORMULA = 19.5, 680.0
+from engine.cells.stored import Stored
+from engine.models import encoding
+from engine.models.choosing import N_RANKS
+from engine.models.encoding import AXIS
+from engine.models.forward import Forward, Readout
+from engine.models.generate import passage
+from engine.models.model import Model
+from engine.models.subwords import Library
+
+# Measured on workbooks of trained and random models, in LibreOffice 7.4, see benchmarks/README.md:
+# compressed bytes of a formula and of one that its column shares, seconds to open them and bytes to
+# hold them, the same of a number, and what LibreOffice holds before it holds anything.
+BYTES_PER_FORMULA, BYTES_PER_SHARED = 18.5, 15.0
+SECONDS_PER_FORMULA, SECONDS_PER_SHARED, SECONDS_PER_NUMBER = 11e-6, 9.4e-6, 0.46e-6
+HELD_PER_FORMULA, HELD_PER_SHARED, HELD_PER_NUMBER = 1100.0, 680.0, 19.5
+HELD_ALWAYS = 0.2e9
+ALWAYS = 0.05  # megabytes of what is no cell
+SAMPLE = 4096  # numbers of a model by which is told what one takes in its file
+MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
+TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
+TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
 
 @dataclass(frozen=True)
@@ -23,16 +36,24 @@ class Forecast:
     n_cells: int
     n_formulas: int
     megabytes: float
+    shared: bool  # whether the cells of a column share a formula, as in large workbooks
 
     def __str__(self) -> str:
         numbers = self.n_cells - self.n_formulas
-        seconds = numbers * SECONDS_PER_NUMBER + self.n_formulas * SECONDS_PER_FORMULA
-        held = (numbers * HELD_PER_NUMBER + self.n_formulas * HELD_PER_FORMULA) / 1e9
+        each = SECONDS_PER_SHARED if self.shared else SECONDS_PER_FORMULA
+        seconds = numbers * SECONDS_PER_NUMBER + self.n_formulas * each
         return (
-            f"{self.n_cells:,} cells, {self.n_formulas:,} formulas, "
-            f"about {self.megabytes:,.0f} MB; "
-            f"LibreOffice opens it in about {seconds:.0f} s and holds it in about {held:.1f} GB"
+            f"{self.n_cells:,} cells, {self.n_formulas:,} formulas, about "
+            f"{self.megabytes:,.1f} MB; LibreOffice opens it in about {seconds:.0f} s and "
+            f"holds it in {self.held:.1f} GB"
         )
+
+    @property
+    def held(self) -> float:
+        """The memory of LibreOffice that has opened it, in GB."""
+        numbers = self.n_cells - self.n_formulas
+        each = HELD_PER_SHARED if self.shared else HELD_PER_FORMULA
+        return (HELD_ALWAYS + numbers * HELD_PER_NUMBER + self.n_formulas * each) / 1e9
 
 
 def parameters(model: Model) -> Mapping[str, int]:
@@ -62,19 +83,50 @@ def kv_numbers(model: Model) -> int:
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
-    graph = model.graph([0] * n_tokens, readout)
+    place = passage(model, [0] * n_tokens) if model.spec.gives != "next word" else None
+    graph = encoding.graph(model, place, readout) if place else model.graph([0] * n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
-    cells = formulas + sum(block.n_cells for block in graph if not block.op)
-    numbers = cells - formulas
-    short = any(isinstance(w, Stored) and w.decimal for w in model.weights.values())
-    each = BYTES_PER_SHORT if short else BYTES_PER_NUMBER
-    text = BYTES_PER_SHARED if readout.one_token else BYTES_PER_FORMULA
-    megabytes = (numbers * each + formulas * text) / 1e6
-    return Forecast(cells, formulas, megabytes)
+    if not readout.one_token:
+        formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
+    typed = sum(block.n_cells for block in graph if not block.op)
+    texts = TEXTS + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
+    shared = readout.one_token
+    megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
+    megabytes += typed * bytes_per_number(model, typed <= MOST_CARRIED) / 1e6
+    return Forecast(formulas + typed + texts, formulas, megabytes, shared)
 
 
 def labels(graph: Forward, n_tokens: int) -> int:
     """Formulas beside the blocks: token texts above and beside them, and the table of words."""
-    texts = sum(block.axes.count("token") * n_tokens for block in graph if block.op)
-    table = 0 if graph.readout.one_token else 5 * graph["probs"].shape[1]
+    names = ("token", AXIS)
+    texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
+    words = graph.blocks.get("probs")
+    table = 0 if graph.readout.one_token or words is None else 5 * words.shape[1]
     return texts + table
+
+
+def pages(model: Model, n_tokens: int) -> int:
+    """About how many formulas the pages around a model have; the large ones are counted."""
+    spec, n_words = model.spec, model.spec.d_vocab
+    ranks, beyond = min(n_words, N_RANKS), 8 * n_words.bit_length() if n_words > N_RANKS else 0
+    sampling = n_tokens * (n_words + 6 * ranks + beyond + 10) if spec.gives == "next word" else 0
+    heads = spec.n_layers * spec.n_heads * (n_tokens * (n_tokens + 5) // 2)
+    lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
+    play = 100 + 4 * n_words
+    return (
+        play + sampling + heads + lens + (TOKENIZER if isinstance(model.vocabulary, Library) else 0)
+    )
+
+
+def bytes_per_number(model: Model, carried: bool) -> float:
+    """What a weight takes in the file: a sample is written and compressed as the workbook does it,
+    and once more as a checkpoint where that is carried along."""
+    largest = max(model.weights.values(), key=lambda weights: weights.size)
+    rows = -(-SAMPLE // largest.shape[-1])
+    part = largest.part(slice(0, rows), slice(None)) if isinstance(largest, Stored) else largest
+    sample = np.asarray(part, np.float64).ravel()[:SAMPLE]
+    cells = (f'<c r="AA{k}" s="14"><v>{x!r}</v></c>' for k, x in enumerate(sample.tolist(), 1))
+    found = len(zlib.compress("".join(cells).encode(), 5))
+    if carried:
+        found += len(zlib.compress(sample.astype(np.float32).tobytes(), 9))
+    return found / len(sample)

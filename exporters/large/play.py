@@ -51,7 +51,7 @@ DIALS = {
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show the words after one token alone."""
-    return book.large
+    return book.large and (bool(book.live) or book.plan.gives == "next word")
 
 
 def typed(book: ModelBook) -> bool:
@@ -73,6 +73,10 @@ def place(book: ModelBook) -> None:
     if typed(book):
         sentence = book.graph["sentence"]
         book.places["sentence"] = Place(sentence, PLAY, SENTENCE_ROW, PROMPT_COL, False)
+    if "attention_mask" in book.graph.blocks:
+        mask = Place(book.graph["attention_mask"], PLAY, ID_ROW + 1, PROMPT_COL, True)
+        book.places["attention_mask"] = mask
+        book.sheet(PLAY).regions.append((mask, "input count"))
 
 
 def add(book: ModelBook) -> None:
@@ -92,7 +96,7 @@ def add(book: ModelBook) -> None:
     if book.live:
         _constant(book, sheet)
         return
-    _baseline(book)
+    add_baseline(book)
     _look_up(book, sheet)
     (_sentence if typed(book) else _ids)(book, sheet)
     sheet.put(DIALS_ROW, 0, "What is looked at, and how", "heading")
@@ -100,10 +104,10 @@ def add(book: ModelBook) -> None:
         _dial(book, sheet, name)
     if typed(book):
         _line(book, sheet)
-    _ranking(book, sheet)
+    add_ranking(book, sheet, "What comes next")
 
 
-def _baseline(book: ModelBook) -> None:
+def add_baseline(book: ModelBook) -> None:
     """The untouched probabilities, as constants beside the live ones."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
@@ -235,9 +239,9 @@ def _line(book: ModelBook, sheet: Sheet) -> None:
         sheet.put(LINE_ROW + 1, PROMPT_COL, built, "note")
 
 
-def _ranking(book: ModelBook, sheet: Sheet) -> None:
+def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
     """The likeliest words: LARGE and MATCH over all logits; probability live and as built."""
-    sheet.put(RESULTS_ROW, 0, "What comes next", "heading")
+    sheet.put(RESULTS_ROW, 0, heading, "heading")
     heads = ("rank", "token", "id", "logit", "probability", "baseline", "change")
     for col, head in enumerate(heads):
         sheet.put(RESULTS_ROW + 1, col, head, "label")

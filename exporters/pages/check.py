@@ -10,7 +10,7 @@ from exporters import layout
 from exporters.dressing import Unlike
 from exporters.large import play as large
 from exporters.model_book import ModelBook
-from exporters.pages import index, play
+from exporters.pages import index, play, sentences
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
@@ -50,11 +50,15 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     )
     if not book.large:
         yield from _two_ways(book)
-    what = "the last live block equals" if book.live else "live logits equal"
+    what = "the last live block equals" if book.live else f"live {_read_out(book)} equal"
     yield (
         f"{what} the baseline (they should not, once you edit something)",
-        large.largest_change(book) if book.large else _largest_change(book),
+        _largest_change(book),
     )
+
+
+def _read_out(book: ModelBook) -> str:
+    return "vectors" if book.plan.gives == "sentence" else "logits"
 
 
 def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
@@ -80,6 +84,10 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
 
 
 def _largest_change(book: ModelBook) -> Expression:
-    """The largest change of any logit from its baseline."""
+    """The largest change of what is read out from its baseline."""
+    if book.plan.gives == "sentence" and not book.live:
+        return sentences.largest_change(book)
+    if book.large:
+        return large.largest_change(book)
     changes = play.logit_changes(book)
     return MAX(MAX(changes), -MIN(changes))

@@ -55,6 +55,7 @@ def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
         ("tokens", ()),
         ("embed", ("W_E", "queries", "W_project_E")),
         ("pos_embed", ("W_pos",)),
+        ("segment_embed", ("W_segment",)),
         ("ln_embed.out", ("ln_embed.",)),
     ]
     for layer in range(book.model.spec.n_layers):
@@ -62,7 +63,10 @@ def steps(book: ModelBook) -> list[tuple[str, tuple[str, ...]]]:
         found.append((f"{b}resid_pre", ()))
         found += [(b + name, tuple(b + p for p in parts)) for name, parts in SUBLAYERS]
     found += [("resid_final", ()), ("ln_final.out", ("ln_final.",))]
-    return [*found, ("logits", unembedding), ("probs", ())]
+    found += [("head.post", ("head.",)), ("logits", unembedding), ("probs", ())]
+    found += [("vector", ("dense.",)), ("cosine", ())]
+    order = {name: k for k, name in enumerate(book.graph.blocks)}
+    return sorted(found, key=lambda step: order.get(step[0], 0))
 
 
 def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, ...]) -> int:

@@ -21,21 +21,23 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """A square per head; layers down, heads across."""
-    patterns = [b for b in book.graph if b.leaf == "pattern"]
+    patterns = [b for b in book.graph if b.leaf == "pattern" and b.axes[0] == "token"]
+    others = [b for b in book.graph if b.leaf == "pattern" and b.axes[0] != "token"]
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.passage.ids)
     across = book.model.spec.n_heads
     sheet.widths = {0: 9} | {LEFT + k: NARROW for k in range(across * (n + 2))}
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
-    for block in patterns:
-        _, layer, _, head, _ = block.name.split(".")
-        top = TOP + int(layer) * (n + 3)
+    below = book.model.spec.n_layers * (n + 3)  # where those of a second sentence begin
+    for block in (*patterns, *others):
+        layer, _, head, _ = block.name.split(".")[-4:]
+        top = TOP + int(layer) * (n + 3) + (below if block in others else 0)
         left = LEFT + int(head.removeprefix("h")) * (n + 2)
         sheet.link(top, left, f"layer {layer}, {head}", book.address(block.area))
         for k in range(n):
-            layout.label(book, sheet, top + 1, left + k, "token", k, "upright")
-            layout.label(book, sheet, top + 2 + k, left - 1, "token", k, "row label")
+            layout.label(book, sheet, top + 1, left + k, block.axes[0], k, "upright")
+            layout.label(book, sheet, top + 2 + k, left - 1, block.axes[0], k, "row label")
         for i, j in block.whole.cells():
             if block.has(i, j):
                 sheet.formula(top + 2 + j, left + i, block[i, j], "tint")

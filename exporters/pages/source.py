@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from engine.models import encoding
 from engine.models.model import Model
 from exporters import layout
 from exporters.model_book import ModelBook
@@ -32,6 +33,7 @@ def add(book: ModelBook) -> None:
         "title": book.title,
         "ids": book.passage.ids,
         "n_prompt": book.passage.n_prompt,
+        "second": book.passage.second,
         "text_length": book.passage.text_length,
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
@@ -53,7 +55,7 @@ def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
     """The largest difference in a logit that shortened weights make."""
     if model.exact is None or "logits" not in book.values:
         return None
-    exact = model.exact.graph(book.passage.ids, book.plan.readout)
+    exact = encoding.graph(model.exact, book.passage, book.plan.readout)
     return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
 
 

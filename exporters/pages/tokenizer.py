@@ -13,6 +13,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
+from engine.models.encoding import SECOND
 from exporters import layout
 from exporters.book import Book, Place, Run, Sheet
 from exporters.dressing import When
@@ -96,6 +97,9 @@ MEANINGS = {
 TABLE_HEADS = {
     "added": ("tokens of their own",),
     "holds": ("in the text",),
+    "marks": ("tokens that are found",),
+    "marked": ("text with a sign for each",),
+    "clash": ("in the way",),
     "characters": ("from code", "kind", "gives", "shift", "second", "third"),
     "byte_symbols": ("symbol of each byte",),
     "pairs": ("pair", "rank"),
@@ -123,32 +127,40 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """The rows of the tokenizer, and its tables on a sheet of their own."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    lay_out(book)
+    for prefix in ("", f"{SECOND}."):
+        if f"{prefix}{PREFIX}ids" in book.graph.blocks:
+            name = f"{SHEET} {prefix.rstrip('.')}".rstrip()
+            layout.dress(book, book.sheet(name))
+            lay_out(book, prefix, name)
 
 
-def lay_out(book: Book) -> None:
-    """Give every block of the tokenizer its place, with labels; needs no model."""
-    sheet, tables = book.sheet(SHEET), book.sheet(TABLES)
+def lay_out(book: Book, prefix: str = "", name: str = SHEET) -> None:
+    """Give every block of the tokenizer its place, with labels; needs no model.
+
+    A second sentence's blocks have a prefix and a sheet of their own; both look the same tables up.
+    """
+    sheet, tables = book.sheet(name), book.sheet(TABLES)
+    sheet.purpose = PURPOSE
     tables.purpose = "what the tokenizer looks up: characters, merges, the vocabulary"
     tables.put(0, 0, f"{book.title} · {TABLES}", "title")
     tables.link(1, 0, f"← {SHEET}", f"{SHEET}!A1")
     tables.frozen = (TOP, 0)
-    Page(book, sheet, tables).lay_out()
+    Page(book, sheet, tables, prefix).lay_out()
 
 
 class Page:
     """The two sheets while they are laid out."""
 
-    def __init__(self, book: Book, sheet: Sheet, tables: Sheet):
-        self.book, self.sheet, self.tables = book, sheet, tables
-        self.right = 0  # the first free column of the sheet of tables
+    def __init__(self, book: Book, sheet: Sheet, tables: Sheet, prefix: str = ""):
+        self.book, self.sheet, self.tables, self.typed = book, sheet, tables, f"{prefix}sentence"
+        self.prefix = prefix + PREFIX
+        # the first free column of the sheet of tables
+        self.right = max((col + 2 for col in tables.widths), default=0)
         self.row = TOP + len(RESULTS) + 2  # of the next step
         self.blocks = {
-            name.removeprefix(PREFIX): block
+            name.removeprefix(self.prefix): block
             for name, block in book.graph.blocks.items()
-            if name.startswith(PREFIX)
+            if name.startswith(self.prefix)
         }
         self.n = self.blocks["number"].shape[1]
 
@@ -168,20 +180,20 @@ class Page:
             self._lay(leaf, self.blocks[leaf])
 
     def _lay(self, leaf: str, block: Block) -> None:
-        if leaf == "holds":
-            self._beside_added(block)
+        if leaf in ("holds", "marked", "clash"):
+            self._beside_added(leaf, block)
         elif block.expression is None:
             self._table(leaf, block)
         else:
             self._step(leaf, block)
 
     def _sentence(self) -> None:
-        block = self.book.graph["sentence"]
+        block = self.book.graph[self.typed]
         self.sheet.put(TOP, LABEL, "sentence", "row label")
-        if "sentence" in self.book.places:
+        if self.typed in self.book.places:
             self.sheet.formula(TOP, MEANING, block[0, 0], "text")
             return
-        self.book.lay(Place(block, SHEET, TOP, MEANING, turned=False), "sentence")
+        self.book.lay(Place(block, self.sheet.name, TOP, MEANING, turned=False), "sentence")
         self.sheet.merged.append(Rect(TOP, TOP + 1, MEANING, LEFT + 8))
 
     def _results(self, leaf: str, row: int) -> None:
@@ -192,7 +204,7 @@ class Page:
             self.sheet.put(row, MEANING, MEANINGS[leaf], "note")
         style = {"message": "note", "token": "word"}.get(leaf, "id")
         left = MEANING if leaf == "message" else LEFT
-        self.book.lay(Place(block, SHEET, row, left, turned=across), style)
+        self.book.lay(Place(block, self.sheet.name, row, left, turned=across), style)
 
     # --- the steps ----------------------------------------------------------------------------
 
@@ -211,7 +223,7 @@ class Page:
             for k in range(n_rows):
                 number = n_rows - k if leaf == "score" else k + (leaf not in ("symbols", "rank"))
                 self.sheet.put(self.row + k, LABEL, number, "label number")
-        place = Place(block, SHEET, self.row, LEFT, turned=False)
+        place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
         self.book.lay(place, STYLES.get(leaf, "id"))
         self.row += n_rows
 
@@ -220,11 +232,11 @@ class Page:
         for leaf, col in BESIDE.items():
             block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
-            place = Place(block, SHEET, self.row + 1, col, turned=False)
+            place = Place(block, self.sheet.name, self.row + 1, col, turned=False)
             self.book.lay(place, "text" if leaf == "told" else "rank")
         self.row += 1
         top, n = self.row, symbols.shape[0] - 1
-        number = self.book.places[f"{PREFIX}number"]
+        number = self.book.places[f"{self.prefix}number"]
         column = self.sheet[number.top, LEFT].fixed_rows
         place_of = self.sheet[top, BESIDE["place"]].fixed_cols
         merged = OR(column == place_of, column == place_of + 1)
@@ -246,11 +258,13 @@ class Page:
             self.tables.runs.append(Run(place.rect(block.whole), "text", list(values[:, 0])))
         widths = {self.right + k: 14 for k in range(cols)}
         self.tables.widths = dict(self.tables.widths) | widths
-        self.right += cols + (0 if leaf in ("added",) else 1)
+        self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
-    def _beside_added(self, block: Block) -> None:
-        """Whether the text holds each of the tokens that stand for themselves."""
-        (head,) = TABLE_HEADS["holds"]
+    def _beside_added(self, leaf: str, block: Block) -> None:
+        """What the text has of each of the tokens that stand for themselves."""
+        (head,) = TABLE_HEADS[leaf]
         self.tables.put(TOP - 1, self.right, head, "label")
-        self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), "id")
-        self.right += 2
+        style = "text" if leaf == "marked" else "id"
+        self.book.lay(Place(block, TABLES, TOP, self.right, turned=False), style)
+        self.tables.widths = dict(self.tables.widths) | {self.right: 14}
+        self.right += 1 if leaf == "marked" else 2

@@ -55,7 +55,7 @@ def test_the_same_command_gives_the_same_file(text: Path, tmp_path: Path) -> Non
 
 def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
     train(text, tmp_path / "m")
-    train(text, tmp_path / "m", "--vocab", 270)
+    train(text, tmp_path / "m", "--vocab", 270, "--force")
     assert not (tmp_path / "m" / "characters.json").exists()
     assert cli("run", tmp_path / "m", "--prompt", "Good").code == 0
 

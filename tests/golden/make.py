@@ -2,12 +2,14 @@
 
     python tests/golden/make.py [NAME ...]    # needs torch and transformers; notes their versions
 
-For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, and
+For each model a folder: config.json and model.safetensors as `save_pretrained` writes them, the
+modules of a sentence encoder, and
 golden.npz with ids [n_tokens], logits [n_tokens, d_vocab], hidden states [n_layers, n_tokens,
 d_model], the last one, normed, beside them (in older files among them), and attention patterns
 [n_layers, n_heads, n_tokens, n_tokens].
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -76,17 +78,33 @@ OPT = {
     "max_position_embeddings": 12, "pad_token_id": None, **SMALL,
 }  # fmt: skip
 OPT_350M = OPT | {"word_embed_proj_dim": 7, "do_layer_norm_before": False}
-GPTJ = GPT2 | {"n_embd": 16, "n_head": 2, "rotary_dim": 6}
+OPT_350M["num_hidden_layers"] = 1
+GPTJ = GPT2 | {"n_layer": 1, "n_embd": 16, "n_head": 2, "rotary_dim": 6}
 BLOOM = {"hidden_size": 12, "n_layer": 2, "n_head": 3, **SMALL}
 FALCON = {
     "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_hidden_size": 20,
     "max_position_embeddings": 12, **SMALL,
 }  # fmt: skip
 FALCON_40B = FALCON | {"new_decoder_architecture": True, "num_kv_heads": 2}
-FALCON_RW = FALCON | {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}
-STABLELM = LLAMA | {"qk_layernorm": True, "use_qkv_bias": True}
+FALCON_RW = FALCON | {"num_hidden_layers": 1}
+FALCON_RW |= {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}
+STABLELM = LLAMA | {"num_hidden_layers": 1, "qk_layernorm": True, "use_qkv_bias": True}
 STABLELM |= {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}
 STABLELM["rope_parameters"]["partial_rotary_factor"] = 0.5
+
+BERT = {
+    "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+    "max_position_embeddings": 12, "vocab_size": 17,
+}  # fmt: skip
+DISTILBERT = {
+    "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 12,
+    "vocab_size": 17,
+}  # fmt: skip
+MINILM = [  # as sentence-transformers lists them
+    {"type": "Transformer", "max_seq_length": 9, "do_lower_case": False},
+    {"type": "Pooling", "word_embedding_dimension": 12, "pooling_mode_mean_tokens": True},
+    {"type": "Normalize"},
+]
 
 MODELS = {
     "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
@@ -125,6 +143,10 @@ MODELS = {
     "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
     "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
     "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
+    "bert": lambda: t.BertForMaskedLM(t.BertConfig(**BERT)),
+    "roberta": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**BERT, type_vocab_size=1)),
+    "distilbert": lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT)),
+    "minilm": lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM)),
 }
 
 
@@ -133,7 +155,7 @@ def randomize(model: torch.nn.Module, scale: float = 0.3) -> None:
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.normal_(0, scale)
-            if "norm" in name or ".ln_" in name:
+            if "norm" in name.lower() or ".ln_" in name:
                 weight.add_(1.0 if name.endswith("weight") else 0.0)
 
 
@@ -154,11 +176,41 @@ def compute(model: torch.nn.Module, ids: list[int]) -> dict[str, np.ndarray]:
     *states, last = [h[0].numpy() for h in out.hidden_states]
     return {
         "ids": np.array(ids),
-        "logits": out.logits[0].numpy(),
+        **({"logits": out.logits[0].numpy()} if "logits" in out else pooled(model, last)),
         "hidden": np.stack(states),
         "last": last,
         "patterns": np.stack([a[0].numpy() for a in out.attentions]) if patterns else np.zeros(0),
     }
+
+
+def pooled(model: torch.nn.Module, last: np.ndarray) -> dict[str, np.ndarray]:
+    """The vector of a sentence: [1, d_model], as sentence-transformers' modules have it."""
+    modules = getattr(model.config, "sentence_modules", [{}, {"pooling_mode_mean_tokens": True}])
+    (mode,) = [name for name, on in modules[1].items() if name.startswith("pooling_mode") and on]
+    vector = {
+        "pooling_mode_cls_token": lambda: last[0],
+        "pooling_mode_mean_tokens": lambda: last.mean(axis=0),
+        "pooling_mode_max_tokens": lambda: last.max(axis=0),
+        "pooling_mode_mean_sqrt_len_tokens": lambda: last.sum(axis=0) / len(last) ** 0.5,
+    }[mode]()
+    unit = any(module.get("type") == "Normalize" for module in modules)
+    return {"vector": vector[None] / (np.linalg.norm(vector) if unit else 1.0)}
+
+
+def as_modules(folder: Path) -> None:
+    """Move a config's modules into the files that sentence-transformers has them in."""
+    config = json.loads((folder / "config.json").read_text())
+    listed = []
+    for k, module in enumerate(config.pop("sentence_modules")):
+        kind = module.pop("type")
+        place = f"{k}_{kind}" if k else ""
+        file = "config.json" if k else "sentence_bert_config.json"
+        (folder / place).mkdir(exist_ok=True)
+        (folder / place / file).write_text(json.dumps(module, indent=2) + "\n")
+        full = f"sentence_transformers.models.{kind}"
+        listed.append({"idx": k, "name": str(k), "path": place, "type": full})
+    (folder / "modules.json").write_text(json.dumps(listed, indent=2) + "\n")
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 if __name__ == "__main__":
@@ -172,5 +224,9 @@ if __name__ == "__main__":
         model.save_pretrained(HERE / name)
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         ids = torch.randint(0, 17, (7,)).tolist()
+        if name == "roberta":  # which counts no position for its padding token
+            ids = [2 if i == 1 else i for i in ids]
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
+        if name == "minilm":
+            as_modules(HERE / name)
         print(name, ids, file=sys.stderr)

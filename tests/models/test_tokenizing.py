@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import CellAt, InIronCalc, needs, poison, recalculate_in_libreoffice
 from learnt import KINDS, LINES, learnt, texts
-from tokenizers import Regex, Tokenizer
+from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers import pre_tokenizers as pre
 
 from engine import InputError, WordList
@@ -201,13 +201,45 @@ def test_ironcalc_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
             assert_right(tokenizer(kind), text, row_of(book, sheet.__getitem__))
 
 
+# --- added tokens in a text -------------------------------------------------------------------
+
+
+def marked(n: int, seed: int) -> list[str]:
+    """Random texts with added tokens in them, spaces and line ends about these."""
+    rng = np.random.default_rng(seed)
+    marks = ["<mask>", "<|im_start|>", "[MASK]", "[SEP]", "<|endoftext|>", "[mask]"]
+    found = []
+    for text in texts(n, 12, seed):
+        at, k = int(rng.integers(len(text) + 1)), int(rng.integers(1, 3))
+        about = [str(rng.choice(["", " ", "  ", "\n"])) for _ in range(2)]
+        middle = "".join(rng.choice(marks, k))
+        found.append(text[:at] + about[0] + middle + about[1] + text[at:])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["bert cased", "gpt2"])
+def test_added_tokens_in_a_text_are_found_as_the_library_finds_them(kind: str) -> None:
+    inner = Tokenizer.from_str(learnt(kind).inner.to_str())
+    stripping = AddedToken("<mask>", lstrip=True, special=True)
+    inner.add_special_tokens([stripping, "<|im_start|>"])
+    library = Library(inner, inner.get_vocab_size())
+    graph = Graph(None, None)
+    tokenizing.add(graph, library, "", N_TOKENS, 40)
+    found = [assert_right(library, t, in_engine(graph, t)) for t in marked(5, len(kind))]
+    assert sum(found) >= 3
+
+
 # --- messages ---------------------------------------------------------------------------------
 
 
 MESSAGES = [
-    ("gpt2", "x" * 21, "longer than 20 characters"),
-    ("gpt2", "é" * 12, "longer than the 20 symbols"),
-    ("gpt2", "a <|endoftext|> b", "<|endoftext|>, which is a token by itself"),
+    ("gpt2", "x" * 25, "longer than 20 characters"),
+    ("gpt2", "é" * 20, "longer than the 20 symbols"),
+    ("sentencepiece", "a <s> b", "<s>, which is a token by itself"),
+    ("bert", "a [PAD] b", "[PAD], which is a token by itself"),
+    ("bert", "a \ue000 b", "about [MASK] has no ids"),
+    ("bert", "[CLS] a [MASK]b", "6 tokens"),
+    ("gpt2", "a  <|endoftext|> b", "4 tokens"),
     ("qwen2", "e\u0301", "code 769"),
     ("words", "the dog sat", "begins at character 5 is not in the vocabulary"),
     ("characters", "a☃b", "the character ☃ (code 9731) has no ids"),
@@ -264,6 +296,13 @@ def test_what_leaves_spaces_side_by_side_is_told(text: str) -> None:
     row = in_engine(graph_of("unigram albert"), text)
     assert not assert_right(learnt("unigram albert"), text, row)
     assert "has no ids here" in row.message
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "unigram albert"])
+@pytest.mark.parametrize("text", ["\U0001f3f4\U000e0067\U000e007f", "a\U000e0100 b", "\U000f1000x"])
+def test_tags_variants_and_private_use(kind: str, text: str) -> None:
+    row = in_engine(graph_of(kind), text)
+    assert_right(learnt(kind), text, row)
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CellAt, InIronCalc, random_model
-from typist import typed_in_libreoffice
+from typist import Job, typed_in_libreoffice
 
 import cellformer as cf
 from engine import ModelSpec
@@ -108,9 +108,10 @@ def in_ironcalc(path: Path, ways: Sequence[Sampling], _: Path) -> Iterator[list[
 
 
 def in_libreoffice(path: Path, ways: Sequence[Sampling], folder: Path) -> Iterator[list[object]]:
-    for file in typed_in_libreoffice({path: [dials(how) for how in ways]}, folder)[path]:
-        cells = [book().cell("tokens", t, 0) for t in range(N_TOKENS)]
-        yield [file[sheet][row, col] for sheet, row, col in cells]
+    cells = [book().cell("tokens", t, 0) for t in range(N_TOKENS)]
+    (found,) = typed_in_libreoffice([Job(path, [dials(how) for how in ways], cells)], folder)
+    for told in found:
+        yield [told[cell] for cell in cells]
 
 
 @pytest.mark.parametrize(

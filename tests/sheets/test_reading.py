@@ -31,9 +31,12 @@ def assert_same_as_openpyxl(path: Path) -> None:
         ours = file[sheet.title]
         theirs = {(c.row - 1, c.column - 1) for row in sheet.iter_rows() for c in row}
         assert set(ours.cells) <= theirs
+        assert set(ours.cells) == set(ours.values)
+        computed_here = ours.computed
         for row, col in theirs:
             cell, value = ours.cell((row, col)), computed[sheet.title].cell(row + 1, col + 1)
-            assert cell.value == value.value
+            assert cell.value == value.value == ours[row, col]
+            assert (cell.formula is not None) == ((row, col) in computed_here)
             assert isinstance(cell.value, CellError) == (value.data_type == "e")
             formula = sheet.cell(row + 1, col + 1)
             if formula.data_type != "f":
@@ -136,6 +139,10 @@ def test_every_way_to_write_a_cell(tmp_path: Path) -> None:
         (7, 2): ("#N/A", "B8>$A$1"),
         (7, 3): (None, '""'),
     }
+    assert {at: (value, None) for at, value in sheet.values.items()} == {
+        at: (value, None) for at, (value, _) in shown.items()
+    }
+    assert set(sheet.computed) == {(6, 2), (7, 2), (7, 3)}
     assert sheet["C7"] is True and sheet["Z99"] is None and sheet.errors == [(7, 2)]
     assert [row.cells[0].style for row in file.rows("It's &") if row.number == 0] == [3]
     assert file.names == {"two": [("It's &", "A1"), ("It's &", "B2:C3")]}

@@ -37,7 +37,15 @@ from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import Value, WorkbookFile, position, related
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
-from exporters.verify import ENGINES, MAX_FORMULAS_CELLS, poison, read, read_values, verify
+from exporters.verify import (
+    ENGINES,
+    MAX_FORMULAS_CELLS,
+    poison,
+    read,
+    read_values,
+    verify,
+    verify_all,
+)
 from exporters.xlsx import write
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
@@ -398,3 +406,15 @@ def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="W_in would reach"):
         write(book, tmp_path / "wide.xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.office
+def test_engines_are_asked_at_once_and_tell_what_they_do(built) -> None:
+    engines = ["ironcalc", "libreoffice", "gnumeric"]
+    for engine in engines:
+        needs(engine)
+    told: list[tuple[str, str]] = []
+    reports = verify_all(built["attention-by-columns"], engines, lambda *what: told.append(what))
+    assert [report.engine for report in reports] == engines
+    assert all(report.agrees for report in reports), reports
+    assert all((engine, "") in told for engine in engines)

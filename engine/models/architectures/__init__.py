@@ -7,6 +7,7 @@ A file declares
     forward       the forward pass, read top to bottom like its paper's figure
     read_config   a config as a ModelSpec
     pieces        where each weight stands in the checkpoint's tensors, for loading and saving
+    UNREAD        where there are any: patterns of tensors that it does not read, of other tasks
 """
 
 from collections.abc import Sequence

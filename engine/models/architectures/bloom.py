@@ -44,7 +44,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), bias=True)
             k = parts.linear(h, "k", y, "K", ("d_model", "d_head"), bias=True)
             v = parts.linear(h, "v", y, "V", ("d_model", "d_head"), bias=True)
-            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n))
+            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
         attn_out = parts.write_heads(b, heads, bias=True)  # [n_tokens, d_model]
         x = b.block("resid_mid", ops.add, [x, attn_out])
 

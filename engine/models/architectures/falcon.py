@@ -58,7 +58,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
             q = parts.linear(h, "q", y, "Q", ("d_model", "d_head"), spec.bias)
             q = parts.rotate(h, "rot_q", q, turn) if turn else q  # [n_tokens, d_head]
             k, v = keys[n // group], values[n // group]
-            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n))
+            heads.append(parts.attend(h, q, k, v, of_all, Mask(), places, n=n))
         attn_out = parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
         resid_mid = b.block("resid_mid", ops.add, [x, attn_out])  # [n_tokens, d_model]
 

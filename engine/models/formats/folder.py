@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from engine.models import sentence_modules
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import TensorEntry, Tensors, of_folder
@@ -35,6 +36,7 @@ def open_source(name: str) -> Source:
     config, held = Config(folder / "config.json"), of_folder(folder)
     if str(config.values.get("model_type")) in SEEING:
         config, held = reading_part(config), language_model(held)
+    held |= sentence_modules.read(folder, config)
     return Source(config, Tensors(folder, held), partial(load_tokenizer, folder))
 
 

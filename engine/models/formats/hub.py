@@ -35,7 +35,11 @@ WANTED = (  # beside the weights
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
 )
+MODULES = re.compile(r"\d+_\w+/(config\.json|model\.safetensors|pytorch_model\.bin)")
 WEIGHTS = (  # the first kind that there is
     r"model(-\d+-of-\d+)?\.safetensors(\.index\.json)?",
     r"pytorch_model(-\d+-of-\d+)?\.bin(\.index\.json)?",
@@ -151,7 +155,8 @@ def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
     for kind in WEIGHTS:
         weights = [file for file in there if re.fullmatch(kind, file)]
         if weights and "config.json" in there:
-            return [file for file in there if file in WANTED] + weights
+            wanted_too = [file for file in there if file in WANTED or MODULES.fullmatch(file)]
+            return wanted_too + weights
     packed = [file for file in there if file.endswith(".gguf")]
     if len(packed) == 1:
         return packed

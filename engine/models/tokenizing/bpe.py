@@ -6,6 +6,7 @@ two plus the right one, and no pair is in the table whose right symbol is negati
 merged across a beginning. The merges are sorted by that number.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import SPACE_SIGN, Settings
 from engine.models.tokenizing.steps import Steps, shifted
 from engine.models.tokenizing.unicode import (
+    ALONE,
     OTHER,
     OUTSIDE,
     SURROGATES,
@@ -98,9 +100,9 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
         stays = character not in apart and apply(character) == character
         return Character(known.get(character, OTHER) if stays else OUTSIDE)
 
-    steps.look_up(table(of)[:, :2])
+    steps.look_up(table(of)[:, : 3 if steps.marks else 2], lambda mark: mark.id + 1.0)
     begins = pretokens.add(steps, settings) if settings.pattern else None
-    steps.spread(steps.utf8)
+    steps.spread(partial(_bytes_of, steps))
     byte, symbols = steps.bytes(), _byte_symbols(steps, settings, byte_signs())
 
     def first(k: int) -> Expression:
@@ -108,9 +110,18 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
         if begins is not None:
             first_byte = IF(steps.within[0, k] == 0, steps.of_source(begins, k), 0)
             symbol = symbol * IF(first_byte > 0, -1, 1)
+        if steps.marks:
+            whole = -steps.field_of(2, steps.of_source(steps.entry, k))
+            symbol = IF(steps.of_source(steps.kind, k) == ALONE, whole, symbol)
         return IF(steps.source[0, k] > 0, symbol, 0)
 
     return first
+
+
+def _bytes_of(steps: Steps, k: Any) -> Expression:
+    """How many symbols a character gives: its bytes, or one where it stands for a token."""
+    n_bytes = steps.utf8(k)
+    return IF(steps.kind[0, k] == ALONE, 1, n_bytes) if steps.marks else n_bytes
 
 
 def _of_characters(steps: Steps, settings: Settings) -> Any:

@@ -11,7 +11,7 @@ from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, MIN, OR
 from engine.models.tokenizing.settings import Settings
 from engine.models.tokenizing.steps import Steps
-from engine.models.tokenizing.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE
+from engine.models.tokenizing.unicode import ALONE, LETTER, NEWLINE, NUMBER, OTHER, SPACE
 
 SHORT, LONG = ("s", "t", "m", "d"), ("re", "ve", "ll")  # what follows an apostrophe
 LONG_S = 0x17F  # which is an s to a pattern that ignores case
@@ -96,6 +96,8 @@ class Splitting:
         `joined` is the length of a piece that begins with a space."""
         white, after = self.white[0, k], self.after_white[0, k]
         ends = after == 0
+        if self.steps.marks:
+            ends = OR(ends, after == ALONE)
         if self.settings.digits:  # which end what stands before them
             ends = OR(ends, after == NUMBER)
         return IF(ends, white, IF(white > 1, white - 1, joined))
@@ -109,9 +111,15 @@ class Splitting:
             if self.settings.digits:
                 run = IF(self.kind[0, k] == NUMBER, 1, run)
             piece = IF(self.white[0, k] > 0, self.space(k, joined), run)
-            return IF(self.contraction[0, k] > 0, self.contraction[0, k], piece)
+            return self._by_itself(k, piece)
 
         return length
+
+    def _by_itself(self, k: int, piece: Any) -> Expression:
+        """The length of a contraction, of a token that stands whole, or else of a piece."""
+        if self.steps.marks:
+            piece = IF(self.kind[0, k] == ALONE, 1, piece)
+        return IF(self.contraction[0, k] > 0, self.contraction[0, k], piece)
 
     def later(self) -> Any:
         """The lengths of the pattern of Llama 3 and Qwen."""
@@ -128,8 +136,7 @@ class Splitting:
             white = IF(self.to_newline[0, k] > 0, self.to_newline[0, k], self.space(k, spaced))
             other = IF(after == LETTER, letters, IF(kind == OTHER, self.others[0, k], white))
             piece = IF(kind == LETTER, self.run[0, k], IF(kind == NUMBER, self._digits(k), other))
-            piece = IF(kind == NEWLINE, white, piece)
-            return IF(self.contraction[0, k] > 0, self.contraction[0, k], piece)
+            return self._by_itself(k, IF(kind == NEWLINE, white, piece))
 
         return length
 

@@ -6,7 +6,7 @@ Everything that changes ids is recognized or refused by name; nothing is ignored
 import json
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from engine.cells.errors import InputError
 
@@ -22,7 +22,15 @@ PATTERNS: dict[str, Pattern] = {GPT2: "gpt2", LLAMA3: "llama3", QWEN2: "qwen2"}
 SPACE_SIGN = "▁"  # a space, in SentencePiece's pieces
 
 
-@dataclass
+class Mark(NamedTuple):
+    """A text that is one token wherever it stands: `[MASK]`."""
+
+    text: str
+    id: int
+    strips: bool  # whether it takes the spaces before it
+
+
+@dataclass(eq=False)
 class Settings:
     """How a text becomes ids."""
 
@@ -42,6 +50,7 @@ class Settings:
     before: list[int] = field(default_factory=list)  # ids that every text begins with
     after: list[int] = field(default_factory=list)
     added: list[str] = field(default_factory=list)  # texts that are one token wherever they stand
+    marks: list["Mark"] = field(default_factory=list)  # those of them that are found in a text
 
     @property
     def vocabulary(self) -> dict[str, int]:
@@ -71,11 +80,38 @@ def _read(text: str) -> Settings:
         _normalizer(found, part)
     _pre_tokenizers(found, _parts(spec["pre_tokenizer"], "pretokenizers"))
     _check_model(found)
+    found.marks = _marks(found, spec["added_tokens"])
     inner = FromLibrary.from_str(text)
     inner.no_padding()
     inner.no_truncation()
     found.before, found.after = _specials(inner)
     return found
+
+
+MOST_MARKS = 2_000
+PADDING = ("[PAD]", "<pad>")  # tokens of no text, which some models count no position for
+
+
+def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
+    """The added tokens that a sheet finds in a text, the longest first.
+
+    The library finds them before all else, and treats what is between two of them as a text of its
+    own, with a prefix of its own; so there are none where texts have a prefix, or where two could
+    overlap. Those that it finds in the normalized text are left out too.
+    """
+    if found.prefix or not (found.bytes or found.kind == "WordPiece"):
+        return []
+    marks = [
+        Mark(token["content"], token["id"], token["lstrip"])
+        for token in added
+        if not (token["single_word"] or token["rstrip"] or token["content"] in PADDING)
+        if not (token["normalized"] and found.normalizers)
+    ]
+    begins = {text[:k] for text in found.added for k in range(1, len(text))}
+    ends = {text[k:] for text in found.added for k in range(1, len(text))}
+    if begins & ends or len(marks) > MOST_MARKS:
+        return []
+    return sorted(marks, key=lambda mark: -len(mark.text))
 
 
 def _refused(what: str) -> InputError:

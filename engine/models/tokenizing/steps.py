@@ -29,9 +29,10 @@ from engine.cells.functions import (
 )
 from engine.cells.graph import Graph
 from engine.models.tokenizer import Tokenizer, shown
-from engine.models.tokenizing.settings import SPACE_SIGN, Settings
-from engine.models.tokenizing.unicode import OUTSIDE, UNREADABLE
+from engine.models.tokenizing.settings import SPACE_SIGN, Mark, Settings
+from engine.models.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
 
+SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
 Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
 
 
@@ -45,6 +46,11 @@ class Row(Expression):
         return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
 
 
+def one_symbol(mark: Mark) -> float:
+    """How many symbols an added token is."""
+    return 1.0
+
+
 @dataclass
 class Steps:
     """A graph that a tokenizer's tables are added to, row by row, each as wide as the text."""
@@ -55,6 +61,7 @@ class Steps:
     text_length: int
     n_tokens: int
     problems: list[Problem] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)  # added tokens that are found in the text
 
     def __post_init__(self) -> None:
         held = np.array([[self.typed]], dtype=object)
@@ -64,7 +71,12 @@ class Steps:
         self.missing = 0  # a symbol that stands for what the vocabulary lacks
 
     def input(self, name: str, values: Any) -> Block:
-        """A table of the tokenizer's own: numbers or texts [rows, columns]."""
+        """A table of the tokenizer's own: numbers or texts [rows, columns].
+
+        A second sentence's tokenizer reads those of the first.
+        """
+        if (first := f"tokenizer.{name}") in self.graph.blocks:
+            return self.graph[first]
         return self.graph.input(name, values, kind="table")
 
     @cached_property
@@ -87,12 +99,15 @@ class Steps:
         """The text as it is tokenized, its characters, and their codes."""
         typed: Any = self.sentence[0, 0]
         if settings:
-            self._refuse_added(settings.added)
+            self.marks = settings.marks
+            found = {mark.text for mark in self.marks}
+            self._refuse_added([text for text in settings.added if text not in found])
+            typed = self._marked(typed) if self.marks else typed
             typed = _collapsed(typed, settings)
         if settings and settings.prefix:
             self.n += 1
             typed = _prefixed(typed, settings)
-        self.number = self.input("number", np.arange(1.0, self.n + 1)[None, :])
+        self.number = self.graph.input("number", np.arange(1.0, self.n + 1)[None, :], kind="table")
         self.whole = self.one("text", typed & "")
         self._codes()
 
@@ -114,6 +129,40 @@ class Steps:
             expression("the text holds ") & name & ", which is a token by itself: leave it out",
         )
 
+    def _marked(self, typed: Expression) -> Expression:
+        """The text with one character, of private use, for each token that stands in it whole."""
+        n = len(self.marks)
+        texts = np.array([[mark.text] for mark in self.marks], dtype=object)
+        self.mark_texts = self.input("marks", texts)
+        whole = typed.fixed if isinstance(typed, Area) else typed
+
+        def marked(k: int, _: int) -> Expression:
+            sign = UNICHAR(FIRST_MARK + k)
+            before = self.marked[k - 1, 0] if k else whole
+            found: Expression = SUBSTITUTE(before, self.mark_texts[k, 0], sign)
+            for spaces in SPACES_BEFORE if self.marks[k].strips else ():
+                found = SUBSTITUTE(found, expression(" " * spaces) & sign, sign)
+            return found
+
+        def clash(k: int, _: int) -> Expression:
+            """Whether the sign itself was typed; or a line's end stands where spaces are taken."""
+            sign = UNICHAR(FIRST_MARK + k)
+            there: Expression = self.marked[k, 0]
+            typed_so = LEN(SUBSTITUTE(whole, sign, "")) < LEN(whole)
+            if not self.marks[k].strips:
+                return IF(typed_so, 1, 0)
+            for code in (9, 10):
+                there = SUBSTITUTE(there, UNICHAR(code) & sign, "")
+            return IF(OR(typed_so, LEN(there) < LEN(self.marked[k, 0])), 1, 0)
+
+        self.marked = self.graph.table("marked", (n, 1), marked)
+        clashes = self.graph.table("clash", (n, 1), clash)
+        which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
+        name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
+        message = expression("what is typed about ") & name & " has no ids here"
+        self.refuse(which > 0, message)
+        return self.marked[n - 1, 0]
+
     def _codes(self) -> None:
         """A column for each character. Excel counts a character beyond the first 65,536 as two,
         which LEN(UNICHAR()) tells."""
@@ -132,17 +181,31 @@ class Steps:
 
         self.position = self.row("position", position)
         self.code = self.row("code", code)
-        self.character = self.row("character", lambda k: _sign(self.code[0, k]))
+        self.character = self.row("character", self._character)
         last = self.n - 1
         self.refuse(
             AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
             expression(f"the text is longer than {self.text_length} characters"),
         )
 
-    def look_up(self, characters: np.ndarray) -> None:
+    def _character(self, k: int) -> Expression:
+        """A character as people see it, or the token that it stands for."""
+        code, n = self.code[0, k], len(self.marks)
+        if not n:
+            return _sign(code)
+        text: Expression = self.mark_texts[0, 0].fixed
+        if n > 1:
+            text = INDEX(self.mark_texts.area.fixed, code - (FIRST_MARK - 1), 1)
+        return IF(AND(code >= FIRST_MARK, code < FIRST_MARK + n), text, _sign(code))
+
+    def look_up(
+        self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol
+    ) -> None:
         """Each character's row in a table [ranges, fields] whose first column is the first code of
-        a range, and its kind, which is the second."""
-        self.characters = self.input("characters", characters)
+        a range, and its kind, which is the second. `of_mark` gives the third for what stands for an
+        added token."""
+        fields = [of_mark(mark) for mark in self.marks]
+        self.characters = self.input("characters", with_marks(characters, fields))
         first, kinds = self.characters[:, 0].fixed, self.characters[:, 1].fixed
         self.entry = self.row("entry", lambda k: MATCH(self.code[0, k], first, 1), runs=True)
         self.kind = self.row("kind", lambda k: INDEX(kinds, self.entry[0, k]), runs=True)

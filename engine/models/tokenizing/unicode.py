@@ -6,7 +6,7 @@ library, for it knows another Unicode than Python does.
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,10 +14,12 @@ import numpy as np
 
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
 KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")
-LAST = 0x33480  # beyond it, private use and nothing
+LAST = 0x33480  # beyond it there is nothing, but for
+TAGS, PRIVATE = range(0xE0000, 0xE01F0), 0xF0000  # tags of flags, variants; private use
 UNREADABLE = 0x110000  # stands for what is no character
 SURROGATES = range(0xD800, 0xE000)
 TAB_IN_LINES = 1  # what LibreOffice reads for a tab in a text of several lines
+FIRST_MARK = 0xE000  # of private use: characters that stand for added tokens
 MOST_OUT = 3  # characters that one is normalized to
 
 
@@ -38,16 +40,26 @@ def table(of: Callable[[str], Character]) -> np.ndarray:
     Code 0 is the end of the text.
     """
     rows: list[tuple[int, ...]] = [(0, *Character(END, 0))]
-    beyond = Character(OTHER)
-    for code in range(1, LAST):
+    for code in (*range(1, LAST), LAST, *TAGS, TAGS.stop, PRIVATE):
         unread = code == TAB_IN_LINES or code in SURROGATES
         found = Character(OUTSIDE) if unread else of(chr(code))
         if found != rows[-1][1:]:
             rows.append((code, *found))
-    if rows[-1][1:] != beyond:
-        rows.append((LAST, *beyond))
     rows.append((UNREADABLE, *Character(OUTSIDE)))
     return np.array(rows, dtype=np.float64)
+
+
+def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
+    """A table of characters in which some codes stand for added tokens: each by itself, with the
+    field that is given for it behind its kind."""
+    if not fields:
+        return characters
+    at = int(np.searchsorted(characters[:, 0], FIRST_MARK, side="right"))
+    marks = np.zeros((len(fields) + 1, characters.shape[1]))
+    marks[:, 0] = FIRST_MARK + np.arange(len(fields) + 1)
+    marks[:-1, 1], marks[:-1, 2] = ALONE, fields
+    marks[-1, 1:] = characters[at - 1, 1:]
+    return np.concatenate([characters[:at], marks, characters[at:]])
 
 
 @lru_cache(maxsize=1)

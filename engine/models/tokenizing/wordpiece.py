@@ -4,7 +4,10 @@ A word that does not come out is the unknown token. A list of whole words is the
 that begin words alone, and an unknown word is told to the reader.
 """
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
@@ -14,7 +17,7 @@ from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import Settings
 from engine.models.tokenizing.steps import Steps
 from engine.models.tokenizing.trie import Tree, tree, walk
-from engine.models.tokenizing.unicode import ALONE, OTHER, SPACE, normalized
+from engine.models.tokenizing.unicode import ALONE, FIRST_MARK, OTHER, SPACE, normalized
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
@@ -24,13 +27,20 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
         (1, piece[len(mark) :], i + 1, 0.0) if piece.startswith(mark) else (0, piece, i + 1, 0.0)
         for piece, i in vocabulary.items()
     ]
-    alphabet = {character for piece in vocabulary for character in piece}
+    pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
     steps.text(settings)
-    steps.look_up(normalized(settings.normalizers, _bert_kind(), alphabet, cut_off=True))
+    steps.look_up(_characters(settings))
     unknown = vocabulary[settings.model["unk_token"]]
     longest = settings.model["max_input_chars_per_word"]
     words = Words(steps, tree(pieces, 2), longest)
     return words.result(unknown, settings, special)
+
+
+@lru_cache(maxsize=4)  # it asks the library about every character
+def _characters(settings: Settings) -> np.ndarray:
+    """The table of characters."""
+    alphabet = {character for piece in settings.vocabulary for character in piece}
+    return normalized(settings.normalizers, _bert_kind(), alphabet, cut_off=True)
 
 
 def _bert_kind() -> Any:

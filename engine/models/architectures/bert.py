@@ -1,0 +1,170 @@
+"""BERT (Devlin et al. 2019, section 3): every token sees all others, and norms stand after sums.
+
+A masked word is read out by a head, a map with a norm before the words; or else all tokens together
+give one vector for the sentence (see `pooling`), as in MiniLM and other models of
+sentence-transformers.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import EVERYTHING
+from engine.cells.block import Block
+from engine.models import ops, parts, sentence_modules
+from engine.models.foreign import Config, Piece, Pieces, head_of, linear, norm
+from engine.models.forward import Forward
+from engine.models.pooling import pool
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("bert",)
+EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+UNREAD = ("*.pooler.*", "cls.*")  # of tasks; `cls.predictions` where no word is read out
+
+
+def forward(g: Forward, ids: Sequence[int]) -> None:
+    """One forward pass over the token ids."""
+    spec = g.spec
+    W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
+    places = parts.positions(g, len(ids), spec.first_position)  # [n_tokens, 1]
+    W_pos = g.weight("W_pos", "n_positions", "d_model")
+    stream = [embed, g.block("pos_embed", ops.embed, places, W_pos)]
+    if spec.n_segments:
+        segments = g.input("segments", np.zeros((len(ids), 1)), ("token", ""), "ids")
+        W_seg = g.weight("W_segment", "n_segments", "d_model")
+        stream.append(g.block("segment_embed", ops.embed, segments, W_seg))
+    x = parts.layer_norm(g.at("ln_embed"), g.block("embed_sum", ops.add, stream), spec.norm_eps)
+    present = g.input("attention_mask", np.ones((len(ids), 1)), ("token", ""))  # [n_tokens, 1]
+
+    for layer in range(spec.n_layers):
+        b = g.at(f"blocks.{layer}")
+        x = b.block("resid_pre", ops.add, [x])  # [n_tokens, d_model]
+        x = b.block("resid_mid", ops.add, [x, attention(b, x, present)])  # [n_tokens, d_model]
+        x = parts.layer_norm(b.at("ln1"), x, spec.norm_eps)  # [n_tokens, d_model]
+
+        mlp = b.at("mlp")
+        pre = parts.linear(mlp, "pre", x, "in", ("d_model", "d_mlp"), bias=True)
+        post = mlp.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
+        mlp_out = parts.contract(b, post, bias=True)  # [n_tokens, d_model]
+        x = b.block("resid_post", ops.add, [x, mlp_out])  # [n_tokens, d_model]
+        x = parts.layer_norm(b.at("ln2"), x, spec.norm_eps)  # [n_tokens, d_model]
+
+    x = g.block("resid_final", ops.add, [x])  # [n_tokens, d_model]
+    if spec.gives == "sentence":
+        pool(g, x, present)
+    else:
+        masked_word(g, parts.looked_at(g, x), W_E)
+
+
+def attention(b: Forward, x: Block, present: Block) -> Block:
+    """What all heads together write: [n_tokens, d_model]."""
+    attn, head_axes = b.at("attn"), ("d_model", "d_head")
+    of_all = parts.of_all_heads(attn)
+    heads = []
+    for head in range(b.spec.n_heads):
+        h = attn.at(f"h{head}")
+        q = parts.linear(h, "q", x, "Q", head_axes, bias=True)  # [n_tokens, d_head]
+        k = parts.linear(h, "k", x, "K", head_axes, bias=True)  # [n_tokens, d_head]
+        v = parts.linear(h, "v", x, "V", head_axes, bias=True)  # [n_tokens, d_head]
+        heads.append(parts.attend(h, q, k, v, of_all, EVERYTHING, present=present))
+    return parts.write_heads(b, heads, bias=True)
+
+
+def masked_word(g: Forward, x: Block, W_E: Block) -> None:
+    """The words that may stand at a token's place: a map, a bend, a norm, then a score for each."""
+    head, spec = g.at("head"), g.spec
+    pre = head.block(
+        "pre", ops.linear, x, head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
+    )
+    post = head.block("post", getattr(ops, spec.head_activation), pre)
+    y = parts.layer_norm(g.at("ln_final"), post, spec.norm_eps)  # [n_tokens or 1, d_model]
+    parts.rank_words(g, y, W_E, None, bias=True)
+
+
+def read_config(c: Config) -> ModelSpec:
+    """BERT's config."""
+    return ModelSpec(
+        n_ctx=sentence_modules.longest(c, c.get("max_position_embeddings", int)),
+        head_activation=c.activation("hidden_act"),
+        **of_kin(c),
+    )
+
+
+def of_kin(c: Config) -> dict[str, Any]:
+    """The fields of a config that BERT's kin share."""
+    c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
+    c.refuse("is_decoder", False, "a decoder of this kind is not known here")
+    c.refuse("add_cross_attention", False, "there is no other text to attend to")
+    c.ignore("chunk_size_feed_forward")  # how much of the MLP is computed together
+    return {
+        "d_vocab": c.get("vocab_size", int),
+        "d_model": c.get("hidden_size", int),
+        "n_layers": c.get("num_hidden_layers", int),
+        "n_heads": c.get("num_attention_heads", int),
+        "d_head": c.divide("hidden_size", "num_attention_heads"),
+        "d_mlp": c.get("intermediate_size", int),
+        "activation": c.activation("hidden_act"),
+        "n_positions": c.get("max_position_embeddings", int),
+        "n_segments": c.get("type_vocab_size", int, 2),
+        "norm_eps": c.get(EPS, float, 1e-12),
+        **of_encoders(c),
+    }
+
+
+def of_encoders(c: Config) -> dict[str, Any]:
+    """What all encoders are, and what of theirs is read out."""
+    return {
+        "position": "learned",
+        "norm": "layer",
+        "norm_after": True,
+        "final_norm": True,
+        "bias": True,
+        "causal": False,
+        "tied": c.get("tie_word_embeddings", bool, True),
+        **sentence_modules.readout(c),
+    }
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """BERT's layout; the head stands under `cls.predictions`."""
+    yield from of_base(spec, "bert")
+    head = "cls.predictions"
+    yield "head.W", Piece(f"{head}.transform.dense.weight", transposed=True)
+    yield "head.b", Piece(f"{head}.transform.dense.bias")
+    yield from norm("ln_final", f"{head}.transform.LayerNorm")
+    yield "W_U", Piece(f"{head}.decoder.weight", transposed=True)
+    yield "b_U", Piece(f"{head}.bias" if spec.tied else f"{head}.decoder.bias")
+
+
+def of_base(spec: ModelSpec, base: str) -> Pieces:
+    """All but the head: matrices are [out, in]."""
+    e = f"{base}.embeddings"
+    yield "W_E", Piece(f"{e}.word_embeddings.weight")
+    yield "W_pos", Piece(f"{e}.position_embeddings.weight")
+    yield "W_segment", Piece(f"{e}.token_type_embeddings.weight")
+    yield from norm("ln_embed", f"{e}.LayerNorm")
+    yield from sentence_modules.pieces()
+    for layer in range(spec.n_layers):
+        b, f = f"blocks.{layer}", f"{base}.encoder.layer.{layer}"
+        names = {w: f"{f}.attention.self.{n}" for w, n in zip("QKV", KINDS, strict=True)}
+        yield from heads_of(b, spec, names | {"O": f"{f}.attention.output.dense"})
+        yield from norm(f"{b}.ln1", f"{f}.attention.output.LayerNorm")
+        yield from norm(f"{b}.ln2", f"{f}.output.LayerNorm")
+        mlp = (("in", "intermediate.dense"), ("out", "output.dense"))
+        yield from linear(f"{b}.mlp", f, mlp)
+
+
+KINDS = ("query", "key", "value")
+
+
+def heads_of(b: str, spec: ModelSpec, names: dict[str, str]) -> Pieces:
+    """The heads of a layer, out of tensors that hold them side by side, by which of QKVO."""
+    for n in range(spec.n_heads):
+        h = f"{b}.attn.h{n}"
+        for which in "QKV":
+            place = (n, spec.d_head, 0)
+            yield f"{h}.W_{which}", head_of(f"{names[which]}.weight", *place, turn=True)
+            yield f"{h}.b_{which}", head_of(f"{names[which]}.bias", *place)
+        yield f"{h}.W_O", head_of(f"{names['O']}.weight", n, spec.d_head, 1, turn=True)
+    yield f"{b}.attn.b_O", Piece(f"{names['O']}.bias")

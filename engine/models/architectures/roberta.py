@@ -1,0 +1,33 @@
+"""RoBERTa (Liu et al. 2019) and its kin: BERT whose positions are counted from behind that of the
+padding token, with a head of other names. XLM-RoBERTa and CamemBERT differ in their texts alone."""
+
+from engine.models import sentence_modules
+from engine.models.architectures import bert
+from engine.models.foreign import Config, Piece, Pieces, norm
+from engine.models.spec import ModelSpec
+
+MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
+EPS = bert.EPS
+UNREAD = ("*.pooler.*", "lm_head.*")
+forward = bert.forward
+
+
+def read_config(c: Config) -> ModelSpec:
+    """RoBERTa's config."""
+    first = 1 + c.get("pad_token_id", int, 1)
+    return ModelSpec(
+        n_ctx=sentence_modules.longest(c, c.get("max_position_embeddings", int) - first),
+        first_position=first,
+        head_activation="gelu",
+        **bert.of_kin(c),
+    )
+
+
+def pieces(spec: ModelSpec) -> Pieces:
+    """BERT's layout under another name; the head is `lm_head`."""
+    yield from bert.of_base(spec, "roberta")
+    yield "head.W", Piece("lm_head.dense.weight", transposed=True)
+    yield "head.b", Piece("lm_head.dense.bias")
+    yield from norm("ln_final", "lm_head.layer_norm")
+    yield "W_U", Piece("lm_head.decoder.weight", transposed=True)
+    yield "b_U", Piece("lm_head.bias" if spec.tied else "lm_head.decoder.bias")

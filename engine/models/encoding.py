@@ -1,0 +1,131 @@
+"""Encoders: a prompt in a row of places of which some stay empty, and two sentences side by side.
+
+Nothing attends to an empty place (`attention_mask`), so a shorter sentence has the very numbers
+that it has by itself. Two sentences go through the same weights: the blocks of the second have `b.`
+before their names, and `cosine` says how alike their vectors point.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, IFERROR, MATCH, MAX
+from engine.models import ops, prompt, tokenizing
+from engine.models.forward import EVERYTHING, Forward, Readout
+from engine.models.generate import EMPTY, Passage
+from engine.models.model import Model
+from engine.models.tokenizer import Library, Tokenizer, mask_of
+from engine.models.tokenizing.settings import read
+
+SECOND = "b"  # what stands before the names of the second sentence's blocks
+AXIS = "token_b"  # the axis of its tokens
+
+
+def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forward:
+    """The graph of a passage, and of its second sentence where it has one."""
+    g = model.graph(passage.ids, readout)
+    if model.spec.gives == "next word":
+        return g
+    g.fill("attention_mask", _present(passage.n_prompt, len(passage.ids)))
+    if "position" in g.blocks:
+        place = model.place_of_answer(passage.ids[: passage.n_prompt])
+        g.fill("position", np.array([[float(place)]]))
+    if passage.second:
+        _add_second(g, passage.second, len(passage.ids))
+    return g
+
+
+def _present(n_prompt: int, n_tokens: int) -> np.ndarray:
+    """1 for every token that is given, 0 for the others: [n_tokens, 1]."""
+    return (np.arange(n_tokens) < n_prompt).astype(np.float64)[:, None]
+
+
+def _add_second(g: Forward, ids: Sequence[int], n_tokens: int) -> None:
+    """Add the other sentence, and the cosine of both: [1, 1]."""
+    at, axes = g.at(SECOND), (AXIS, "")
+    places = [*ids, *[EMPTY] * (n_tokens - len(ids))]
+    tokens = at.input("tokens", np.reshape(places, (-1, 1)), axes, "ids")
+    present = at.input("attention_mask", _present(len(ids), n_tokens), axes)
+    at.again({"tokens": tokens, "attention_mask": present})
+    names = [name for leaf in ("vector", "length") for name in (leaf, f"{SECOND}.{leaf}")]
+    g.block("cosine", ops.cosine_of_angle, *(g[name] for name in names))
+
+
+# --- sentences that are typed -----------------------------------------------------------------
+
+
+def follow(g: Forward, passage: Passage, model: Model) -> None:
+    """Have the tokens of a graph of `graph` follow a typed sentence, or two.
+
+    Where no text gives a sentence's ids, or the tokenizer has no formulas, its ids are typed, and
+    how many there are.
+    """
+    n_tokens, sentences = len(passage.ids), [passage.ids[: passage.n_prompt]]
+    sentences += [list(passage.second)] if passage.second else []
+    found = [text_of(model.vocabulary, ids) for ids in sentences]
+    spelt = [text for text, _ in filter(None, found)]
+    room = max(prompt.room(text, passage) for text in spelt or [""])
+    for at, ids, text in zip((g, g.at(SECOND)), sentences, found, strict=False):
+        _follow(at, ids, text, model.vocabulary, n_tokens, room)
+    if "position" in g.blocks:
+        _look(g, mask_of(model.vocabulary))
+
+
+def _follow(
+    g: Forward,
+    ids: Sequence[int],
+    text: tuple[str, bool] | None,
+    tokenizer: Tokenizer,
+    n_tokens: int,
+    room: int,
+) -> None:
+    """One sentence's tokens, and which of their places are filled."""
+    n_prompt: Block
+    if text is None:
+        n_prompt = g.input("n_prompt", len(ids), kind="table")
+    else:
+        found = tokenizing.add(g, tokenizer, text[0], n_tokens, room, text[1])
+        n_prompt = g.table("n_prompt", (1, 1), lambda *_: MAX(1, found.n_ids[0, 0]))
+        g.follow(
+            f"{g.prefix}tokens",
+            lambda t, _: IF(found.ids[t, 0] < 0, EMPTY, found.ids[t, 0]),
+        )
+    g.follow(
+        f"{g.prefix}attention_mask", lambda t, _: IF(expression(t) < n_prompt[0, 0].fixed, 1, 0)
+    )
+
+
+def _look(g: Forward, mask: int | None) -> None:
+    """Have the position be the masked word's, or else the last token's."""
+    last: Expression = g["n_prompt"][0, 0] - 1
+    tokens = g["tokens"].area.as_range
+    place = last if mask is None else IFERROR(MATCH(mask, tokens, 0) - 1, last)
+    g.follow("position", lambda *_: place)
+
+
+def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
+    """The text that a tokenizer in cells makes these ids of, and whether it adds special tokens;
+    None where there is none. Special tokens between others are spelt, as `[MASK]`."""
+    if tokenizing.refusal(tokenizer):
+        return None
+    for special in (True, False):
+        for text in _spellings(tokenizer, ids, special):
+            with suppress(InputError):
+                if tokenizer.encode(text, special=special) == list(ids):
+                    return text, special
+    return None
+
+
+def _spellings(tokenizer: Tokenizer, ids: Sequence[int], special: bool) -> list[str]:
+    """What may be the text of ids."""
+    if not isinstance(tokenizer, Library):
+        return [tokenizer.decode(ids)]
+    found = read(tokenizer.inner)
+    n_before, n_after = (len(found.before), len(found.after)) if special else (0, 0)
+    own = list(ids)[n_before : len(ids) - n_after]
+    decode = tokenizer.inner.decode
+    return [decode(own, skip_special_tokens=False), "".join(tokenizer.texts[i] for i in own)]

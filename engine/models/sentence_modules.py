@@ -1,0 +1,148 @@
+"""What stands beside an encoder in a folder of sentence-transformers: the list of modules.json.
+
+The encoder itself comes first; then Pooling, and perhaps Dense and Normalize. They are kept in the
+config as `sentence_modules`, a list of each one's own config with its `type`, so that a model that
+is saved elsewhere has them too. A folder without them holds a model for masked words, or one whose
+tokens' mean is taken, as the library does by itself.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+from engine.models.foreign import Config, Piece, Pieces
+from engine.models.spec import Pooling
+from engine.models.subwords import json_object
+from engine.models.tensors import TensorEntry, of_folder
+
+KEY, FILE = "sentence_modules", "modules.json"
+POOLING: dict[str, Pooling] = {
+    "cls_token": "first",
+    "mean_tokens": "mean",
+    "max_tokens": "max",
+    "mean_sqrt_len_tokens": "mean of root",
+}
+MODE = "pooling_mode_"
+LINEAR = "sentence.linear."  # what we call the tensors of the module Dense
+HEADS = ("ForMaskedLM", "ForPreTraining")  # of architectures that read a masked word out
+KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
+    """Note a folder's modules in its config; the tensors that they have. Raises InputError."""
+    found: dict[str, TensorEntry] = {}
+    if not (folder / FILE).is_file():
+        return found
+    prompts = json_object(folder / "config_sentence_transformers.json")
+    if prompts.get("default_prompt_name"):
+        raise InputError(f"{folder}: texts before every sentence (prompts) are not known here")
+    modules = []
+    for module in _list(folder / FILE):
+        kind, place = str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))
+        file = "sentence_bert_config.json" if kind == "Transformer" else f"{place}/config.json"
+        modules.append({**json_object(folder / file), "type": kind})
+        if kind == "Dense":
+            tensors = of_folder(folder / place)
+            found = {LINEAR + n.removeprefix("linear."): t for n, t in tensors.items()}
+    config.values[KEY] = modules
+    return found
+
+
+def _list(path: Path) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+        raise InputError(f"{path} holds no list of modules")
+    return found
+
+
+def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) -> None:
+    """Write the modules as sentence-transformers reads them."""
+    from safetensors.numpy import save_file
+
+    if KEY not in config:
+        return
+    listed = []
+    for k, module in enumerate(config[KEY]):
+        kind = module["type"]
+        place = "" if kind == "Transformer" else f"{k}_{kind}"
+        own = {name: value for name, value in module.items() if name != "type"}
+        file = "sentence_bert_config.json" if kind == "Transformer" else "config.json"
+        (folder / place).mkdir(exist_ok=True)
+        (folder / place / file).write_text(json.dumps(own, indent=2) + "\n")
+        if kind == "Dense":
+            linear = {f"linear.{n}": tensors[LINEAR + n] for n in ("weight", "bias")}
+            save_file(linear, folder / place / "model.safetensors")
+        full = f"sentence_transformers.models.{kind}"
+        listed.append({"idx": k, "name": str(k), "path": place, "type": full})
+    (folder / FILE).write_text(json.dumps(listed, indent=2) + "\n")
+
+
+# --- what they mean ---------------------------------------------------------------------------
+
+
+def longest(c: Config, n_positions: int) -> int:
+    """How many tokens a sentence may have: as many as there are positions, or fewer."""
+    for module in c.look(KEY) or ():
+        n_positions = min(n_positions, module.get("max_seq_length") or n_positions)
+    return n_positions
+
+
+def readout(c: Config) -> dict[str, Any]:
+    """The fields of ModelSpec that say what is read out: a masked word, or a sentence's vector.
+
+    Raises InputError for a head or a module that is not known here, by its name.
+    """
+    modules = c.look(KEY)
+    if modules is None:
+        names = [str(name) for name in c.look("architectures") or ()]
+        for name in names:
+            if not name.endswith((*HEADS, "Model")):
+                raise InputError(
+                    f"{c.path}: the head of a {name} is not known here; "
+                    "an encoder alone is, and one for masked words"
+                )
+        masked = any(name.endswith(HEADS) for name in names)
+        return {"gives": "masked word" if masked else "sentence"}
+    found: dict[str, Any] = {"gives": "sentence"}
+    order = [module["type"] for module in modules if module["type"] != "Dropout"]
+    for kind in order:
+        if kind not in KNOWN:
+            raise InputError(f"{c.path}: the module {kind} of {FILE} is not known here")
+    if [kind for kind in KNOWN if kind in order] != order or order[:2] != list(KNOWN[:2]):
+        raise InputError(f"{c.path}: modules in the order {', '.join(order)} are not known here")
+    for module in modules:
+        found |= _meaning(c, module)
+    return found
+
+
+def _meaning(c: Config, module: dict[str, Any]) -> dict[str, Any]:
+    """What one module says."""
+    kind = module["type"]
+    if kind == "Transformer" and module.get("do_lower_case"):
+        raise InputError(f"{c.path}: do_lower_case beside a tokenizer is not known here")
+    if kind == "Pooling":
+        modes = [name.removeprefix(MODE) for name, on in module.items() if MODE in name and on]
+        if len(modes) != 1 or modes[0] not in POOLING:
+            raise InputError(f"{c.path}: pooling by {', '.join(modes) or 'nothing'} is not known")
+        return {"pooling": POOLING[modes[0]]}
+    if kind == "Dense":
+        bend = str(module.get("activation_function", "")).rpartition(".")[2]
+        if bend not in ("Tanh", "Identity"):
+            raise InputError(f"{c.path}: the activation {bend} of Dense is not known here")
+        sizes = {"d_sentence": module["out_features"], "sentence_bias": module.get("bias", True)}
+        return sizes | {"sentence_tanh": bend == "Tanh"}
+    return {"unit_length": True} if kind == "Normalize" else {}
+
+
+def pieces() -> Pieces:
+    """Where the module Dense has its weights."""
+    yield "dense.W", Piece(f"{LINEAR}weight", transposed=True)
+    yield "dense.b", Piece(f"{LINEAR}bias")

@@ -1,0 +1,90 @@
+"""The modules of sentence-transformers: what they mean, and which are refused by name."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli
+from safetensors.numpy import load_file, save_file
+
+import cellformer as cf
+from engine.models import checkpoint
+
+IDS = [2, 5, 7, 3]
+
+
+def folder(target: Path, modules: list[dict[str, Any]]) -> Path:
+    """The golden sentence encoder with other modules behind it."""
+    shutil.copytree(GOLDEN / "minilm", target)
+    listed = json.loads((target / "modules.json").read_text())[:1]
+    for k, module in enumerate(modules, 1):
+        kind = module.pop("type")
+        (target / f"{k}_{kind}").mkdir(exist_ok=True)
+        (target / f"{k}_{kind}" / "config.json").write_text(json.dumps(module))
+        listed.append({"path": f"{k}_{kind}", "type": f"sentence_transformers.models.{kind}"})
+    (target / "modules.json").write_text(json.dumps(listed))
+    return target
+
+
+def pooling(**modes: bool) -> dict[str, Any]:
+    return {"type": "Pooling", **{f"pooling_mode_{name}": on for name, on in modes.items()}}
+
+
+def test_a_map_behind_the_pooling(tmp_path: Path) -> None:
+    tanh = {"out_features": 5, "bias": True, "activation_function": "torch.nn.Tanh"}
+    modules = [pooling(cls_token=True), {"type": "Dense", "in_features": 12, **tanh}]
+    where = folder(tmp_path / "model", [*modules, {"type": "Normalize"}])
+    rng = np.random.default_rng(0)
+    shapes = {"linear.weight": (5, 12), "linear.bias": (5,)}
+    linear = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    save_file(linear, where / "2_Dense" / "model.safetensors")
+    values = cf.load(where).graph(IDS).values
+    v = np.tanh(values["resid_final"][0] @ linear["linear.weight"].T + linear["linear.bias"])
+    np.testing.assert_allclose(values["vector"][0], v / np.sqrt(v @ v), atol=1e-12)
+
+    checkpoint.save(cf.load(where), tmp_path / "back")
+    again = cf.load(tmp_path / "back").graph(IDS).values
+    np.testing.assert_array_equal(again["vector"], values["vector"])
+    saved = load_file(tmp_path / "back" / "2_Dense" / "model.safetensors")
+    np.testing.assert_array_equal(saved["linear.weight"], linear["linear.weight"])
+    listed = json.loads((tmp_path / "back" / "modules.json").read_text())
+    assert [module["type"].rpartition(".")[2] for module in listed] == [
+        "Transformer", "Pooling", "Dense", "Normalize",
+    ]  # fmt: skip
+
+
+REFUSED = {
+    "pooling by mean_tokens, max_tokens": [pooling(mean_tokens=True, max_tokens=True)],
+    "pooling by lasttoken": [pooling(lasttoken=True)],
+    "the module WeightedLayerPooling": [{"type": "WeightedLayerPooling"}],
+    "in the order Transformer, Normalize": [{"type": "Normalize"}],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_other_modules_are_refused_by_name(message: str, tmp_path: Path) -> None:
+    where = folder(tmp_path / "model", [dict(module) for module in REFUSED[message]])
+    with pytest.raises(cf.InputError, match=message):
+        cf.load(where)
+
+
+def test_what_else_an_encoder_does_not_do_is_a_line(tmp_path: Path) -> None:
+    minilm, bert = GOLDEN / "minilm", GOLDEN / "bert"
+    assert "9" in cli("run", minilm, "--ids", "1,2,3,4,5,6,7,8,9,10").err  # max_seq_length
+    for arguments, message in (
+        (("generate", minilm, "--ids", "1,2"), "does not continue"),
+        (("ablate", minilm, "--ids", "1,2"), "ranks no words"),
+        (("run", bert, "--ids", "1,2", "--second", "a"), "no sentence encoder"),
+        (("run", GOLDEN / "roberta", "--ids", "3,1"), "padding token"),
+    ):
+        done = cli(*arguments)
+        assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done
+    shutil.copytree(bert, tmp_path / "model")
+    config = json.loads((bert / "config.json").read_text())
+    config["architectures"] = ["BertForSequenceClassification"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(cf.InputError, match="BertForSequenceClassification"):
+        cf.load(tmp_path / "model")

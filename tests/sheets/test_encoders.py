@@ -1,0 +1,121 @@
+"""Encoders: what is typed, with room left or too little, has the numbers that it has by itself."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import InIronCalc, assert_agrees, cli, poison, recalculated, typed
+from encoders import N_TOKENS, PAIRS, cosine, encoder
+
+import cellformer as cf
+from exporters.book import Book
+from exporters.verify import read, verify
+
+KINDS = ("sentence", "bert", "roberta")
+ERROR = re.compile(r"#(N/A|REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|ERROR!)")
+MASKED = {
+    "bert": ["the [MASK] is true", "[MASK]", "it [MASK] a class[MASK]", "no mask", "a " * 9],
+    "roberta": ["the <mask> is true", "<mask>", "it<mask> a class   <mask>", "no mask", "a " * 19],
+}
+
+
+@cache
+def book(kind: str) -> Book:
+    if kind == "sentence":
+        first, second = PAIRS[0]
+        return cf.build(encoder(kind), prompt=first, second=second, n_tokens=N_TOKENS, title=kind)
+    return cf.build(encoder(kind), prompt=MASKED[kind][0], n_tokens=N_TOKENS, title=kind)
+
+
+def cut(kind: str, text: str) -> list[int]:
+    """A text's ids, as many as fit."""
+    return encoder(kind).vocabulary.encode(text)[:N_TOKENS]
+
+
+def test_a_typed_pair_has_the_cosine_of_its_sentences_alone() -> None:
+    live = cf.Evaluator(book("sentence").graph)
+    for first, second in PAIRS[1::7]:
+        live.set("sentence", 0, 0, first)
+        live.set("b.sentence", 0, 0, second)
+        expected = cosine(encoder("sentence"), first, second)
+        assert abs(live["cosine"][0, 0] - expected) < 1e-12, (first, second)
+        ids = cut("sentence", second)
+        assert live["b.tokens"][: len(ids), 0].astype(int).tolist() == ids
+        assert int(live["b.attention_mask"].sum()) == len(ids)
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_a_mask_that_is_typed_is_the_word_that_is_ranked(kind: str) -> None:
+    model, live = encoder(kind), cf.Evaluator(book(kind).graph)
+    for text in MASKED[kind][2:]:
+        live.set("sentence", 0, 0, text)
+        ids = cut(kind, text)
+        assert live["tokens"][: len(ids), 0].astype(int).tolist() == ids, text
+        alone, place = model.graph(ids), model.place_of_answer(ids)
+        assert live["position"][0, 0] == place
+        np.testing.assert_allclose(live["probs"][0], alone.values["probs"][place], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
+    kind: str, tmp_path: Path
+) -> None:
+    where = book(kind)
+    path = cf.write(where, tmp_path / "book.xlsx")
+    assert verify(path, "ironcalc").agrees
+    sheet, cells = InIronCalc(path), list(read(path).formulas)
+    sentence = PAIRS[1][1] if kind == "sentence" else MASKED[kind][2]
+    for text in (sentence, "", "long " * 20):
+        with sheet.typed({where.cell("sentence", 0, 0): text}):
+            ids = cut(kind, text)
+            if len(text) <= 60:
+                found = [sheet[where.cell("tokens", t, 0)] for t in range(len(ids))]
+                assert found == ids, text
+            assert [cell for cell in cells if ERROR.match(str(sheet[cell]))] == [], text
+
+
+@pytest.mark.office
+def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(tmp_path: Path) -> None:
+    """One pair typed; `benchmarks/sentences.py` types twenty."""
+    written = {kind: cf.write(book(kind), tmp_path / f"{kind}.xlsx") for kind in KINDS[:2]}
+    wrong = {kind: tmp_path / f"wrong-{kind}.xlsx" for kind in written}
+    for kind, path in written.items():
+        poison(path, wrong[kind])
+    where, pair = book("sentence"), PAIRS[7]
+    names = zip(("sentence", "b.sentence"), pair, strict=True)
+    cells = {where.cell(name, 0, 0): text for name, text in names}
+    wrong["typed"] = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
+    found = recalculated(wrong, tmp_path / "out")
+    for kind, path in written.items():
+        assert_agrees(read(path), found[kind])
+    sheet, row, col = where.cell("cosine", 0, 0)
+    assert abs(found["typed"][sheet][row, col] - cosine(encoder("sentence"), *pair)) < 1e-9
+    report = verify(written["bert"], "gnumeric")
+    assert report.skipped or report.agrees
+
+
+def edited(kind: str, folder: Path) -> Path:
+    """A workbook in which a weight and a sentence were typed."""
+    where = book(kind)
+    cells: dict[tuple[str, int, int], float | str] = {where.cell("W_pos", 2, 1): 3.0}
+    cells[where.cell("sentence", 0, 0)] = "the object"
+    return typed(cf.write(where, folder / "book.xlsx"), folder / "edited.xlsx", cells)
+
+
+def test_diff_says_what_was_typed_and_what_became_of_the_cosine(tmp_path: Path) -> None:
+    done = cli("diff", edited("sentence", tmp_path))
+    assert done.code == 0, done
+    for text in ("W_pos[2,1]", "sentence[0,0]", "cosine", "baseline"):
+        assert text in done.out
+    assert "typed over" not in done.out
+
+
+def test_an_edited_encoder_is_imported(tmp_path: Path) -> None:
+    assert cli("import", edited("bert", tmp_path), "-o", tmp_path / "out").code == 0
+    weights, expected = cf.load(tmp_path / "out").weights, dict(encoder("bert").weights)
+    expected["W_pos"] = expected["W_pos"].copy()
+    expected["W_pos"][2, 1] = 3.0
+    for name, values in expected.items():
+        np.testing.assert_array_equal(np.reshape(weights[name], values.shape), values)

@@ -1,0 +1,47 @@
+"""The forecast of a workbook, held against workbooks that are built."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import default_book, random_model
+from learnt import learnt
+
+from engine import ModelSpec
+from engine.models.generate import passage
+from engine.studies.forecast import Forecast, forecast
+from exporters import anymodel, xlsx
+from exporters.book import Book
+from exporters.model_book import ModelBook
+from exporters.plan import for_model
+
+WITHIN = 0.25
+
+
+def of(book: Book) -> Forecast:
+    """What is forecast for the model and the number of tokens of a book."""
+    assert isinstance(book, ModelBook)
+    return forecast(book.model, len(book.passage.ids), for_model(book.model).readout)
+
+
+def assert_near(book: Book, path: Path) -> None:
+    expected = of(book)
+    assert expected.n_formulas == pytest.approx(book.n_formulas, rel=WITHIN)
+    assert expected.n_cells == pytest.approx(book.n_cells, rel=WITHIN)
+    assert expected.megabytes == pytest.approx(path.stat().st_size / 1e6, rel=WITHIN)
+
+
+def test_workbooks_of_the_gallery(built) -> None:
+    for name in ("cat-sat", "dialogue-game"):
+        assert_near(default_book(name), built[name])
+
+
+def test_a_llama_with_pieces_of_words(tmp_path: Path) -> None:
+    tokenizer = learnt("gpt2")
+    spec = ModelSpec(
+        d_vocab=len(tokenizer.texts), d_model=24, n_ctx=32, n_layers=3, n_heads=4, d_head=6,
+        d_mlp=50, activation="silu", position="rotary", norm="rms", final_norm=True,
+    )  # fmt: skip
+    model = replace(random_model(spec), vocabulary=tokenizer)
+    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 14))
+    assert_near(book, xlsx.write(book, tmp_path / "pieces.xlsx"))
