@@ -41,7 +41,7 @@ def books(folder: Path) -> Iterator[tuple[str, Book]]:
         yield f"{path.name} live", anymodel.build("m", model, passage(model, IDS), ("blocks.0",))
     for n_words in (3000, 20_000, 50):
         made = folder / str(n_words)
-        sizes = [str(size) for size in (2, 64, 4, n_words, 512)]
+        sizes = [str(n) for n in ((2, 64, 4) if n_words > 50 else (1, 4, 1)) + (n_words, LONG)]
         subprocess.run(
             [sys.executable, ROOT / "benchmarks/gpt2_small.py", made, *sizes], check=True
         )

@@ -33,6 +33,7 @@ def main() -> None:
         start = time.perf_counter()
         book = desktop.loadComponentFromURL(Path(path).resolve().as_uri(), "_blank", 0, ())
         print(f"opened in {time.perf_counter() - start:.2f} s", file=sys.stderr)
+        book.calculate()  # as a window does when it is idle; before that no edit is followed
         source = book.Sheets.getByName(sheet).getCellByPosition(int(col), int(row))
         target = book.Sheets.getByName(to_sheet).getCellByPosition(int(to_col), int(to_row))
         times = []

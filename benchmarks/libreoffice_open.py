@@ -67,6 +67,8 @@ def measure(path: Path, edit: list[str] | None) -> str:
             f"{path.name}: {path.stat().st_size / 1e6:.1f} MB, opened in {taken(before, opened)}"
         )
         if edit:
+            book.calculate()  # as a window does when it is idle; before that no edit is followed
+            opened = office.seconds()
             sheet, cell, value = edit
             book.Sheets.getByName(sheet).getCellRangeByName(cell).FormulaLocal = value
             book.calculate()

@@ -139,7 +139,7 @@ def in_sheets(book: Book, path: Path, prompts: list[str], where: Path) -> dict[s
 def shown(found: dict[CellAt, Value], cells: list[CellAt]) -> Told:
     """The ids and the line of text that Play shows."""
     *ids, line = (found[cell] for cell in cells)
-    return [int(i) for i in ids], str(line or "")
+    return [-1 if isinstance(i, str) else int(i or 0) for i in ids], str(line or "")
 
 
 if __name__ == "__main__":

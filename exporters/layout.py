@@ -111,7 +111,8 @@ def turned(block: Block, book: ModelBook) -> bool:
     if block.kind == "weight" and block.shape[0] == 1 and readers:
         if book.by_hand:
             return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
-        return block.axes[1] == "d_model"  # along the stream, or else under its matrix
+        # along the stream, or else under its matrix; down where a sheet has too few columns
+        return block.axes[1] == "d_model" or block.shape[1] > MOST_COLUMNS
     return block.kind in ("computed", "ids")
 
 

@@ -52,6 +52,7 @@ SLOW = (
     "test_choosing",
     "test_dialogue_game",
     "test_encoders",
+    "test_forecast",
     "test_formats",
     "test_hub",
     "test_sampling",

@@ -102,12 +102,16 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
 
 
 def _ranking(at: Graph, n_ranks: int) -> Block:
-    """The ids, from the largest logit down: [n_tokens, n_ranks]."""
+    """The ids, from the largest logit down: [n_tokens, n_ranks].
+
+    Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those
+    that do as one, and sees cycles that are none where a token waits for the one before it.
+    """
     unrounded = at["logits"]
     n_tokens, n_words = unrounded.shape
 
     def rounded(t: int, v: Any) -> Expression:
-        return ROUND(unrounded[t, v], DECIMALS)
+        return ROUND(unrounded[t, v].fixed_rows, DECIMALS)
 
     logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
     ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
@@ -116,10 +120,13 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
         return LARGE(logits[t, :].as_range, k + 1)
 
     def tie(t: int, k: int) -> Expression:
-        return IF(value[t, k] == value[t, k - 1], nth[t, k - 1] + 1, 1) if k else expression(1)
+        if k == 0:
+            return expression(1)
+        here, before = (value[t, r].fixed_rows for r in (k, k - 1))
+        return IF(here == before, nth[t, k - 1].fixed_rows + 1, 1)
 
     def ident(t: int, k: int) -> Expression:
-        return id_at(logits[t, :], ids, value[t, k], nth[t, k])
+        return id_at(logits[t, :], ids, value[t, k].fixed_rows, nth[t, k].fixed_rows)
 
     shape = n_tokens, n_ranks
     value = at.table("value", shape, number, RANKS, runs=True)

@@ -58,23 +58,31 @@ class Ranks:
 
     def count(self, name: str, limit: Callable[[int], Expression], strictly: bool) -> Block:
         """How many of the first words together hold no more than a limit, or `strictly` less:
-        [n_tokens, n_steps], of which the last column is the result."""
+        [n_tokens, n_steps], of which the last column is the result. Rows are fixed as where words
+        are ranked."""
         at, n_steps = self.graph.at(name), self.n_words.bit_length()
         shape = self.n_tokens, n_steps
 
         def found(t: int, s: int) -> Expression:
-            return count[t, s - 1] if s else expression(0)
+            return count[t, s - 1].fixed_rows if s else expression(0)
 
         def tries(t: int, s: int) -> Expression:
             return MIN(self.n_words, found(t, s) + (1 << (n_steps - 1 - s)))
 
         def counts(t: int, s: int) -> Expression:
-            fits = holds[t, s] < limit(t) if strictly else holds[t, s] <= limit(t)
-            return IF(fits, tried[t, s], found(t, s))
+            held = holds[t, s].fixed_rows
+            fits = held < limit(t) if strictly else held <= limit(t)
+            return IF(fits, tried[t, s].fixed_rows, found(t, s))
+
+        def values(t: int, s: int) -> Expression:
+            return self.logit(t, tried[t, s].fixed_rows)
+
+        def shares(t: int, s: int) -> Expression:
+            return self.hold(t, tried[t, s].fixed_rows, value[t, s].fixed_rows)
 
         tried = at.table("tried", shape, tries, STEPS)
-        value = at.table("value", shape, lambda t, s: self.logit(t, tried[t, s]), STEPS)
-        holds = at.table("holds", shape, lambda t, s: self.hold(t, tried[t, s], value[t, s]), STEPS)
+        value = at.table("value", shape, values, STEPS)
+        holds = at.table("holds", shape, shares, STEPS)
         count = at.table("count", shape, counts, STEPS)
         return count
 

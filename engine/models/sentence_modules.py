@@ -36,7 +36,7 @@ KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
     """Note a folder's modules in its config; the tensors that they have. Raises InputError."""
     found: dict[str, TensorEntry] = {}
-    if not (folder / FILE).is_file():
+    if KEY in config.values or not (folder / FILE).is_file():  # saved here, or none
         return found
     prompts = json_object(folder / "config_sentence_transformers.json")
     if prompts.get("default_prompt_name"):

@@ -1,7 +1,7 @@
 """Of the zip file: its two headers of every part agree, and sizes have 64 bits where they must.
 
-Readers that stream go by the local header. SheetJS, and Excel for the web, refuse 64-bit sizes
-where 32 bits are enough.
+Readers that stream go by the local header. SheetJS refuses 64-bit sizes where
+32 bits are enough, and Excel for the web may.
 """
 
 import struct

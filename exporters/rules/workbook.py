@@ -9,7 +9,7 @@ from exporters.rules.formulas import REFERENCE, parsed, units
 
 LONGEST_TEXT, LONGEST_NAME, LONGEST_SHEET = 32_767, 255, 31
 NAME = re.compile(r"(?:[^\W\d]|\\)[\w.\\]*")
-LIKE_A_CELL = re.compile(r"[A-Z]{1,3}\d{1,7}|R\d*|C\d*|R\d*C\d*", re.IGNORECASE)
+LIKE_A_CELL = re.compile(r"TRUE|FALSE|[A-Z]{1,3}\d{1,7}|R\d*|C\d*|R\d*C\d*", re.IGNORECASE)
 LITERAL = re.compile(r'"[^"]*"|\\.|\[[^]]*\]')
 BARE_POINT = re.compile(r"\.(?![0?])")
 MOST_STYLES = {"cellXfs/xf": 65_490, "fonts/font": 1024, "numFmts/numFmt": 250}

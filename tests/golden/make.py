@@ -96,6 +96,7 @@ BERT = {
     "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
     "max_position_embeddings": 12, "vocab_size": 17,
 }  # fmt: skip
+ROBERTA = BERT | {"type_vocab_size": 1, "pad_token_id": 16, "max_position_embeddings": 30}
 DISTILBERT = {
     "dim": 12, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 12,
     "vocab_size": 17,
@@ -144,7 +145,7 @@ MODELS = {
     "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
     "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
     "bert": lambda: t.BertForMaskedLM(t.BertConfig(**BERT)),
-    "roberta": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**BERT, type_vocab_size=1)),
+    "roberta": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA)),
     "distilbert": lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT)),
     "minilm": lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM)),
 }
@@ -225,7 +226,7 @@ if __name__ == "__main__":
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         ids = torch.randint(0, 17, (7,)).tolist()
         if name == "roberta":  # which counts no position for its padding token
-            ids = [2 if i == 1 else i for i in ids]
+            ids = [2 if i == 16 else i for i in ids]
         np.savez_compressed(HERE / name / "golden.npz", **compute(model, ids), versions=versions)
         if name == "minilm":
             as_modules(HERE / name)

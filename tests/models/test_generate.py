@@ -11,7 +11,8 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import generate
 
-MODELS = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]
+LOADED = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]
+MODELS = [model for model in LOADED if model.spec.gives == "next word"]
 N_CASES = 200
 
 

@@ -78,7 +78,7 @@ def test_what_else_an_encoder_does_not_do_is_a_line(tmp_path: Path) -> None:
         (("generate", minilm, "--ids", "1,2"), "does not continue"),
         (("ablate", minilm, "--ids", "1,2"), "ranks no words"),
         (("run", bert, "--ids", "1,2", "--second", "a"), "no sentence encoder"),
-        (("run", GOLDEN / "roberta", "--ids", "3,1"), "padding token"),
+        (("run", GOLDEN / "roberta", "--ids", "3,16"), "padding token"),
     ):
         done = cli(*arguments)
         assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, random_model, recalculated, typed
+from conftest import CellAt, InIronCalc, needs, random_model, recalculated, typed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
@@ -119,6 +119,18 @@ def test_the_same_in_ironcalc(kind: str, tmp_path: Path) -> None:
             line = sheet[where.cell("text.whole", 0, 0)]
         assert found == expected(kind, text), text
         assert line == held(model(kind).vocabulary.decode([int(i) for i in found]))
+
+
+@pytest.mark.office
+def test_the_same_in_gnumeric(tmp_path: Path) -> None:
+    """It takes no single index for names that stand in a row, as those of a tied model do."""
+    needs("gnumeric")
+    tokenizer = model("characters").vocabulary
+    spec = replace(model("characters").spec, tied=True)
+    tied = replace(random_model(spec), vocabulary=tokenizer)
+    found = cf.build(tied, prompt="the dog", n_tokens=N_TOKENS)
+    assert found.places["W_E"].turned
+    assert verify(cf.write(found, tmp_path / "book.xlsx"), "gnumeric").agrees
 
 
 def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
