@@ -19,6 +19,7 @@ from exporters.rules import Fault, package, workbook
 from exporters.rules.cycles import Run, cycle
 from exporters.rules.sheet import SheetRules
 
+DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 MOST_OF_A_CYCLE = 6  # cells of it that are told
 
 
@@ -35,15 +36,7 @@ def audit(path: str | Path) -> list[str]:
             for rule, where in _faults(archive):
                 first.setdefault(rule, where)
                 n[rule] = n.get(rule, 0) + 1
-    except (
-        BadZipFile,
-        OSError,
-        KeyError,
-        ParseError,
-        struct.error,
-        ValueError,
-        zlib.error,
-    ) as error:
+    except DAMAGED as error:
         fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
         raise InputError(fault) from None
     more = {rule: f" (and {n[rule] - 1:,} more)" if n[rule] > 1 else "" for rule in first}
