@@ -40,6 +40,7 @@ SECTIONS = {  # the row that begins a part of the sheet
     "nodes": "The vocabulary as a tree: the node that so many symbols lead to",
     "longest": "The longest piece of so many symbols",
     "score": "The best sum of scores whose last piece ends here, by that piece's length",
+    "behind": "How far each is from a number near the best",
     "problem": "What comes out",
 }
 MEANINGS = {
@@ -75,6 +76,7 @@ MEANINGS = {
     "failing": "1 where the rest of the word is not found",
     "fails": "1 where the word is unknown",
     "best": "the best sum of scores up to here",
+    "near": "a number near it",
     "last": "how long the last piece of the best path to here is",
     "ends": "1 where a piece of the best path ends",
     "left": "how many symbols are before the piece",
@@ -115,7 +117,9 @@ STYLES = {
     "character": "word",
     "text": "text",
     "score": "symbol",
+    "behind": "symbol",
     "best": "step",
+    "near": "step",
     "number": "label number",
 }
 
@@ -220,8 +224,9 @@ class Page:
             self.sheet.put(self.row, LABEL, leaf.replace("_", " "), "row label")
             self.sheet.put(self.row, MEANING, MEANINGS[leaf], "note")
         else:
+            longest_first, from_0 = leaf in ("score", "behind"), leaf in ("symbols", "rank")
             for k in range(n_rows):
-                number = n_rows - k if leaf == "score" else k + (leaf not in ("symbols", "rank"))
+                number = n_rows - k if longest_first else k + (not from_0)
                 self.sheet.put(self.row + k, LABEL, number, "label number")
         place = Place(block, self.sheet.name, self.row, LEFT, turned=False)
         self.book.lay(place, STYLES.get(leaf, "id"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import AND, IF, INDEX, MATCH, MAX
+from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX
 from engine.models.tokenizing import result
 from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import SPACE_SIGN, Settings
@@ -62,6 +62,8 @@ class Path:
         self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
         self.score = steps.graph.table("score", (self.longest, self.n), self._score)
         self.best = steps.row("best", lambda k: MAX(self.score[:, k]))
+        self.near = steps.row("near", lambda k: INT(self.best[0, k] * 1000) / 1000)
+        self.behind = steps.graph.table("behind", (self.longest, self.n), self._behind)
         self.length = steps.row("last", self._length)
         self.ends = steps.row("ends", self._ends)
         self.left = steps.row("left", self._left)
@@ -113,9 +115,15 @@ class Path:
         score = self._before(start - 1) + self.walk.score(own)
         return IF(self.walk.symbol(own) > 0, score, unknown)
 
+    def _behind(self, row: int, k: int) -> Expression:
+        """How far a path is from a number near the best. The same pieces in another order come to
+        sums that differ in the last digit, which LibreOffice takes for the same number: less what
+        is near to them, they are two."""
+        return self.score[row, k] - self.near[0, k].fixed_rows
+
     def _length(self, k: int) -> Expression:
         """Of the last piece of the best path that ends here."""
-        return self.longest + 1 - MATCH(self.best[0, k], self.score[:, k], 0)
+        return self.longest + 1 - MATCH(self.best[0, k] - self.near[0, k], self.behind[:, k], 0)
 
     def _ends(self, k: int) -> Expression:
         """Whether a piece of the best path ends here: the last does, and what is before another."""
