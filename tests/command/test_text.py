@@ -19,6 +19,7 @@ from exporters.verify import verify
 
 SPEC = {"d_model": 4, "n_ctx": 24, "n_layers": 1, "n_heads": 1, "d_head": 4}
 PROMPT = "Once upon é a  value"
+LENGTH = ("--text-length", "20")  # of a typed sentence: a ninth of the usual cells
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_a_prompt_has_what_the_tokenizer_adds_unless_told_not_to(folder: Path) -
 
 def test_no_prompt_is_the_beginning_of_a_text(folder: Path, tmp_path: Path) -> None:
     assert tokens(folder) == [0]
-    assert cli("build", folder, "-o", tmp_path / "a.xlsx", "--tokens", "2").code == 0
+    assert cli("build", folder, "-o", tmp_path / "a.xlsx", "--tokens", "2", *LENGTH).code == 0
     assert WorkbookFile(tmp_path / "a.xlsx")["Play"][PROMPT_ROW, PROMPT_COL] == "<s>"
     for command in (("run", folder), ("build", folder, "-o", tmp_path / "b.xlsx")):
         done = cli(*command, "--no-special")
@@ -151,7 +152,7 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path:
     model = random_model(ModelSpec(d_vocab=learnt(kind).n, **SPEC), seed=2)
     checkpoint.save(replace(model, vocabulary=learnt(kind)), tmp_path / "m")
     out = tmp_path / "m.xlsx"
-    done = cli("build", tmp_path / "m", "--prompt", PROMPT, "--tokens", "16", "-o", out)
+    done = cli("build", tmp_path / "m", "--prompt", PROMPT, "--tokens", "16", *LENGTH, "-o", out)
     assert done.code == 0, done.err
     report = verify(out, "ironcalc")
     assert report.agrees, report
@@ -164,7 +165,8 @@ def test_ids_are_taken_where_the_tokenizer_has_more_pieces_than_the_model(tmp_pa
     letters = ",".join(str(learnt("gpt2").texts.index(letter)) for letter in "the")
     for command in ("run", "generate"):
         assert cli(command, tmp_path / "m", "--ids", letters).code == 0
-    done = cli("build", tmp_path / "m", "--ids", letters, "-o", tmp_path / "m.xlsx")
+    args = ("--ids", letters, "--tokens", "5", *LENGTH)
+    done = cli("build", tmp_path / "m", *args, "-o", tmp_path / "m.xlsx")
     assert done.code == 0, done.err
     needs("ironcalc")
     assert verify(tmp_path / "m.xlsx", "ironcalc").agrees

@@ -28,7 +28,7 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS, TEXT_LENGTH = 12, 20  # as the usual 60 characters, in a ninth of the cells
+N_TOKENS, TEXT_LENGTH = 10, 16  # as the usual 60 characters, in few cells
 
 
 def byte_level() -> Tokenizer:
@@ -100,8 +100,8 @@ def typeable(kind: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -> None:
+    live = cf.Evaluator(book(kind).graph)
     for text in typeable(kind):
-        live = cf.Evaluator(book(kind).graph)
         live.set("sentence", 0, 0, text)
         found = live["tokens"][:, 0].astype(int).tolist()
         assert found == expected(kind, text), text
@@ -144,8 +144,9 @@ def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
 def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
     whole = model("characters")
     words = replace(passage(whole, whole.vocabulary.encode("the dog"), 10), text_length=9)
-    path = cf.write(anymodel.build("short", whole, words), tmp_path / "short.xlsx")
-    sheet, where = InIronCalc(path), anymodel.build("short", whole, words)
+    where = anymodel.build("short", whole, words)
+    path = cf.write(where, tmp_path / "short.xlsx")
+    sheet = InIronCalc(path)
     for text, fine in (("the girls", 1), ("the little girl", 0)):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             assert sheet[where.cell("tokenizer.fine", 0, 0)] == fine
@@ -162,7 +163,7 @@ def answering(kind: str, ids: tuple[int, ...] = ()) -> Book:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 20)
         given = ids or model(kind).vocabulary.encode("the dog")
-        words = replace(passage(model(kind), given, N_TOKENS), text_length=20)
+        words = replace(passage(model(kind), given, N_TOKENS), text_length=TEXT_LENGTH)
         return anymodel.build(f"many {kind}", model(kind), words)
 
 
