@@ -152,7 +152,8 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path:
     model = random_model(ModelSpec(d_vocab=learnt(kind).n, **SPEC), seed=2)
     checkpoint.save(replace(model, vocabulary=learnt(kind)), tmp_path / "m")
     out = tmp_path / "m.xlsx"
-    done = cli("build", tmp_path / "m", "--prompt", PROMPT, "--tokens", "16", *LENGTH, "-o", out)
+    args = ("--prompt", "é a  value", "--tokens", "12", "--text-length", "12")
+    done = cli("build", tmp_path / "m", *args, "-o", out)
     assert done.code == 0, done.err
     report = verify(out, "ironcalc")
     assert report.agrees, report
