@@ -10,7 +10,7 @@ Comparisons give expressions too, `word == "cat"`, so two expressions are never 
 are the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol
@@ -169,6 +169,21 @@ class Constant(Expression):
 
     def value(self, look: Look) -> Any:
         return self.number
+
+
+def constant(x: Expression) -> Any:
+    """The number or text of a constant; None for another formula."""
+    return x.number if isinstance(x, Constant) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Row(Expression):
+    """Parts of a row side by side, for runs whose last cells have another formula."""
+
+    parts: Sequence[Expression]
+
+    def value(self, look: Look) -> Any:
+        return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
 
 
 @dataclass(frozen=True, eq=False)
