@@ -11,7 +11,7 @@ are the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
@@ -248,27 +248,27 @@ class Area(Expression):
     @property
     def fixed(self) -> "Area":
         """The same cells, with an address that stays when the formula is copied."""
-        return replace(self, stays="all")
+        return Area(self.grid, self.rect, "all", self.range)
 
     @property
     def fixed_rows(self) -> "Area":
         """The same cells, with an address whose rows stay."""
-        return replace(self, stays="rows")
+        return Area(self.grid, self.rect, "rows", self.range)
 
     @property
     def fixed_cols(self) -> "Area":
         """The same cells, with an address whose columns stay."""
-        return replace(self, stays="cols")
+        return Area(self.grid, self.rect, "cols", self.range)
 
     @property
     def fixed_first(self) -> "Area":
         """The same cells, with an address whose first cell stays: for running sums."""
-        return replace(self, stays="first")
+        return Area(self.grid, self.rect, "first", self.range)
 
     @property
     def as_range(self) -> "Area":
         """The same cells, spelt as a range even where they are one cell."""
-        return replace(self, range=True)
+        return Area(self.grid, self.rect, self.stays, True)
 
     def text(self, notation: Notation) -> str:
         return notation.address(self)
