@@ -39,13 +39,15 @@ def table(of: Callable[[str], Character]) -> np.ndarray:
 
     Code 0 is the end of the text.
     """
-    rows: list[tuple[int, ...]] = [(0, *Character(END, 0))]
+    last, outside = Character(END, 0), Character(OUTSIDE)
+    rows: list[tuple[int, ...]] = [(0, *last)]
     for code in (*range(1, LAST), LAST, *TAGS, TAGS.stop, PRIVATE):
         unread = code == TAB_IN_LINES or code in SURROGATES
-        found = Character(OUTSIDE) if unread else of(chr(code))
-        if found != rows[-1][1:]:
+        found = outside if unread else of(chr(code))
+        if found is not last and found != last:
             rows.append((code, *found))
-    rows.append((UNREADABLE, *Character(OUTSIDE)))
+        last = found
+    rows.append((UNREADABLE, *outside))
     return np.array(rows, dtype=np.float64)
 
 
