@@ -26,6 +26,9 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent / "models"))
+
+import format_writers
 
 import cellformer
 from cellformer.command import main as command
@@ -334,6 +337,41 @@ def spoilt_safetensors(data: bytes, how: str, draw: random.Random) -> bytes:
     return struct.pack("<Q", len(text)) + text + rest
 
 
+@cache
+def of_formats() -> dict[str, bytes]:
+    """A GGUF, a llama2.c file, and a torch file, each as its own program writes it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        format_writers.write_gguf(GOLDEN / "llama", folder / "model.gguf")
+        format_writers.write_llama2c(GOLDEN / "llama", folder / "model.bin")
+        with zipfile.ZipFile(folder / "model.pt", "w") as archive:  # as torch saves: a zip archive
+            archive.writestr(
+                "archive/data.pkl", b"\x80\x02}q\x00X\x05\x00\x00\x00modelq\x01}q\x02s."
+            )
+            archive.writestr("archive/version", b"3")
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def formats(rng: random.Random) -> Cases:
+    """Files of other formats, cut, flipped, or with other bytes at their beginning."""
+    while True:
+        name, seed = rng.choice(list(of_formats())), rng.random()
+
+        def prepare(folder: Path, name: str = name, seed: float = seed) -> None:
+            draw, data = random.Random(seed), bytearray(of_formats()[name])
+            if draw.random() < 0.3:
+                del data[draw.randrange(len(data)) :]
+            for _ in range(draw.choice([1, 3, 20])):
+                near = draw.choice([40, 400, len(data)])
+                if data:
+                    data[draw.randrange(min(near, len(data)))] = draw.randrange(256)
+            (folder / name).write_bytes(bytes(data))
+
+        yield Case(
+            f"{name} {seed:.4f}", rng.choice([["info", name], ["run", name, "--ids", "1"]]), prepare
+        )
+
+
 def options(rng: random.Random) -> Cases:
     """Options with values that cannot be meant."""
     long = "x" * rng.choice([300, 5000])
@@ -555,6 +593,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
     "own_configs": own_configs,
     "files": files,
     "weights": weights,
+    "formats": formats,
     "options": options,
     "surroundings": surroundings,
     "workbooks": workbooks,
