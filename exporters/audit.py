@@ -14,11 +14,12 @@ from zipfile import BadZipFile, ZipFile
 
 from engine.cells.errors import InputError
 from exporters.address import column
-from exporters.reading import WorkbookFile, related
+from exporters.reading import related
 from exporters.rules import Fault, package, workbook
 from exporters.rules.cycles import Run, cycle
 from exporters.rules.sheet import SheetRules
 
+DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 MOST_OF_A_CYCLE = 6  # cells of it that are told
 
 
@@ -30,23 +31,24 @@ def audit(path: str | Path) -> list[str]:
     """
     first: dict[str, str] = {}
     n: dict[str, int] = {}
-    sheets = WorkbookFile(path).parts
     try:
         with ZipFile(path) as archive:
-            for rule, where in _faults(archive, sheets):
+            for rule, where in _faults(archive):
                 first.setdefault(rule, where)
                 n[rule] = n.get(rule, 0) + 1
-    except (BadZipFile, KeyError, ParseError, struct.error, ValueError, zlib.error) as error:
-        raise InputError(f"{path} is damaged ({type(error).__name__})") from None
+    except DAMAGED as error:
+        fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
+        raise InputError(fault) from None
     more = {rule: f" (and {n[rule] - 1:,} more)" if n[rule] > 1 else "" for rule in first}
     return [f"{where}: {rule}{more[rule]}" for rule, where in first.items()]
 
 
-def _faults(archive: ZipFile, sheets: dict[str, str]) -> Iterator[Fault]:
+def _faults(archive: ZipFile) -> Iterator[Fault]:
     """Every rule that is broken, and where."""
     yield from package.faults(archive)
     (main,) = related(archive, "", "/officeDocument").values()
     book = ElementTree.fromstring(archive.read(main))
+    sheets = _sheets(book, related(archive, main, "/worksheet"))
     yield from workbook.of_sheets([s.get("name", "") for s in book.iterfind("{*}sheets/{*}sheet")])
     yield from workbook.of_names(book.findall("{*}definedNames/{*}definedName"), set(sheets))
     n_dressings = 0
@@ -67,6 +69,16 @@ def _faults(archive: ZipFile, sheets: dict[str, str]) -> Iterator[Fault]:
     if around := cycle(runs):
         cells = [f"{run.sheet}!{column(run.col)}{run.top + 1}" for run in around[:MOST_OF_A_CYCLE]]
         yield "formulas wait for each other in a circle", ", ".join(cells)
+
+
+def _sheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
+    """The parts of the sheets by name; `WorkbookFile` has them too, of files that memory holds."""
+    found = {}
+    for sheet in book.iterfind("{*}sheets/{*}sheet"):
+        (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
+        if key in parts:
+            found[sheet.attrib["name"]] = parts[key]
+    return found
 
 
 def _parts(archive: ZipFile, names: Iterable[str]) -> Iterator[tuple[str, Element]]:

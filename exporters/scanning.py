@@ -237,7 +237,12 @@ def _closed(xml: bytes, start: int) -> bool:
 def _typed(kind: str, text: str) -> Value:
     if kind == "b":
         return text in ("1", "true")
-    return CellError(text) if kind == "e" else text
+    return CellError(text) if kind == "e" else plain_text(text)
+
+
+def plain_text(text: str) -> str:
+    """A text whose `_x0041_` is no character: ECMA-376 (part 1, 22.9.2.19) writes _x005F_x0041_."""
+    return text.replace("x005F_", "")
 
 
 def _unescaped(text: bytes) -> str:

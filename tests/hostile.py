@@ -572,6 +572,7 @@ def bad(kind: str, n: int, seed: int = 0) -> Iterator[tuple[Case, list[str]]]:
 
 
 def main() -> None:
+    """Try N inputs of each kind; exit code 1 where one is handled badly."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 150
     total = 0
     for kind in sys.argv[2:] or KINDS:
@@ -580,6 +581,7 @@ def main() -> None:
             print(f"{kind}: {case.name}  {' '.join(case.args)[:120]!r}\n    {'; '.join(found)}")
         print(f"--- {kind}: {n} tried")
     print(f"{total} handled badly")
+    sys.exit(1 if total else 0)
 
 
 if __name__ == "__main__":
