@@ -67,6 +67,8 @@ NUMBERS = (
     "١",
 )
 
+WAYS = ("cut", "flip", "header", "name", "size", "more")  # that weights are spoilt in
+
 
 @dataclass(frozen=True)
 class Case:
@@ -299,11 +301,7 @@ def files(rng: random.Random) -> Cases:
 def weights(rng: random.Random) -> Cases:
     """model.safetensors cut, flipped, or with a header that lies."""
     while True:
-        name, how = (
-            rng.choice(MODELS),
-            rng.choice(["cut", "flip", "header", "name", "size", "more"]),
-        )
-        seed = rng.random()
+        name, how, seed = rng.choice(MODELS), rng.choice(WAYS), rng.random()
 
         def prepare(folder: Path, name: str = name, how: str = how, seed: float = seed) -> None:
             draw, path = random.Random(seed), copy_of(name, folder) / "model.safetensors"
