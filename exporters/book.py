@@ -192,6 +192,7 @@ class Reading(Reader):
         self.book = book
         self._kept = dict[tuple[str, int, int], Any]()
         self._ranges = dict[tuple[str, Rect], np.ndarray]()
+        self._across = dict[tuple[str, int, int], list[Place]]()
 
     def __call__(self, area: Area) -> Any:
         """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
@@ -235,7 +236,7 @@ class Reading(Reader):
         entry = self.book.sheets[sheet].entries.get((row, col))
         if entry is not None:
             return self.of(entry)
-        for place, _ in self.book.sheets[sheet].regions:
+        for place in self._regions(sheet, row):
             if place.holds(row, col):
                 return self._in_region(place, row, col)
         for run in self.book.sheets[sheet].runs:
@@ -243,6 +244,14 @@ class Reading(Reader):
             if top <= row < bottom and left <= col < right:
                 return run.at(row - top + col - left)
         return None
+
+    def _regions(self, sheet: str, row: int) -> list[Place]:
+        """The regions that a row of a sheet crosses, found once while none is added."""
+        regions = self.book.sheets[sheet].regions
+        key = sheet, row, len(regions)
+        if key not in self._across:
+            self._across[key] = [p for p, _ in regions if 0 <= row - p.top < p.size[0]]
+        return self._across[key]
 
     def _in_region(self, place: Place, row: int, col: int) -> Any:
         i, j = row - place.top, col - place.left
