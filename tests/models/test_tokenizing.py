@@ -15,6 +15,7 @@ from typist import Job, Typed, typed_in_libreoffice
 
 from engine import InputError, WordList
 from engine.cells.evaluator import Evaluator
+from engine.cells.expression import constant
 from engine.cells.graph import Graph
 from engine.models import tokenizing
 from engine.models.tokenizer import Characters, IdsOnly, Library
@@ -326,3 +327,12 @@ def test_whole_words_that_merges_do_not_make_are_refused() -> None:
         tokenizing.add(
             Graph(None, None), changed("gpt2", model__ignore_merges=True, model__merges=merges[:-1])
         )
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "sentencepiece", "bert", "unigram"])
+def test_a_table_knows_its_constants_without_its_formulas(kind: str) -> None:
+    for table in graph_of(kind).tables:
+        assert table.expression is not None
+        for i in range(table.shape[0]):
+            cells = [table.expression(i, j) for j in range(table.shape[1])]
+            assert table.begun(i) == [constant(cell) for cell in cells], (table.name, i)
