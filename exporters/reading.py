@@ -242,7 +242,7 @@ class _Reader:
             return self.texts[int(text)]
         if kind == "b":
             return text in ("1", "true")
-        return CellError(text) if kind == "e" else text
+        return CellError(text) if kind == "e" else text.replace("_x005F_", "_")
 
     def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
         """A formula's text, how far the cell is from the one that has it, an array's range."""

@@ -227,7 +227,7 @@ def _closed(xml: bytes, start: int) -> bool:
 def _typed(kind: str, text: str) -> Value:
     if kind == "b":
         return text in ("1", "true")
-    return CellError(text) if kind == "e" else text
+    return CellError(text) if kind == "e" else text.replace("_x005F_", "_")
 
 
 def _unescaped(text: bytes) -> str:

@@ -5,6 +5,7 @@ XlsxWriter writes; what is changed in it is told where it is changed: numbers ke
 The same book gives the same bytes: dates are fixed.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,7 @@ CELL_BYTES = 64  # that a cell takes at most, its text or formula aside
 LONGEST = 8192  # characters of a formula
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+CODE = re.compile("_x[0-9A-Fa-f]{4}_")  # which Excel reads as the character of that number
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
@@ -113,7 +115,8 @@ class _Sheet(Worksheet):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             at = xl_rowcol_to_cell(row, col)
             attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
-            self._xml_formula_element(cell.formula, cell.value, attributes)
+            value = CODE.sub(r"_x005F\g<0>", cell.value)
+            self._xml_formula_element(cell.formula, value, attributes)
         else:
             super()._write_cell(row, col, cell)
 
