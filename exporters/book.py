@@ -2,13 +2,14 @@
 
 A sheet holds single entries (texts, numbers, formulas) and regions, a region being a whole block of
 the graph. A formula is an expression: its text and its value are made from it when they are asked
-for, so it may read what is put elsewhere later. Rows and columns count from 0.
+for, so it may read what is put elsewhere later. A table's formulas are not even made before: a
+workbook that is held against its file needs none of them. Rows and columns count from 0.
 
 Nothing here knows a model; `model_book` does.
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
-from engine.cells.expression import Area, Constant, Expression, expression
+from engine.cells.expression import Area, Expression, Look, Notation, expression
 from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
@@ -37,7 +38,29 @@ class Entry(NamedTuple):
     style: str
     formula: Expression | None = None
     array: bool = False  # an array formula: it looks at a range entry by entry
-    cell: Area | None = None  # of the table whose formula this is: its value is known there
+
+
+@dataclass(frozen=True, eq=False)
+class TableFormula(Expression):
+    """The formula of a table's cell, made when it is asked for. Its value is the table's."""
+
+    block: Block
+    i: int
+    j: int
+
+    def text(self, notation: Notation) -> str:
+        return self._made.text(notation)
+
+    def value(self, look: Look) -> Any:
+        return look(self.block[self.i, self.j])
+
+    def areas(self) -> Iterator[Area]:
+        return self._made.areas()
+
+    @property
+    def _made(self) -> Expression:
+        assert self.block.expression is not None
+        return self.block.expression(self.i, self.j)
 
 
 class Place(NamedTuple):
@@ -143,17 +166,9 @@ class Sheet:
         """Put a text or a number."""
         self.entries[row, col] = Entry(value, style)
 
-    def formula(
-        self,
-        row: int,
-        col: int,
-        formula: Any,
-        style: str,
-        array: bool = False,
-        cell: Area | None = None,
-    ) -> Area:
+    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
         """Put a formula, an expression; gives its cell, for other formulas to read."""
-        self.entries[row, col] = Entry(None, style, expression(formula), array, cell)
+        self.entries[row, col] = Entry(None, style, expression(formula), array)
         return self[row, col]
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
@@ -249,7 +264,7 @@ class Reading(Reader):
         if entry.formula is None:
             return None if entry.value == "" else entry.value
         try:
-            value = self(entry.cell) if entry.cell is not None else entry.formula.value(self)
+            value = entry.formula.value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):
@@ -308,16 +323,15 @@ class Book:
         """Put a table where it is to stand: what is typed in its cells, or their formulas."""
         block, sheet = place.block, self.sheet(place.sheet)
         self.places[block.name] = place
-        for i, j in block.whole.cells():
-            at = place.cell(i, j)
-            if block.expression is None:
-                sheet.put(*at, self.graph.inputs[block.name][i, j], style)
-                continue
-            formula = block.expression(i, j)
-            if isinstance(formula, Constant):
-                sheet.put(*at, formula.number, style)
-            else:
-                sheet.formula(*at, formula, style, array, block[i, j])
+        for i in range(block.shape[0]):
+            typed = self.graph.inputs[block.name][i] if block.expression is None else block.begun(i)
+            for j, number in enumerate(typed):
+                at = place.cell(i, j)
+                if number is None:
+                    formula = TableFormula(block, i, j)
+                    sheet.entries[at] = Entry(None, style, formula, array)
+                else:
+                    sheet.put(*at, number, style)
 
     # --- where things stand ---------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from engine.cells.values import CellError
 from exporters import scanning
 from exporters.address import column
 from exporters.scanning import Value as Value
-from exporters.scanning import text_of
+from exporters.scanning import plain_text, text_of
 
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
@@ -166,7 +166,7 @@ class WorkbookFile:
             parts = related(archive, self._main, "/sharedStrings").values()
             tables = [ElementTree.fromstring(self._checked(archive, part)) for part in parts]
             items = [item for table in tables for item in table]
-            return [text_of(item).replace("x005F_", "") for item in items]
+            return [plain_text(text_of(item)) for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
@@ -242,7 +242,7 @@ class _Reader:
             return self.texts[int(text)]
         if kind == "b":
             return text in ("1", "true")
-        return CellError(text) if kind == "e" else text.replace("_x005F_", "_")
+        return CellError(text) if kind == "e" else plain_text(text)
 
     def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
         """A formula's text, how far the cell is from the one that has it, an array's range."""

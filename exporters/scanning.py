@@ -1,17 +1,19 @@
 """A sheet's XML as arrays: where its cells stand, their values, which of them have formulas.
 
 A million cells are scanned in a second, ten times faster than objects are made of them: numpy finds
-every tag by its first letters, and reads all the numbers of a sheet as one text. What spreadsheet
+every tag by its first letters, and the numbers of a sheet are read as one text. What spreadsheet
 programs write can be scanned as it is; anything else (prefixes, comments, other encodings) is
 first written out plainly. Rows and columns are counted from 0.
 """
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from engine.cells.access import Rect
@@ -26,6 +28,7 @@ PLAIN = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(rb"""\sr=["'](\d+)""")
+MOST_BLANKS = 100  # behind the last tag
 START, STOP = b"<sheetData", b"</sheetData>"
 
 
@@ -114,9 +117,14 @@ class _Tags:
 
     def attribute(self, name: str) -> Positions:
         """Where the value of each attribute of that name, a letter, begins, after its quote."""
-        a = self.bytes
-        found = np.flatnonzero((a[1:-1] == ord(name)) & (a[:-2] <= ord(" ")) & (a[2:] == ord("=")))
-        return found + 4
+        a, equals = self.bytes, self._equals
+        named = (a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))
+        return np.asarray(equals[named] + 2)
+
+    @cached_property
+    def _equals(self) -> Positions:
+        """Where there is an equals sign."""
+        return np.flatnonzero(self.bytes == ord("="))
 
     def content(self, which: Positions) -> tuple[Positions, Positions]:
         """Where the texts of elements begin and end: all of them without elements of their own."""
@@ -208,13 +216,15 @@ def _values(
 
 
 def _numbers(tags: _Tags, begins: Positions, ends: Positions) -> NDArray[np.float64]:
-    """The numbers that are written between these places of the XML."""
-    edges = np.zeros(len(tags.bytes) + 1, np.int8)
-    edges[begins] = 1
-    edges[ends + 1] -= 1  # with the < that follows, which parts them
-    text = tags.bytes[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
-    found = np.fromstring(text.tobytes().replace(b"<", b" "), sep=" ")
-    if len(found) != len(begins):
+    """The numbers that are written between these places of the XML, read as a list in JSON: that
+    is the fastest reader of numbers that there is."""
+    places = zip(begins.tolist(), ends.tolist(), strict=True)
+    texts = [tags.xml[begin:end] for begin, end in places]
+    try:
+        found = np.array(orjson.loads(b"[" + b",".join(texts) + b"]"), np.float64)
+    except ValueError:
+        found = np.array([float(text) for text in texts])  # +1 and .5 are numbers, too
+    if found.shape != begins.shape or np.isnan(found).any():
         raise ValueError("a number is none")
     return found
 
@@ -227,7 +237,12 @@ def _closed(xml: bytes, start: int) -> bool:
 def _typed(kind: str, text: str) -> Value:
     if kind == "b":
         return text in ("1", "true")
-    return CellError(text) if kind == "e" else text.replace("_x005F_", "_")
+    return CellError(text) if kind == "e" else plain_text(text)
+
+
+def plain_text(text: str) -> str:
+    """A text whose `_x0041_` is no character: ECMA-376 (part 1, 22.9.2.19) writes _x005F_x0041_."""
+    return text.replace("x005F_", "")
 
 
 def _unescaped(text: bytes) -> str:
@@ -240,7 +255,7 @@ def _unescaped(text: bytes) -> str:
 def plain(xml: bytes) -> bytes:
     """XML as programs write it: UTF-8, names without prefixes, nothing but elements and texts."""
     if PLAIN.match(xml) and b"<!" not in xml and xml.count(b"<?") <= 1:
-        if not xml.rstrip().endswith(b"</worksheet>"):
+        if not xml[-MOST_BLANKS:].rstrip().endswith(b"</worksheet>"):
             raise ValueError("the sheet has no end")
         return xml
     root = ElementTree.fromstring(xml)

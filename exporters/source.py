@@ -104,6 +104,8 @@ def read(column: list[str]) -> Source:
         facts = _facts(column)
         passage = _passage(facts)
         title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
+        if not (headings is None or isinstance(headings, dict)):
+            raise ValueError("headings are by name")
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):

@@ -19,7 +19,7 @@ from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from exporters.address import quoted
-from exporters.book import Book, Chart, Place, Reading, Sheet
+from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import start
 from exporters.story import Story, Suggestion
@@ -213,9 +213,9 @@ class Worksheet:
             return expression(formula(i, j) if callable(formula) else formula)
 
         self._formulas[table.grid.name] = cell
-        place = self.rect(table)
+        place, block = self.rect(table), self.book.graph[table.grid.name]
         for i, j in np.ndindex(*table.shape):
-            self.formula(place.top + i, place.left + j, cell(i, j), style, table[i, j])
+            self.formula(place.top + i, place.left + j, TableFormula(block, i, j), style)
 
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
@@ -264,16 +264,13 @@ class Worksheet:
         """Where an area of a table stands on this sheet."""
         return self.book.locate(area)[1]
 
-    def formula(
-        self, row: int, col: int, formula: Any, style: str, cell: Area | None = None
-    ) -> Area:
-        """One formula, in a fill's style in the colour of what it reads; gives its cell. `cell` is
-        the table's whose formula it is."""
+    def formula(self, row: int, col: int, formula: Any, style: str) -> Area:
+        """One formula, in a fill's style in the colour of what it reads; gives its cell."""
         elsewhere = any(
             self.book.locate(area)[0] != self.sheet.name for area in expression(formula).areas()
         )
         style = _style(style, "green" if elsewhere else "black")
-        return self.sheet.formula(row, col, formula, style, cell=cell)
+        return self.sheet.formula(row, col, formula, style)
 
     def shade(self, area: Area, dressing: Dressing) -> None:
         """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""

@@ -44,9 +44,9 @@ TURNED = 64  # rows of the sheet that are read together of a matrix that lies th
 MOST_PLAIN = 1 << 31  # bytes of a part with 32-bit sizes
 CELL_BYTES = 64  # that a cell takes at most, its text or formula aside
 LONGEST = 8192  # characters of a formula
+LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
 EPOCH = (1980, 1, 1, 0, 0, 0)
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-CODE = re.compile("_x[0-9A-Fa-f]{4}_")  # which Excel reads as the character of that number
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
@@ -115,7 +115,7 @@ class _Sheet(Worksheet):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             at = xl_rowcol_to_cell(row, col)
             attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
-            value = CODE.sub(r"_x005F\g<0>", cell.value)
+            value = LIKE_ESCAPED.sub(r"_x005F\1", cell.value)
             self._xml_formula_element(cell.formula, value, attributes)
         else:
             super()._write_cell(row, col, cell)

@@ -26,6 +26,9 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent / "models"))
+
+import format_writers
 
 import cellformer
 from cellformer.command import main as command
@@ -63,6 +66,8 @@ NUMBERS = (
     "0x10",
     "١",
 )
+
+WAYS = ("cut", "flip", "header", "name", "size", "more")  # that weights are spoilt in
 
 
 @dataclass(frozen=True)
@@ -296,11 +301,7 @@ def files(rng: random.Random) -> Cases:
 def weights(rng: random.Random) -> Cases:
     """model.safetensors cut, flipped, or with a header that lies."""
     while True:
-        name, how = (
-            rng.choice(MODELS),
-            rng.choice(["cut", "flip", "header", "name", "size", "more"]),
-        )
-        seed = rng.random()
+        name, how, seed = rng.choice(MODELS), rng.choice(WAYS), rng.random()
 
         def prepare(folder: Path, name: str = name, how: str = how, seed: float = seed) -> None:
             draw, path = random.Random(seed), copy_of(name, folder) / "model.safetensors"
@@ -332,6 +333,41 @@ def spoilt_safetensors(data: bytes, how: str, draw: random.Random) -> bytes:
         held[key][field] = draw.choice(values)
     text = json.dumps(held).encode()
     return struct.pack("<Q", len(text)) + text + rest
+
+
+@cache
+def of_formats() -> dict[str, bytes]:
+    """A GGUF, a llama2.c file, and a torch file, each as its own program writes it."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        format_writers.write_gguf(GOLDEN / "llama", folder / "model.gguf")
+        format_writers.write_llama2c(GOLDEN / "llama", folder / "model.bin")
+        with zipfile.ZipFile(folder / "model.pt", "w") as archive:  # as torch saves: a zip archive
+            archive.writestr(
+                "archive/data.pkl", b"\x80\x02}q\x00X\x05\x00\x00\x00modelq\x01}q\x02s."
+            )
+            archive.writestr("archive/version", b"3")
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def formats(rng: random.Random) -> Cases:
+    """Files of other formats, cut, flipped, or with other bytes at their beginning."""
+    while True:
+        name, seed = rng.choice(list(of_formats())), rng.random()
+
+        def prepare(folder: Path, name: str = name, seed: float = seed) -> None:
+            draw, data = random.Random(seed), bytearray(of_formats()[name])
+            if draw.random() < 0.3:
+                del data[draw.randrange(len(data)) :]
+            for _ in range(draw.choice([1, 3, 20])):
+                near = draw.choice([40, 400, len(data)])
+                if data:
+                    data[draw.randrange(min(near, len(data)))] = draw.randrange(256)
+            (folder / name).write_bytes(bytes(data))
+
+        yield Case(
+            f"{name} {seed:.4f}", rng.choice([["info", name], ["run", name, "--ids", "1"]]), prepare
+        )
 
 
 def options(rng: random.Random) -> Cases:
@@ -555,6 +591,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
     "own_configs": own_configs,
     "files": files,
     "weights": weights,
+    "formats": formats,
     "options": options,
     "surroundings": surroundings,
     "workbooks": workbooks,
@@ -572,6 +609,7 @@ def bad(kind: str, n: int, seed: int = 0) -> Iterator[tuple[Case, list[str]]]:
 
 
 def main() -> None:
+    """Try N inputs of each kind; exit code 1 where one is handled badly."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 150
     total = 0
     for kind in sys.argv[2:] or KINDS:
@@ -580,6 +618,7 @@ def main() -> None:
             print(f"{kind}: {case.name}  {' '.join(case.args)[:120]!r}\n    {'; '.join(found)}")
         print(f"--- {kind}: {n} tried")
     print(f"{total} handled badly")
+    sys.exit(1 if total else 0)
 
 
 if __name__ == "__main__":

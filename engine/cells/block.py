@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
-from engine.cells.expression import Area, Expression, Index
+from engine.cells.expression import Area, Constant, Expression, Index, Row, constant
 from engine.cells.op import Op
 
 Kind = Literal["ids", "weight", "setting", "computed", "table"]
@@ -66,12 +68,24 @@ class Block:
         """Whether there is a cell at row i and column j, and not a blank or nothing."""
         if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
             return False
-        return not self.partial or bool(self.mask.seen(Rect(i, i + 1, j, j + 1))[0, 0])
+        start, stop = self.mask.keys(i, self.shape[1]) if self.partial else (0, self.shape[1])
+        return start <= j < stop
 
     @property
     def n_cells(self) -> int:
         """How many cells there are, blanks not counted."""
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
+
+    def begun(self, i: int) -> list[Any]:
+        """What a row of a table begins with: the numbers and texts of its cells that are constants,
+        None for the others: [columns]. A run shows at once that it has none."""
+        assert self.expression is not None
+        n = self.shape[1]
+        if self.runs and n > 2:
+            run = self.expression(i, np.arange(1, n))
+            if not isinstance(run, Constant | Row):
+                return [constant(self.expression(i, 0))] + [None] * (n - 1)
+        return [constant(self.expression(i, j)) for j in range(n)]
 
     def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
         """What the cells `out` read: rectangles of other blocks."""

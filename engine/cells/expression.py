@@ -10,8 +10,8 @@ Comparisons give expressions too, `word == "cat"`, so two expressions are never 
 are the same.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
@@ -171,6 +171,21 @@ class Constant(Expression):
         return self.number
 
 
+def constant(x: Expression) -> Any:
+    """The number or text of a constant; None for another formula."""
+    return x.number if isinstance(x, Constant) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Row(Expression):
+    """Parts of a row side by side, for runs whose last cells have another formula."""
+
+    parts: Sequence[Expression]
+
+    def value(self, look: Look) -> Any:
+        return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
+
+
 @dataclass(frozen=True, eq=False)
 class Rounded(Constant):
     """A number with so many decimals after the point, but no more than spreadsheets keep."""
@@ -233,27 +248,27 @@ class Area(Expression):
     @property
     def fixed(self) -> "Area":
         """The same cells, with an address that stays when the formula is copied."""
-        return replace(self, stays="all")
+        return Area(self.grid, self.rect, "all", self.range)
 
     @property
     def fixed_rows(self) -> "Area":
         """The same cells, with an address whose rows stay."""
-        return replace(self, stays="rows")
+        return Area(self.grid, self.rect, "rows", self.range)
 
     @property
     def fixed_cols(self) -> "Area":
         """The same cells, with an address whose columns stay."""
-        return replace(self, stays="cols")
+        return Area(self.grid, self.rect, "cols", self.range)
 
     @property
     def fixed_first(self) -> "Area":
         """The same cells, with an address whose first cell stays: for running sums."""
-        return replace(self, stays="first")
+        return Area(self.grid, self.rect, "first", self.range)
 
     @property
     def as_range(self) -> "Area":
         """The same cells, spelt as a range even where they are one cell."""
-        return replace(self, range=True)
+        return Area(self.grid, self.rect, self.stays, True)
 
     def text(self, notation: Notation) -> str:
         return notation.address(self)

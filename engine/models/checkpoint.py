@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, first_line
 from engine.cells.files import replacing_folder
 from engine.models import architectures, formats, sentence_modules
 from engine.models.architectures import OWN
-from engine.models.foreign import Piece, Pieces
+from engine.models.foreign import Config, Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
@@ -53,7 +54,7 @@ def load(name: str | Path) -> Model:
     source = formats.open_source(str(name))
     config, files = source.config, source.tensors
     architecture = architectures.find(config.get("model_type", str))
-    spec = architecture.read_config(config)
+    spec = _spec(architecture, config)
     config.check_unread()
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
@@ -78,6 +79,16 @@ def load(name: str | Path) -> Model:
     )
 
 
+def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
+    """What a config says; values that no tool writes may lead to anything where it is read."""
+    try:
+        return architecture.read_config(config)
+    except (ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        kind = config.values["model_type"]
+        fault = f"{type(error).__name__}: {first_line(error)}"
+        raise InputError(f"{config.path} is no config of a {kind} ({fault})") from None
+
+
 def save(model: Model, folder: str | Path, force: bool = False) -> None:
     """Write a model as config.json and model.safetensors, in the layout that it came from.
 
@@ -93,10 +104,17 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
     with replacing_folder(Path(folder), is_part, force) as path:
-        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+        _write_tensors(tensors, path / "model.safetensors")
         (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
         sentence_modules.save(config, tensors, path)
         save_tokenizer(model.vocabulary, path)
+
+
+def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:
+    try:
+        save_file(tensors, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise InputError(f"cannot write {path.name}: {first_line(error)}; make room") from None
 
 
 def is_part(name: str) -> bool:

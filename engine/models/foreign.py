@@ -95,6 +95,13 @@ class Config:
             raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
         return value
 
+    def listed(self, name: str, kind: type) -> list[Any]:
+        """The values of a list; none where it is missing or null."""
+        values: list[Any] = self.get(name, list, [])
+        if not all(isinstance(value, kind) for value in values):
+            raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
+        return values
+
     def optional(self, name: str, kind: type, default: Any) -> Any:
         """The value of a field that may be null, which means that there is none."""
         null = self.look(name) is None and (name in self.values or default is None)

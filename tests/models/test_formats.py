@@ -181,7 +181,7 @@ def test_transformers_reads_the_same_gguf_alike(name: str, tmp_path: Path) -> No
 
 
 REFUSED = {
-    "an unknown key": ({"llama.expert_count": 8}, "llama.expert_count"),
+    "an unknown key": ({"llama.attn_logit_softcapping": 50.0}, "llama.attn_logit_softcapping"),
     "heads that turn in part": ({"llama.rope.dimension_count": 2}, "rope.dimension_count"),
     "a scaling of rotary positions": (
         {"llama.rope.scaling.type": "new", "llama.rope.scaling.factor": 2.0},

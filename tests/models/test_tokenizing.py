@@ -1,22 +1,21 @@
 """Tokenizers in cells give the ids of the library that they were learnt with."""
 
 import json
-import re
-import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, needs, poison, recalculate_in_libreoffice
+from conftest import CellAt, InIronCalc, poison, typed
 from learnt import KINDS, LINES, learnt, texts
 from tokenizers import AddedToken, Regex, Tokenizer, models
 from tokenizers import pre_tokenizers as pre
+from typist import Job, Typed, typed_in_libreoffice
 
 from engine import InputError, WordList
 from engine.cells.evaluator import Evaluator
+from engine.cells.expression import constant
 from engine.cells.graph import Graph
 from engine.models import tokenizing
 from engine.models.tokenizer import Characters, IdsOnly, Library
@@ -24,13 +23,13 @@ from engine.models.tokenizer import Tokenizer as AnyTokenizer
 from exporters import xlsx
 from exporters.book import Book
 from exporters.pages import tokenizer as page
-from exporters.reading import WorkbookFile
 
 LENGTH, N_TOKENS = 20, 56
+SHORT = 14  # of random texts: half the cells, and still several words
 WORDS = WordList(("the", "cat", "sat", "The", "on", "Ägypten", "don't", "😀", "mat."))
 OURS = {"words": WORDS, "characters": Characters(tuple(sorted(set("".join(LINES[:900])))))}
 EVERY_KIND = [*KINDS, *OURS]
-SENTENCE = "B5"  # where the sheet has it
+ONE = ("n_ids", "fine", "message")  # what has one cell
 
 
 def tokenizer(kind: str) -> AnyTokenizer:
@@ -56,7 +55,7 @@ def expected(of: AnyTokenizer, text: str) -> list[int] | None:
         return None
 
 
-def tried(kind: str, n: int, length: int = LENGTH) -> list[str]:
+def tried(kind: str, n: int, length: int = SHORT) -> list[str]:
     """Random texts; of words that a list has, in part."""
     found = texts(n, length, seed=EVERY_KIND.index(kind))
     if kind == "words":
@@ -86,22 +85,22 @@ def assert_right(of: AnyTokenizer, text: str, row: Row) -> bool:
     return bool(row.fine)
 
 
-def graph_of(kind: str) -> Graph:
+@cache
+def graph_of(kind: str, length: int = LENGTH) -> Graph:
     graph = Graph(None, None)
-    tokenizing.add(graph, tokenizer(kind), "", N_TOKENS, LENGTH)
+    tokenizing.add(graph, tokenizer(kind), "", N_TOKENS, length)
     return graph
 
 
 def in_engine(graph: Graph, text: str) -> Row:
     graph.fill("sentence", np.array([[text]], dtype=object))
-    at = {leaf: graph.values[f"tokenizer.{leaf}"] for leaf in ("ids", "n_ids", "fine", "message")}
-    one = [at[leaf][0, 0] for leaf in ("n_ids", "fine", "message")]
-    return Row(at["ids"][:, 0], *one)
+    n_ids, fine, message = (graph.values[f"tokenizer.{leaf}"][0, 0] for leaf in ONE)
+    return Row(graph.values["tokenizer.ids"][:, 0], n_ids, fine, message)
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
 def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
-    graph, of = graph_of(kind), tokenizer(kind)
+    graph, of = graph_of(kind, SHORT), tokenizer(kind)
     found = [assert_right(of, text, in_engine(graph, text)) for text in tried(kind, 40)]
     assert sum(found) > len(found) * (0.3 if kind in OURS else 0.75)
 
@@ -109,92 +108,49 @@ def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
 # --- in spreadsheet programs ------------------------------------------------------------------
 
 
-def book_of(of: AnyTokenizer, text: str = "", length: int = LENGTH) -> Book:
+def book_of(of: AnyTokenizer, text: str = "", length: int = SHORT) -> Book:
     book = Book("A tokenizer")
     tokenizing.add(book.graph, of, text, N_TOKENS, length)
     page.lay_out(book)
     return book
 
 
-def with_text(sheet: bytes, at: str, text: str) -> bytes:
-    """A sheet with a text typed in a cell, also where it begins as a formula does."""
-    held = f'<is><t xml:space="preserve">{escape(text)}</t></is>' if text else ""
-    kind = ' t="inlineStr"' if text else ""
-    cell = rf'<c r="{at}"( s="\d+")?[^>]*?(?:/>|>.*?</c>)'.encode()
-    return re.sub(
-        cell, lambda m: f'<c r="{at}"{m[1].decode()}{kind}>{held}</c>'.encode(), sheet, count=1
-    )
-
-
-def of_many(path: Path, target: Path, sentences: Sequence[str], cell: str) -> None:
-    """A workbook with a copy of the tokenizer's sheet for each sentence, typed in a cell."""
-    part = WorkbookFile(path).parts[page.SHEET]
-    with (
-        zipfile.ZipFile(path) as old,
-        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, True, 1) as new,
-    ):
-        sheet = old.read(part)
-        names, links, types = [], [], []
-        for k, sentence in enumerate(sentences):
-            new.writestr(f"xl/worksheets/copy{k}.xml", with_text(sheet, cell, sentence))
-            names.append(f'<sheet name="T{k}" sheetId="{k + 100}" r:id="copy{k}"/>')
-            links.append(
-                f'<Relationship Id="copy{k}" Target="worksheets/copy{k}.xml" Type="http://schemas.'
-                'openxmlformats.org/officeDocument/2006/relationships/worksheet"/>'
-            )
-            types.append(
-                f'<Override PartName="/xl/worksheets/copy{k}.xml" ContentType="application/'
-                'vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
-            )
-        added = {
-            "xl/workbook.xml": ("</sheets>", names),
-            "xl/_rels/workbook.xml.rels": ("</Relationships>", links),
-            "[Content_Types].xml": ("</Types>", types),
-        }
-        for name in old.namelist():
-            data = old.read(name)
-            if name in added:
-                end, more = added[name]
-                data = data.replace(end.encode(), ("".join(more) + end).encode())
-            new.writestr(name, data)
+def watched(book: Book) -> list[CellAt]:
+    """Where a sheet says it."""
+    ids = [book.cell("tokenizer.ids", k, 0) for k in range(N_TOKENS)]
+    return [*ids, *(book.cell(f"tokenizer.{leaf}", 0, 0) for leaf in ONE)]
 
 
 def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
     """What a sheet says, by the values of its cells."""
-    at = {
-        leaf: value(book.cell(f"tokenizer.{leaf}", 0, 0)) for leaf in ("n_ids", "fine", "message")
-    }
-    ids = [value(book.cell("tokenizer.ids", k, 0)) for k in range(N_TOKENS)]
-    return Row(ids, at["n_ids"], at["fine"], at["message"])
-
-
-def rows_in(file: WorkbookFile, sheets: Sequence[str], book: Book) -> list[Row]:
-    """What each copy of the sheet says."""
-    return [row_of(book, lambda at, s=sheet: file[s].cell(at[1:]).value) for sheet in sheets]
+    *ids, n_ids, fine, message = map(value, watched(book))
+    return Row(ids, n_ids, fine, message)
 
 
 def in_libreoffice(sentences: Mapping[str, Sequence[str]], folder: Path) -> dict[str, list[Row]]:
-    """The sentences of each kind, from wrong values, in one start of the program."""
-    needs("libreoffice")
+    """The sentences of each kind, from wrong values, in one start of the program.
+
+    The first stands in the file, where LibreOffice has read it; the others are typed.
+    """
     books = {kind: book_of(tokenizer(kind)) for kind in sentences}
-    paths = []
+    jobs = []
     for kind, book in books.items():
-        plain, wrong = folder / "plain.xlsx", folder / "wrong.xlsx"
-        xlsx.write(book, plain)
-        poison(plain, wrong)
-        paths.append(folder / f"many-{kind}.xlsx")
-        of_many(wrong, paths[-1], sentences[kind], SENTENCE)
-    done = recalculate_in_libreoffice(paths, folder / "out")
+        sentence, (first, *others) = book.cell("sentence", 0, 0), sentences[kind]
+        poison(xlsx.write(book, folder / "plain.xlsx"), folder / "wrong.xlsx")
+        path = typed(folder / "wrong.xlsx", folder / f"{kind}.xlsx", {sentence: first})
+        texts: list[Typed] = [{}, *({sentence: text} for text in others)]
+        jobs.append(Job(path, texts, watched(book), recalculated=True))
+    told = typed_in_libreoffice(jobs, folder / "typist")
     return {
-        kind: rows_in(WorkbookFile(path), [f"T{k}" for k in range(len(texts))], books[kind])
-        for (kind, texts), path in zip(sentences.items(), done, strict=True)
+        kind: [row_of(books[kind], shown.__getitem__) for shown in found]
+        for kind, found in zip(sentences, told, strict=True)
     }
 
 
 @pytest.mark.office
 def test_libreoffice_gives_the_librarys_ids(tmp_path: Path) -> None:
     lines = "\tone,\n two"  # LibreOffice holds a tab of such a text as another character
-    sentences = {kind: [*tried(kind, 40)[-3:], lines] for kind in EVERY_KIND}
+    sentences = {kind: [lines, *tried(kind, 40)[-3:]] for kind in EVERY_KIND}
     sentences["ties"] = ["***", "*****", "a*****a***"]
     for kind, rows in in_libreoffice(sentences, tmp_path).items():
         for text, row in zip(sentences[kind], rows, strict=True):
@@ -371,3 +327,12 @@ def test_whole_words_that_merges_do_not_make_are_refused() -> None:
         tokenizing.add(
             Graph(None, None), changed("gpt2", model__ignore_merges=True, model__merges=merges[:-1])
         )
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "sentencepiece", "bert", "unigram"])
+def test_a_table_knows_its_constants_without_its_formulas(kind: str) -> None:
+    for table in graph_of(kind).tables:
+        assert table.expression is not None
+        for i in range(table.shape[0]):
+            cells = [table.expression(i, j) for j in range(table.shape[1])]
+            assert table.begun(i) == [constant(cell) for cell in cells], (table.name, i)

@@ -146,6 +146,19 @@ def test_diff_prints_the_edits_and_what_they_did(office) -> None:
     assert "blocks.0.attn.h0.W_K[0,0]" in out and "next word" in out
 
 
+@pytest.mark.parametrize(
+    ("name", "i", "j", "formula"),
+    [("choice.before", 1, 0, False), ("choice.before", 1, 3, True), ("choice.order", 2, 1, True)],
+)
+def test_a_table_has_formulas_and_the_numbers_that_they_begin_with(
+    built, tmp_path, name: str, i: int, j: int, formula: bool
+) -> None:
+    at = default_book("cat-sat").cell(name, i, j)
+    found = edited.read(typed(built["cat-sat"], tmp_path / "edited.xlsx", {at: 7.0}))
+    changed, other = (found.overwritten, found.inputs)[:: 1 if formula else -1]
+    assert [(c.name, c.now) for c in changed] == [(f"{name}[{i},{j}]", 7.0)] and other == []
+
+
 def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
     at = default_book("cat-sat").cell("blocks.0.attn.h0.scores", 1, 0)
     path = typed(built["cat-sat"], tmp_path / "edited.xlsx", {at: 0.5})

@@ -148,7 +148,7 @@ def second(c: Config, spec: GemmaSpec) -> GemmaSpec:
     """Gemma 2."""
     c.ignore("hidden_act")  # `hidden_activation` is what counts
     window, n_layers = c.get("sliding_window", int, 4096), spec.n_layers
-    kinds = c.look("layer_types") or ["sliding_attention", "full_attention"] * n_layers
+    kinds = c.listed("layer_types", str) or ["sliding_attention", "full_attention"] * n_layers
     return replace(
         spec,
         activation=c.activation("hidden_activation"),

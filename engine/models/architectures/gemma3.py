@@ -57,7 +57,7 @@ def read_config(c: Config) -> ModelSpec:
 def kinds_of_layers(c: Config) -> list[str]:
     """Which layers have windows: all but every sixth, or whatever the config says."""
     n_layers, every = c.get("num_hidden_layers", int, 26), c.get("sliding_window_pattern", int, 6)
-    listed = c.look("layer_types")
+    listed = c.listed("layer_types", str)
     kinds = listed or [WINDOWED if (n + 1) % every else FULL for n in range(n_layers)]
     if len(kinds) != n_layers or not {*kinds} <= {FULL, WINDOWED}:
         raise InputError(f"{c.path}: layer_types is no list of {n_layers} {FULL}, {WINDOWED}")

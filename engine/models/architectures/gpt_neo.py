@@ -56,7 +56,8 @@ def read_config(c: Config) -> ModelSpec:
     """GPT-Neo's config."""
     c.ignore("attention_layers")  # attention_types, spelt out
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
-    kinds = [k for pattern, n in c.get("attention_types", list) for _ in range(n) for k in pattern]
+    types = c.get("attention_types", list)
+    kinds = [k for pattern, n in types for _ in range(min(n, n_layers + 1)) for k in pattern]
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
         raise InputError(f"{c.path}: attention_types does not say global or local for each layer")
     return ModelSpec(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.cells.access import Mask
 from engine.cells.block import Block
+from engine.cells.errors import InputError
 from engine.models import ops, parts, rope
 from engine.models.foreign import GATED, Config, Piece, Pieces, grouped_heads, linear
 from engine.models.forward import Forward
@@ -135,7 +136,9 @@ def read_config(c: Config) -> ModelSpec:
 def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
     """SmolLM3's layers without rotary positions: every fourth, unless the config lists them."""
     every = c.get("no_rope_layer_interval", int, 4)
-    turns = c.look("no_rope_layers") or [(n + 1) % every != 0 for n in range(n_layers)]
+    turns = c.listed("no_rope_layers", int) or [(n + 1) % every != 0 for n in range(n_layers)]
+    if len(turns) != n_layers:
+        raise InputError(f"{c.path}: no_rope_layers lists {len(turns)} layers, not {n_layers}")
     return tuple(n for n in range(n_layers) if not turns[n])
 
 
@@ -156,7 +159,7 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
         near = layers_that_stand_still(c, n_layers)
     else:
         near = tuple(range(c.get("max_window_layers", int, 28), n_layers))
-    kinds = c.look("layer_types") or [
+    kinds = c.listed("layer_types", str) or [
         "sliding_attention" if layer in near else "full_attention" for layer in range(n_layers)
     ]
     return tuple(window if k == "sliding_attention" else None for k in kinds)

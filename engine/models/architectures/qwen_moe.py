@@ -59,7 +59,7 @@ def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
     """How far back each layer looks, where the config says that any does: every layer in the third
     generation; in the second those that it lists, or every other one of the first."""
     used, size = c.get("use_sliding_window", bool, False), c.get("sliding_window", int, 4096)
-    kinds, first = c.look("layer_types"), c.get("max_window_layers", int, 28)
+    kinds, first = c.listed("layer_types", str), c.get("max_window_layers", int, 28)
     if third:
         return (size,) * n_layers if used else ()
     near = [n % 2 == 0 and n < first and used for n in range(n_layers)]
@@ -70,7 +70,7 @@ def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
 
 def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
     """The layers without experts: those that the config lists, and all but every so manieth."""
-    listed, step = c.look("mlp_only_layers") or [], c.get("decoder_sparse_step", int, 1)
+    listed, step = c.listed("mlp_only_layers", int), c.get("decoder_sparse_step", int, 1)
     if step < 1:
         raise InputError(f"{c.path}: decoder_sparse_step is {step}; it must be at least 1")
     return tuple(n for n in range(n_layers) if n in listed or not n_experts or (n + 1) % step)

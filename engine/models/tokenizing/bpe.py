@@ -96,9 +96,11 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
         kinds() if settings.pattern else {},
     )
 
+    of_kind = [Character(kind) for kind in range(OUTSIDE + 1)]
+
     def of(character: str) -> Character:
         stays = character not in apart and apply(character) == character
-        return Character(known.get(character, OTHER) if stays else OUTSIDE)
+        return of_kind[known.get(character, OTHER) if stays else OUTSIDE]
 
     steps.look_up(table(of)[:, : 3 if steps.marks else 2], lambda mark: mark.id + 1.0)
     begins = pretokens.add(steps, settings) if settings.pattern else None

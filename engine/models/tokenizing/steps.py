@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Area, Constant, Expression, Look, expression
+from engine.cells.expression import Area, Constant, Expression, Row, expression
 from engine.cells.functions import (
     AND,
     EXACT,
@@ -34,16 +34,6 @@ from engine.models.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, wi
 
 SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
 Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
-
-
-@dataclass(frozen=True, eq=False)
-class Row(Expression):
-    """Parts of a row side by side, for runs whose last cells have another formula."""
-
-    parts: Sequence[Expression]
-
-    def value(self, look: Look) -> Any:
-        return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
 
 
 def one_symbol(mark: Mark) -> float:

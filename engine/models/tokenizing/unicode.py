@@ -39,13 +39,15 @@ def table(of: Callable[[str], Character]) -> np.ndarray:
 
     Code 0 is the end of the text.
     """
-    rows: list[tuple[int, ...]] = [(0, *Character(END, 0))]
+    last, outside = Character(END, 0), Character(OUTSIDE)
+    rows: list[tuple[int, ...]] = [(0, *last)]
     for code in (*range(1, LAST), LAST, *TAGS, TAGS.stop, PRIVATE):
         unread = code == TAB_IN_LINES or code in SURROGATES
-        found = Character(OUTSIDE) if unread else of(chr(code))
-        if found != rows[-1][1:]:
+        found = outside if unread else of(chr(code))
+        if found is not last and found != last:
             rows.append((code, *found))
-    rows.append((UNREADABLE, *Character(OUTSIDE)))
+        last = found
+    rows.append((UNREADABLE, *outside))
     return np.array(rows, dtype=np.float64)
 
 
@@ -64,15 +66,25 @@ def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, int]:
-    """Letters, numbers, spaces and newlines as the library's patterns have them."""
+    """Letters, numbers, spaces and newlines as the library's patterns have them.
+
+    It is slow to split a long text: it splits all characters once, where their kind changes, and
+    says which the first of each piece is.
+    """
     from tokenizers import Regex, pre_tokenizers
 
+    def split(pattern: str, text: str, pattern_is: str) -> list[str]:
+        splitting = pre_tokenizers.Split(Regex(pattern), pattern_is)
+        return [piece for piece, _ in splitting.pre_tokenize_str(text)]
+
     text = "".join(chr(c) for c in range(1, LAST) if c not in SURROGATES)
-    found: dict[str, int] = {}
+    pieces = split(r"\p{L}+|\p{N}+|\s+", text, "isolated")
+    firsts = "".join(piece[0] for piece in pieces)
+    kind_of: dict[str, int] = {}
     for pattern, kind in ((r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)):
-        others = pre_tokenizers.Split(Regex(pattern + "+"), "removed").pre_tokenize_str(text)
-        left = {character for piece, _ in others for character in piece}
-        found |= {character: kind for character in text if character not in left}
+        others = set("".join(split(pattern, firsts, "removed")))
+        kind_of |= {first: kind for first in firsts if first not in others}
+    found = {c: kind_of[piece[0]] for piece in pieces if piece[0] in kind_of for c in piece}
     return found | {"\n": NEWLINE, "\r": NEWLINE}
 
 

@@ -1,0 +1,15 @@
+"""Hostile input gets one line: a part of what `python tests/hostile.py` tries."""
+
+import subprocess
+import sys
+
+from conftest import ROOT
+
+EACH = 3  # inputs of each kind; a thousand by the script's own default
+
+
+def test_nothing_is_handled_badly() -> None:
+    script = ROOT / "tests" / "hostile.py"
+    done = subprocess.run([sys.executable, script, str(EACH)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"{EACH} tried") == 8
