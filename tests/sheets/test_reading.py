@@ -18,6 +18,7 @@ from exporters.reading import WorkbookFile, moved
 from exporters.verify import recalculate_in_libreoffice
 
 BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
+SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
 
 
 def assert_same_as_openpyxl(path: Path) -> None:
@@ -65,7 +66,7 @@ def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) ->
 @pytest.mark.office
 def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
     needs("libreoffice")
-    saved = recalculate_in_libreoffice([built[name] for name in BOOKS], tmp_path / "out")
+    saved = recalculate_in_libreoffice([built[name] for name in SAVED], tmp_path / "out")
     for path in saved:
         assert_same_as_openpyxl(path)
 
