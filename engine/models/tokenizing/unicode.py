@@ -88,13 +88,6 @@ def kinds() -> dict[str, int]:
     return found | {"\n": NEWLINE, "\r": NEWLINE}
 
 
-@lru_cache(maxsize=1)
-def of_patterns() -> np.ndarray:
-    """The table for the patterns of byte-level tokenizers."""
-    known = kinds()
-    return table(lambda c: Character(known.get(c, OTHER)))
-
-
 # --- normalizers ----------------------------------------------------------------------------
 
 
