@@ -53,6 +53,7 @@ from exporters.xlsx import write
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 IN_FORMULAS = ("fluffy-creature", "sampling", "napkin")  # the slowest engine is asked about three
+LONGER = ("dialogue-game", "semantic-tiny")  # to look at cell by cell
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office
 
@@ -88,7 +89,10 @@ def office(built, decoders, altered, awkward, tmp_path_factory) -> dict[str, Wor
     return recalculated(paths, folder / "out")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in NAMES],
+)
 def test_it_keeps_excels_rules(name: str, built) -> None:
     assert audit(built[name]) == []
 

@@ -28,6 +28,7 @@ MODELS["no layer"] = random_model(ModelSpec(7, 6, 8, tied=True))
 IDS = [3, 5, 2, 6, 5]  # without 1, which is RoBERTa's padding
 
 
+@pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False))
 def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random) -> None:
     changes: list[dict[tuple[str, int, int], float]] = []
