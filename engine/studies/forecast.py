@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import orjson
 
 from engine.cells.stored import Stored
 from engine.models import encoding
@@ -24,6 +25,7 @@ HELD_PER_FORMULA, HELD_PER_SHARED, HELD_PER_NUMBER = 1100.0, 680.0, 19.5
 HELD_ALWAYS = 0.2e9
 ALWAYS = 0.05  # megabytes of what is no cell
 SAMPLE = 4096  # numbers of a model by which is told what one takes in its file
+MOST_ADDRESSED = 5_000_000  # cells of a file in which all have an address
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
@@ -92,7 +94,8 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     texts = TEXTS + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
     shared = readout.one_token
     megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
-    megabytes += typed * bytes_per_number(model, typed <= MOST_CARRIED) / 1e6
+    each = bytes_per_number(model, typed <= MOST_CARRIED, formulas + typed <= MOST_ADDRESSED)
+    megabytes += typed * each / 1e6
     return Forecast(formulas + typed + texts, formulas, megabytes, shared)
 
 
@@ -118,15 +121,21 @@ def pages(model: Model, n_tokens: int) -> int:
     )
 
 
-def bytes_per_number(model: Model, carried: bool) -> float:
+def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:
     """What a weight takes in the file: a sample is written and compressed as the workbook does it,
-    and once more as a checkpoint where that is carried along."""
+    each with its address or not, and once more as a checkpoint where that is carried along."""
     largest = max(model.weights.values(), key=lambda weights: weights.size)
-    rows = -(-SAMPLE // largest.shape[-1])
-    part = largest.part(slice(0, rows), slice(None)) if isinstance(largest, Stored) else largest
-    sample = np.asarray(part, np.float64).ravel()[:SAMPLE]
-    cells = (f'<c r="AA{k}" s="14"><v>{x!r}</v></c>' for k, x in enumerate(sample.tolist(), 1))
-    found = len(zlib.compress("".join(cells).encode(), 5))
+    rows = slice(0, -(-SAMPLE // largest.shape[-1]))
+    if isinstance(largest, Stored):
+        part = largest.part(rows, slice(None))
+        sample = part.read() if part.decimal else np.asarray(part)
+    else:
+        sample = np.asarray(largest, np.float64)
+    sample = np.ascontiguousarray(sample.ravel()[:SAMPLE])
+    texts = orjson.dumps(sample, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
+    addresses = [b' r="AA%d"' % k if addressed else b"" for k in range(len(texts))]
+    pairs = zip(addresses, texts, strict=True)
+    found = len(zlib.compress(b"".join(b'<c%s s="14"><v>%s</v></c>' % pair for pair in pairs), 5))
     if carried:
         found += len(zlib.compress(sample.astype(np.float32).tobytes(), 9))
     return found / len(sample)
