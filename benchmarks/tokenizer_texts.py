@@ -15,20 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-import ironcalc
+from conftest import InIronCalc
 from learnt import LINES
 from test_tokenizing import (
     EVERY_KIND,
     OURS,
-    SENTENCE,
     Row,
     assert_right,
     book_of,
-    of_many,
     row_of,
     tokenizer,
     tried,
@@ -45,6 +43,7 @@ from exporters.book import Book
 from exporters.verify import poison
 
 HERE = Path(__file__).parent
+LENGTH = 24  # characters of a text, and what fits
 MANY = 10_000  # pieces, in which IronCalc takes long to look one up
 LEAVES = ("ids", "n_ids", "fine", "message")
 
@@ -54,11 +53,14 @@ def main() -> None:
     OURS.update(published())
     EVERY_KIND.extend(kind for kind in OURS if kind not in EVERY_KIND)
     n, kinds = int((sys.argv[1:] or [500])[0]), sys.argv[2:] or EVERY_KIND
-    texts = {kind: tried(kind, n) for kind in kinds}
+    texts = {kind: tried(kind, n, LENGTH) for kind in kinds}
     with tempfile.TemporaryDirectory() as folder:
         books, paths = {}, {}
         for k, kind in enumerate(kinds):
-            books[kind], plain = book_of(tokenizer(kind)), Path(folder) / "plain.xlsx"
+            books[kind], plain = (
+                book_of(tokenizer(kind), length=LENGTH),
+                Path(folder) / "plain.xlsx",
+            )
             paths[kind] = Path(folder) / f"{k}.xlsx"
             poison(xlsx.write(books[kind], plain), paths[kind])
         begin = time.perf_counter()
@@ -119,18 +121,12 @@ def cells_of(book: Book) -> dict[str, list[str | int]]:
 
 
 def in_ironcalc(book: Book, path: Path, texts: Sequence[str]) -> list[Row]:
-    """What IronCalc makes of copies of the sheet, a text typed in each."""
-    many = path.with_name("many.xlsx")
-    of_many(path, many, texts, SENTENCE)
-    model = ironcalc.load_from_xlsx(str(many), "en", "UTC", "en")
-    model.evaluate()
-    number = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
-    return [row_of(book, of_sheet(model, number[f"T{k}"])) for k in range(len(texts))]
-
-
-def of_sheet(model: "ironcalc.Model", sheet: int) -> Callable[[tuple[str, int, int]], object]:
-    """How the cells of a copied sheet are read."""
-    return lambda at: model.get_cell_value(sheet, at[1] + 1, at[2] + 1)
+    """What IronCalc makes of the texts, typed one after the other."""
+    sheet, sentence, rows = InIronCalc(path), book.cell("sentence", 0, 0), []
+    for text in texts:
+        with sheet.typed({sentence: text}):
+            rows.append(row_of(book, sheet.__getitem__))
+    return rows
 
 
 # --- tokenizers that have been published, or are put together as they were --------------------
