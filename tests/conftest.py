@@ -54,6 +54,7 @@ SLOW = (
     "test_encoders",
     "test_forecast",
     "test_formats",
+    "test_hostile",
     "test_hub",
     "test_sampling",
     "test_scale",

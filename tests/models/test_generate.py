@@ -26,7 +26,7 @@ def repeated(model, ids: list[int], n: int, sampling: Sampling, seed: int) -> li
 
 
 @pytest.mark.parametrize(
-    "cases", [range(60), pytest.param(range(60, N_CASES), marks=pytest.mark.slow)]
+    "cases", [range(30), pytest.param(range(30, N_CASES), marks=pytest.mark.slow)]
 )
 def test_generation_equals_repeated_full_passes(cases: range) -> None:
     for case in cases:
