@@ -22,11 +22,11 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import Passage
 from engine.models.model import Model
+from engine.studies.forecast import MOST_CARRIED
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
 LONGEST = 32_000  # characters in a cell, of the 32,767 that one can hold
-MOST_WEIGHTS = 1_000_000  # of a model that is carried along
 MOST_UNPACKED = 50_000_000  # bytes of its checkpoint
 MOST_TYPED = 10_000  # characters that a sentence has room for
 AVERAGES = "averages.safetensors"
@@ -46,7 +46,7 @@ class Source:
 
 def carried(model: Model) -> bool:
     """Whether a workbook has its model with it: it can be saved, and is not large."""
-    small = sum(np.size(w) for w in model.weights.values()) <= MOST_WEIGHTS
+    small = sum(np.size(w) for w in model.weights.values()) <= MOST_CARRIED
     return small and checkpoint.saveable(model)
 
 

@@ -119,6 +119,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "change plain": {"num_format": "+0.000;-0.000;0.000", "font_color": BLACK},
     "live here": {**_NUMBER, "font_color": BLACK},
     "line": {"text_wrap": True, "valign": "top"},
+    "line label": {"font_color": GREY, "align": "right", "valign": "top"},
     "clipped": {"align": "fill", "font_color": GREY},
     "hidden": {"num_format": ";;;", "font_color": GREY},
     "upright": {"bold": True, "rotation": 90, "align": "center", "valign": "bottom"},

@@ -27,6 +27,7 @@ from engine.cells.errors import InputError
 from engine.cells.expression import expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
+from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
@@ -36,7 +37,6 @@ from exporters.dressing import Beyond, Dressing, Unlike, When
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
-MOST_NAMED = 5_000_000  # cells of a file in which all have an address
 PADDING = 0.7109375  # what a column is wider than its characters
 MOST_HELD = 1 << 18  # bytes before they are handed on
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
@@ -222,7 +222,7 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
-        bulky = book.n_cells > MOST_NAMED
+        bulky = book.n_cells > MOST_ADDRESSED
         for sheet in book.sheets.values():
             ws = workbook.add_worksheet(sheet.name)
             ws.bulky, ws.report = bulky, report

@@ -74,14 +74,17 @@ class Evaluator:
     def run(self) -> None:
         """Compute every block in full, changes included."""
         self._changed.clear()
+        tables = [b for b in self.graph.tables if b.name not in self.graph.inputs]
+        for block in tables:  # all at first: one may read another that stands after it
+            self._live[block.name] = pending(block)
+            self._lay_over(block)
+        reader = Reader(self._live)
         for block in self.graph:
             if block.op:
                 self._live[block.name] = evaluate(block, block.whole, self._live)
                 self._lay_over(block)
-            elif block.expression and block.name not in self.graph.inputs:
-                self._live[block.name] = pending(block)
-                self._lay_over(block)
-                Reader(self._live).fill(block)
+            elif block in tables:
+                reader.fill(block)
         for block in self.graph.tables:
             if block.name in self.graph.inputs:  # it reads what was computed from it
                 self._changed[block.name] = self._refresh_cells(block, list(block.whole.cells()))

@@ -171,7 +171,7 @@ def _wide(book: ModelBook, sheet: Sheet, row: int) -> Area:
 def _text(book: ModelBook, sheet: Sheet) -> None:
     """The sentence and its continuation as one text, where the tokens have one."""
     if "text.whole" in book.graph.blocks:
-        sheet.put(TEXT_ROW, LABEL_COL, "as text", "row label")
+        sheet.put(TEXT_ROW, LABEL_COL, "as text", "line label")
         whole = Place(book.graph["text.whole"], PLAY, TEXT_ROW, PROMPT_COL, turned=False)
         book.lay(whole, "line")
         sheet.merged.append(_wide(book, sheet, TEXT_ROW).rect)

@@ -4,6 +4,8 @@ A row for each token; what the rows look up, the text of every id and the bytes 
 none by themselves, stands to the right. See `engine.models.textline` for what the columns compute.
 """
 
+from collections.abc import Sequence
+
 from engine.models.detokenizing import FIELDS
 from exporters import layout
 from exporters.book import Place
@@ -13,7 +15,7 @@ from exporters.model_book import ModelBook
 SHEET = "Text"
 PURPOSE = "from token ids to the line of text that Play shows, token by token"
 AFTER = "Sampling"
-TOP = 5
+TOP, LINE_WIDTH = 5, 60
 HEADS = {
     "row": "its row among the odd",
     "begun": "1: text has begun",
@@ -45,27 +47,37 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     columns = [name for name in HEADS if f"text.{name}" in book.graph.blocks]
-    sheet.widths = {0: 10} | dict.fromkeys(range(1, len(columns) + 1), 14)
+    tables = [name for name in LOOKED_UP if f"text.{name}" in book.graph.blocks]
+    left = len(columns) + 2
+    sheet.widths = (
+        {0: 10}
+        | {col: _width(HEADS[name]) for col, name in enumerate(columns, 1)}
+        | {col: _width(LOOKED_UP[name]) for col, name in enumerate(tables, left)}
+        | {1 + columns.index("line"): LINE_WIDTH}
+    )
     sheet.put(TOP - 1, 0, "token", "label")
     for t in range(len(book.passage.ids)):
         sheet.formula(TOP + t, 0, book.sheet(layout.PLAY)[PROMPT_ROW, PROMPT_COL + t], "row label")
     for col, name in enumerate(columns, 1):
         sheet.put(TOP - 1, col, HEADS[name], "label")
-        style = "clipped" if name == "line" else "id"
+        style = "text" if name == "line" else "id"
         book.lay(Place(book.graph[f"text.{name}"], SHEET, TOP, col, False, named=False), style)
-    _tables(book, len(columns) + 2)
+    _tables(book, tables, left)
 
 
-def _tables(book: ModelBook, left: int) -> None:
+def _width(head: str) -> int:
+    """Characters of a column whose heading is seen whole."""
+    return max(10, len(head))
+
+
+def _tables(book: ModelBook, tables: Sequence[str], left: int) -> None:
     """What the columns look up: texts by id; and the pieces that are no text by themselves."""
     sheet = book.sheet(SHEET)
-    for name, head in LOOKED_UP.items():
-        if f"text.{name}" in book.graph.blocks:
-            sheet.put(TOP - 1, left, head, "label")
-            book.lay(
-                Place(book.graph[f"text.{name}"], SHEET, TOP, left, False, named=False), "text"
-            )
-            left += 1
+    for name in tables:
+        sheet.put(TOP - 1, left, LOOKED_UP[name], "label")
+        place = Place(book.graph[f"text.{name}"], SHEET, TOP, left, False, named=False)
+        book.lay(place, "text")
+        left += 1
     if "text.odd" in book.graph.blocks:
         sheet.put(TOP - 2, left + 1, "pieces that are no text by themselves", "heading")
         for col, head in enumerate(FIELDS, left + 1):

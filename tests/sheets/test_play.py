@@ -99,6 +99,10 @@ def test_a_sentence_is_one_cell_that_is_set() -> None:
         live.set("sentence", 0, 0, " ".join(model.vocabulary.texts[i] for i in ids))
         assert live["tokens"][:, 0].tolist() == passage(model, ids, 6).ids
         assert live["n_prompt"][0, 0] == len(ids)
+    anew = Evaluator(live.graph)
+    anew.set("sentence", 0, 0, " ".join(model.vocabulary.texts[i] for i in ids))
+    anew.run()  # all of it, tables that read each other too
+    assert anew["tokens"][:, 0].tolist() == passage(model, ids, 6).ids
     live.reset()
     live.set("prompt.pick", 1, 0, model.vocabulary.texts[4])
     assert live["tokens"][:, 0].tolist() == passage(model, [2, 4], 6).ids

@@ -69,9 +69,9 @@ def several(in_file, tmp_path_factory) -> dict[str, Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout, "MOST_COLUMNS", 550)
         for digits, model in (("exact", in_file), ("short", in_file.with_decimals())):
-            for cells, most in (("named", xlsx.MOST_NAMED), ("bulky", 0)):
+            for cells, most in (("named", xlsx.MOST_ADDRESSED), ("bulky", 0)):
                 with pytest.MonkeyPatch.context() as writing:
-                    writing.setattr(xlsx, "MOST_NAMED", most)
+                    writing.setattr(xlsx, "MOST_ADDRESSED", most)
                     name = f"{digits} {cells}"
                     found[name] = build(model, folder / f"{name}.xlsx")
     return found
