@@ -72,6 +72,7 @@ def assemble(
         plan=plan,
         model=model,
         printed=tables,
+        section=story.section,
     )
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
