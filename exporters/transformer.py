@@ -24,7 +24,7 @@ from exporters.address import quoted
 from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
-from exporters.pages import start
+from exporters.pages import built, start
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
@@ -88,6 +88,7 @@ def assemble(
         study(book)
     _put_in_order(book)
     start.add(book, story)
+    built.show(book, book.sheet(start.SHEET), 2, 0)
     return book
 
 
@@ -148,14 +149,16 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
 
 
 def _put_in_order(book: ModelBook) -> None:
-    """Sheets as they are read; on each its purpose, its legend, and the way to the next."""
+    """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next."""
     place = order({module.SHEET: module.AFTER for module in pages()})
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
     names = list(book.sheets)
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
-        sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
+        text = f"next: {following} →"
+        sheet.link(1, col, text, f"{quoted(following)}!A1")
+        built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
 
