@@ -9,6 +9,8 @@ from math import inf
 
 from engine.cells.op import Math, X, op
 
+COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
+
 # --- embedding and residual stream --------------------------------------------------------
 
 
@@ -195,7 +197,9 @@ def row_max(m: Math, x: X) -> X:
 
 @op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
 def exp(m: Math, x: X, top: X, temperature: X = None) -> X:
-    return m.exp(x - top) if temperature is None else m.exp((x - top) / temperature)
+    if temperature is None:
+        return m.exp(x - top)
+    return m.exp((x - top) / m.maximum(temperature, COLDEST))
 
 
 @op(x="i,≤i")
