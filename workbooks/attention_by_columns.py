@@ -10,7 +10,7 @@ from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Workbook, near
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "Attention", "cat-sat", 2
 TITLE = "attention-by-columns: one pattern, queries as rows and as columns"
 WORDS = ("a", "fluffy", "blue", "creature")
 N = len(WORDS)

@@ -14,7 +14,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Formula, Workbook, Worksheet, near
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "", 2
 TITLE = "fact-lookup: an MLP that knows who plays basketball"
 NAMES = ("F.N. Michael", "F.N. Alexis", "L.N. Jordan", "L.N. Phelps")
 FACTS = ("basketball", "swimming")

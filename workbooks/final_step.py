@@ -17,7 +17,7 @@ from exporters.book import Book
 from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 PROMPT = "posited"
 WORDS = ("Tarso", "Cefa", "Paolo")
 QUERIES = ("posited", *WORDS)

@@ -13,7 +13,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
 
-TOPIC = "Words and positions"
+TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"
 WORDS = ("king", "queen", "man", "woman")
 VECTORS = ((2, 1, 0), (2, -1, 0), (1, 1, 1), (1, -1, 1))

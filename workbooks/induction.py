@@ -15,7 +15,7 @@ from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
 TITLE = "induction: two heads that continue a text as it went before"
 PROMPT = "the cat sat on the"
 REFERENCES = (  # sentences over which the heads' averages are measured

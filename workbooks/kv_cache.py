@@ -12,7 +12,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Workbook, Worksheet
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "kv-cache: what each new token computes, and what is kept"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more

@@ -25,7 +25,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import NEAR, Columns, Comparison, Workbook, Worksheet
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"
 OUTCOMES = ("mat", "floor", "on", "ran", "sat")
 COUNTS, WEIGHTS = (8, 4, 2, 1, 1), (4, 4, 4, 2, 2)  # P, Q, not yet shares
@@ -33,7 +33,7 @@ LOG_LOSS, ALIKE = 4.087, 17  # the slides' loss, and the number of words that it
 BELIEF, DOUBT = 0.7, 0.55
 REPORTS = [k / 20 for k in range(21)]
 VOCABULARY = ("fluffy", "blue", "creature", "forest")
-AFTER = {
+CHANCES = {
     "fluffy": (0.332751, 0.001746, 0.332751, 0.332751),
     "blue": (0.162080, 0.047138, 0.756035, 0.034747),
     "creature": (0.324218, 0.003566, 0.424714, 0.247501),
@@ -194,7 +194,7 @@ def sentence(ws: Worksheet) -> None:
     ws.cursor = top
     words = ws.typed("next_words", [VOCABULARY], style="label")
     ws.cursor = top + 1  # the words head the table
-    after = ws.typed("after", list(AFTER.values()), [f"after {word}" for word in AFTER])
+    after = ws.typed("after", list(CHANCES.values()), [f"after {word}" for word in CHANCES])
 
     columns = ws.columns(len(TARGETS), top, left=5)
     targets = columns.typed("targets", "next word", TARGETS, "token")

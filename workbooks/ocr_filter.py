@@ -12,7 +12,7 @@ from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "Attention", "", 1
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"
 N = 5  # rows and columns of the image
 STROKE = [[0, 0, 1, 0, 0]] * N

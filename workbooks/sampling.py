@@ -29,7 +29,7 @@ from exporters.story import Story, Suggestion
 from exporters.tables import Columns, Comparison, Workbook, Worksheet, near
 from workbooks.cat_sat import weights
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "final-step", 1
 TITLE = "sampling: from logits to one word, and a thousand draws"
 WORDS, LOGITS = weights.WORDS, weights.PRINTED_LOGITS
 NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000

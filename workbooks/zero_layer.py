@@ -18,7 +18,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import NEAR, Workbook, Worksheet, near
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "The next word", "", 1
 TITLE = "zero-layer: a transformer without layers is a bigram table"
 WORDS = ("the", "cat", "dog", "sat", "ran", ".")
 LINES = (

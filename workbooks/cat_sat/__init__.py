@@ -15,7 +15,7 @@ from exporters.transformer import assemble
 from workbooks.cat_sat.printed import PRINTED
 from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K, W_Q, W_V, WORDS
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
 PROMPT = "the cat sat"
 REFERENCES = (  # sentences over which the head's average is measured
     "the cat sat on the mat .",

@@ -23,7 +23,7 @@ from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from workbooks.dialogue_game import game
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
 FOLDER = Path(__file__).parent.parent / "models" / "dialogue-game"

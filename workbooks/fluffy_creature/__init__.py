@@ -15,7 +15,7 @@ from exporters.transformer import assemble
 from workbooks.fluffy_creature.printed import PRINTED
 from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "Inside a block", "low-rank", 2
 PROMPT = "fluffy blue creature forest"
 REFERENCES = (  # sentences over which the averages of head and MLP are measured
     PROMPT,

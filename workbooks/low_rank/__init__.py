@@ -12,7 +12,7 @@ from exporters.tables import Workbook, near
 from workbooks.low_rank import heads, ranks, sizes
 from workbooks.low_rank.heads import D_HEAD, HEADS
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "norms", 2
 TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"
 
 

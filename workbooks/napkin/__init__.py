@@ -17,7 +17,7 @@ from workbooks.napkin.counts import Count, Model
 from workbooks.napkin.printed import comparisons
 from workbooks.napkin.sizes import MODELS, SIZES, Sizes
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Sizes", "", 2
 TITLE = "napkin: the weights of thirteen models, counted from their sizes"
 Rows = dict[str, Area]  # the rows of the tables [1, models], by name
 

@@ -31,7 +31,7 @@ from workbooks.no_attention.streams import (
 from workbooks.two_layers import fitting
 from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "A whole model", "two-layers", 3
 TITLE = "no-attention: one model whole, with transparent attention, and without attention"
 HEAD_NAMES = ("1.1", "1.2", "2.1", "2.2")  # layer and number
 MUTE = ((0,) * len(HEAD_NAMES), (1,) * len(HEAD_NAMES))  # the switches as built: W_O = 0

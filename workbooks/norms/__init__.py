@@ -12,7 +12,7 @@ from workbooks.norms import stack, vectors
 from workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
 from workbooks.norms.vectors import Given, Norm
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
 
 

@@ -12,7 +12,7 @@ from exporters.tables import Workbook, near
 from workbooks.one_layer import model, tables
 from workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "", 3
 TITLE = "one-layer: one transformer layer, attention-only first, then LayerNorm and MLP"
 NEW, YORK = VOCABULARY.index("New"), VOCABULARY.index("York")
 

@@ -13,7 +13,7 @@ from workbooks.positions.hands import BASE, Hands
 from workbooks.positions.learned import NONE, SINE, Learned
 from workbooks.positions.rotary import Rotary
 
-TOPIC = "Words and positions"
+TOPIC, AFTER, LEVEL = "Words and positions", "", 2
 TITLE = "positions: clock hands, a learned table, and rotation"
 PAPER_D_MODEL = 512
 

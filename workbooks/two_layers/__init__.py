@@ -18,7 +18,7 @@ from exporters.transformer import assemble
 from workbooks.two_layers import fitting
 from workbooks.two_layers.study import study
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "one-layer", 3
 TITLE = "two-layers: two heads, two layers, an MLP: every shape from token ids to a distribution"
 PROMPT = " ".join(fitting.PROMPT)
 REFERENCES = (  # sentences over which the averages of heads and MLPs are measured
