@@ -120,6 +120,7 @@ class Chart:
     axes: tuple[str, str] = ("", "")  # titles of x and y
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
+    shares: bool = False  # of a whole: the axis ends at 100 %
 
 
 class Run(NamedTuple):

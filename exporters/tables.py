@@ -18,6 +18,7 @@ import numpy as np
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
+from exporters import legend
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
@@ -118,6 +119,7 @@ class Workbook:
         for name, following in zip(names[1:], [*names[2:], start.SHEET], strict=True):
             sheet = self.book.sheets[name]
             sheet.link(1, 2, f"next: {following} →", f"{quoted(following)}!A1")
+            legend.add(sheet)
         start.add(self.book, story)
         return self.book
 

@@ -236,7 +236,7 @@ def draws(ws: Worksheet, ranked: Ranked, kept: Kept) -> None:
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
-    ws.chart(Chart(top + n + 3, 3, "column", title, series))
+    ws.chart(Chart(top + n + 3, 3, "column", title, series, shares=True))
 
 
 # --- what the essay prints ------------------------------------------------------------------

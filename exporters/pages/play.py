@@ -105,7 +105,7 @@ def add(book: ModelBook) -> None:
     layout.dress(book, sheet)
     continued = PURPOSE if has_room(book) else PURPOSE_WITHOUT_ROOM
     sheet.purpose = continued if book.plan.continues else BOTH_WAYS
-    sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
+    sheet.widths = {0: 13, 1: 14, LOOK_COL: 13, DRAWN: 11} | {
         PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
     }
     _sentence(book, sheet)
@@ -371,7 +371,7 @@ def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
         Series(name, sheet[rows, WORD], sheet[rows, col])
         for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
     ]
-    chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series)
+    chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series, shares=True)
     sheet.charts.append(chart)
 
 

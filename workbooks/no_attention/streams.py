@@ -98,7 +98,7 @@ def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
     words = ws.sheet[first_row.top - 1, first_row.left : first_row.right]
     series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
     row = ws.rect(logits).top - 2
-    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series))
+    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series, shares=True))
 
 
 def never_the_same(ws: Worksheet) -> Area:
