@@ -136,19 +136,7 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
-    switches = w["switches"]
-    whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
-    moved = w.edited({w["h_start"][0, 0]: 0.9})
-    lost = w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
-
-    def all_but(off: int) -> dict[Area, float]:
-        """Every head's write-back on but one's."""
-        return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
-
-    third, first = w.edited(all_but(2))(lost), w.edited(all_but(0))(lost)
-    cat = w["transparent_pattern_1"][1, 0]
-    asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
+    """What the start sheet says."""
     stares = w.now(w["whole_pattern_2"][LAST, 1])
     return Story(
         title=TITLE,
@@ -169,31 +157,48 @@ def story(w: Workbook) -> Story:
             "Layer 1, Layer 2: the transparent model has scores and patterns as the whole one has, and they have no effect.",
             "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",
         ],
-        tries=[
-            Suggestion(
-                f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
-                f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
-                ("h_start", 0, 0),
-                0.9,
-                ("deleted_after_2", LAST, 5),
-                moved(deleted),
-            ),
-            Suggestion(
-                f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
-                f"with 1.1 off alone, {first:.2f}.",
-                ("switches", 0, 0),
-                1.0,
-                ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
-                third,
-                ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
-            ),
-            Suggestion(
-                f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
-                f"{w.now(cat):.2f}, and its stream stays.",
-                ("W_Q_1", 0, 0),
-                9.0,
-                ("transparent_pattern_1", 1, 0),
-                asked,
-            ),
-        ],
+        tries=suggestions(w),
     )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Edits; what they do is computed by making them."""
+    switches = w["switches"]
+    whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
+    moved = w.edited({w["h_start"][0, 0]: 0.9})
+    lost = w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
+
+    def all_but(off: int) -> dict[Area, float]:
+        """Every head's write-back on but one's."""
+        return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
+
+    third, first = w.edited(all_but(2))(lost), w.edited(all_but(0))(lost)
+    cat = w["transparent_pattern_1"][1, 0]
+    asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
+    return [
+        Suggestion(
+            f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
+            f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
+            ("h_start", 0, 0),
+            0.9,
+            ("deleted_after_2", LAST, 5),
+            moved(deleted),
+        ),
+        Suggestion(
+            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
+            f"with 1.1 off alone, {first:.2f}.",
+            ("switches", 0, 0),
+            1.0,
+            ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
+            third,
+            ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
+        ),
+        Suggestion(
+            f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
+            f"{w.now(cat):.2f}, and its stream stays.",
+            ("W_Q_1", 0, 0),
+            9.0,
+            ("transparent_pattern_1", 1, 0),
+            asked,
+        ),
+    ]
