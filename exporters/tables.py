@@ -26,6 +26,7 @@ from exporters.story import Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
+FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
 Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
@@ -36,7 +37,7 @@ class Comparison(NamedTuple):
 
     what: str
     printed: float
-    cell: Area
+    cell: Expression
     note: str = ""
     decimals: int = 2  # that the source prints
 
@@ -84,18 +85,7 @@ class Workbook:
         ws = self.sheet(
             "Printed", "what the source prints: printed, recomputed, difference, and why"
         )
-        ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
-        sheet = ws.sheet
-        for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
-            sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-        for k, (what, printed, cell, note, decimals) in enumerate(rows, ws.cursor + 1):
-            sheet.put(k, 1, what)
-            sheet.put(k, 2, printed, "printed")
-            ws.formula(k, 3, cell, "live")
-            ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
-            sheet.put(k, 6, note, "note")
-            sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
-        ws.cursor += len(rows) + 2
+        compare(ws, rows)
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
         """The sheet Check: claims that hold as built, each with a formula that says whether."""
@@ -115,6 +105,23 @@ class Workbook:
             sheet.link(1, 2, f"next: {following} →", f"{quoted(following)}!A1")
         start.add(self.book, story)
         return self.book
+
+
+def compare(ws: "Worksheet", rows: Sequence[Comparison]) -> None:
+    """Numbers that a source prints, what cells give, the difference, and why they differ."""
+    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+    sheet = ws.sheet
+    for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
+        sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
+    for k, (what, printed, cell, note, decimals) in enumerate(rows, ws.cursor + 1):
+        fine = " fine" if decimals > FEW_DECIMALS else ""
+        sheet.put(k, 1, what)
+        sheet.put(k, 2, printed, f"printed{fine}")
+        ws.formula(k, 3, cell, f"live{fine}")
+        ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], f"change{fine}")
+        sheet.put(k, 6, note, "note")
+        sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
+    ws.cursor += len(rows) + 2
 
 
 class Worksheet:
