@@ -16,6 +16,7 @@ from workbooks.dialogue_game import game
 
 SHEET = "Printed"
 PURPOSE = "every figure of the essays beside ours, which follows your edits, and why they differ"
+MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
 TARSO = game.ID["Tarso"]
 FOUND = (
@@ -27,7 +28,7 @@ FOUND = (
 def add(book: ModelBook) -> None:
     """The figures; then the depth, stage by stage."""
     ws = Worksheet(book, book.sheet(SHEET), PURPOSE)
-    compare(ws, [*_page(book), *_depth(book), *_maps(book)])
+    compare(ws, [*_page(book), *_depth(book), *_maps(book)], "The Final Step, section 4")
     ws.heading("How the word is found, stage by stage")
     ws.text(*FOUND)
     _stages(book, ws.sheet, ws.cursor + 1)
@@ -35,21 +36,21 @@ def add(book: ModelBook) -> None:
 
 def _page(book: ModelBook) -> list[Comparison]:
     """The two search pages: one that is sure, one that is not."""
-    sure, page = book.graph["probs"][3, TARSO], "The Final Step"
+    sure = book.graph["probs"][3, TARSO]
     first, last = game.ID["1"], game.ID["8"] + 1
     numbers = book.graph["probs"][2, first:last]
     rows = [
-        Comparison(f"{page} §3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
-                   "another training of the same model; both are sure", 4),
-        Comparison(f"{page} §4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
+        Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
+                   "another training of the same model; both are sure", 4, "The Final Step, section 3"),
+        Comparison("§4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
                    "the grammar gives each of the eight 0.1106"),
-        Comparison(f"{page} §4: the likeliest number", 0.12, MAX(numbers),
+        Comparison("§4: the likeliest number", 0.12, MAX(numbers),
                    "printed: each around 0.10 to 0.12"),
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
         note = "near-ties: a difference of 0.006 that no rule of the game asks for" * (place == 1)
-        what = f"{page} §4: place of {word} among the eight"
+        what = f"§4: place of {word} among the eight"
         rows.append(Comparison(what, place, RANK(own, numbers.fixed), note, 0))
     return rows
 
@@ -57,19 +58,19 @@ def _page(book: ModelBook) -> list[Comparison]:
 def _depth(book: ModelBook) -> list[Comparison]:
     """The lens and the path of the last token."""
     start, attention, end = (along(book, k) for k in (0, 1, len(book.views.stages) - 1))
-    page = "The Final Step §5"
+    page = "The Final Step, section 5"
     return [
-        Comparison(f"{page}: Tarso after the first block", 0.92, book.graph["lens.2.probs"][0, TARSO],
-                   "ours says vice there: below"),
-        Comparison(f"{page}: along Tarso, at the start", -3.1, start,
-                   "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes", 1),
-        Comparison(f"{page}: along Tarso, at the end", 10.6, end, "", 1),
-        Comparison(f"{page}: what the first block's attention adds along Tarso", 7.62, attention - start,
-                   "ours adds nearly nothing there; its steps stand below"),
+        Comparison("§5: Tarso after the first block", 0.92, book.graph["lens.2.probs"][0, TARSO],
+                   "ours says vice there: below", 2, page),
+        Comparison("§5: along Tarso, at the start", -3.1, start,
+                   "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes", 1, page),
+        Comparison("§5: along Tarso, at the end", 10.6, end, "", 1, page),
+        Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
+                   "ours adds nearly nothing there; its steps stand below", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
-                   book.named("share of the path"), "ours lies more in that plane; see Trajectory"),
+                   book.named("share of the path"), "ours lies more in that plane; see Trajectory", 2, MAPS),
         Comparison("Embeddings §4a: the best that any plane holds", 0.72, book.named("best of the path"),
-                   "two principal components of the path, as built: a constant"),
+                   "two principal components of the path, as built: a constant", 2, MAPS),
     ]  # fmt: skip
 
 
