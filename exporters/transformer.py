@@ -136,9 +136,11 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
 
 
 def _put_in_order(book: ModelBook) -> None:
-    """Sheets as they are read; on each its purpose, its legend, and the way to the next."""
+    """Sheets as they are read; on each its purpose, its legend, and the way to the next. Those of
+    the workbook's own that no page is called after stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
-    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
+    place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
+    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
     names = list(book.sheets)
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
