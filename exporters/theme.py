@@ -85,6 +85,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "percent": {"num_format": "0.0%", "font_color": BLACK},
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
+    "live fine": {"num_format": "0.00000", "font_color": GREEN},
+    "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
     "count": {"num_format": "0", "align": "right"},
     "sentence": {
         "font_color": BLUE,
