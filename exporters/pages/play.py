@@ -110,9 +110,9 @@ def add(book: ModelBook) -> None:
     _text(book, sheet)
     _choosing(book, sheet)
     _looking(book, sheet)
-    n = _results(book, sheet)
+    _results(book, sheet)
     _every_word(book, sheet, by_id_row(book))
-    _chart(book, sheet, n)
+    _chart(book, sheet)
 
 
 def by_id_row(book: ModelBook) -> int:
@@ -124,6 +124,13 @@ def n_results(book: ModelBook) -> int:
     """How many ranked words are shown."""
     n = book.graph["logits"].shape[1]
     return n if n <= MOST_RANKS else FEW_RANKS
+
+
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n_results(book), CHARTED))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, WORD], sheet[rows, PROBABILITY], sheet[rows, BASELINE]
 
 
 def logits(book: ModelBook) -> Area:
@@ -323,8 +330,8 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
 # --- the results --------------------------------------------------------------------------
 
 
-def _results(book: ModelBook, sheet: Sheet) -> int:
-    """The ranked words at the position, live, with their baseline; returns how many."""
+def _results(book: ModelBook, sheet: Sheet) -> None:
+    """The ranked words at the position, live, with their baseline."""
     n, top = n_results(book), RESULTS_ROW + 3
     position = book.graph["position"][0, 0]
     here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
@@ -353,15 +360,11 @@ def _results(book: ModelBook, sheet: Sheet) -> int:
         sheet.formula(row, DRAWN, share, "live percent")
     for col in (PROBABILITY, BASELINE, CHANGE, DRAWN):
         sheet.dress(sheet[top : top + n, col], CHANGED if col == CHANGE else "bar")
-    return n
 
 
-def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
-    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n, CHARTED))
-    series = [
-        Series(name, sheet[rows, WORD], sheet[rows, col])
-        for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
-    ]
+def _chart(book: ModelBook, sheet: Sheet) -> None:
+    texts, live, built = ranked(book)
+    series = [Series("baseline", texts, built), Series("live", texts, live)]
     chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series)
     sheet.charts.append(chart)
 
