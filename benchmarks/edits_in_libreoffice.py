@@ -5,8 +5,8 @@
 JOB.json has the workbook's path, the sets of edits ([sheet, row, column, value] each), and the
 cells that are looked at; the answers are written beside it, in JOB.answers.json: for each set what
 those cells show, on which sheets formulas have errors and how many, and the seconds that it took.
-Each set is undone before the next. With `saved`, the workbook is saved with each set in it and looked at
-again after it is opened. `ledger.py` makes the one and reads the other.
+Each set is undone before the next. With `saved`, the workbook is saved with each set in it, and
+looked at again after it is opened. `ledger.py` makes the one and reads the other.
 """
 
 import json
@@ -39,7 +39,7 @@ def main() -> None:
         answers = []
         for edits in job["edits"]:
             cells = [at(book, *edit[:3]) for edit in edits]
-            before = [cell.Formula for cell in cells]
+            before = [held(cell) for cell in cells]
             start = time.perf_counter()
             for cell, (*_, value) in zip(cells, edits, strict=True):
                 put(cell, value)
@@ -49,8 +49,8 @@ def main() -> None:
             if job.get("saved"):
                 found["saved"] = saved(desktop, book, Path(folder) / "saved.xlsx", job["watched"])
             answers.append(found)
-            for cell, formula in zip(cells, before, strict=True):
-                cell.Formula = formula
+            for cell, value in zip(cells, before, strict=True):
+                put(cell, value)
         book.close(True)
         desktop.terminate()
         office.wait(60)
@@ -66,6 +66,11 @@ def opened(desktop: object, path: Path) -> object:
 def at(book: object, sheet: str, row: int, col: int) -> object:
     """A cell."""
     return book.Sheets.getByName(sheet).getCellByPosition(col, row)
+
+
+def held(cell: object) -> float | str:
+    """What is typed in a cell; a number with all its digits."""
+    return cell.Value if cell.Type.value == "VALUE" else cell.String
 
 
 def put(cell: object, value: float | str) -> None:

@@ -101,10 +101,13 @@ class Place(NamedTuple):
 class Series(NamedTuple):
     """One series of a chart."""
 
-    name: str
+    name: str | Area  # a text, or the cell that has it
     categories: Area  # texts, or the x of a scatter chart
     values: Area
     labels: Sequence[str] = ()  # a text for every point
+    colour: str = ""  # one of the chart's own, unless it is given
+    joined: bool = False  # scatter: a line from point to point
+    bears: str = ""  # on which side of its points the series' name stands: "right", "above", ...
 
 
 @dataclass
@@ -156,6 +159,7 @@ class Sheet:
     )  # what may be typed, and why
     areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
     purpose: str = ""  # a line, for a sheet of the workbook's own
+    tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""

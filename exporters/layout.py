@@ -103,7 +103,7 @@ def turned(block: Block, book: ModelBook) -> bool:
     axes = set()
     for _, subscript in book.graph.readers[block.name]:
         for axis, code in enumerate(subscript):
-            if code in (":", "≤i") and block.shape[axis] > 1:
+            if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
                 axes.add(axis)
     if len(axes) > 1:
         raise ValueError(f"{block.name} is read along both axes: no column holds every product")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from itertools import cycle
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import decimal, expression
+from engine.cells.expression import Area, decimal, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
@@ -497,8 +498,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     drawn = workbook.add_chart(kind)
     several = len(chart.series) > 1
     colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
-    for series, colour in zip(chart.series, colours, strict=True):
-        drawn.add_series(_series(book, chart, series, colour))
+    for series, colour in zip(chart.series, cycle(colours)):
+        drawn.add_series(_series(book, chart, series, series.colour or colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
     numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
@@ -511,7 +512,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    drawn.set_legend({"position": "bottom"} if len(chart.series) > 1 else {"none": True})
+    told = several and not any(series.bears for series in chart.series)
+    drawn.set_legend({"position": "bottom"} if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 
@@ -519,7 +521,7 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
-        "name": series.name,
+        "name": _name_of(book, series.name),
         "categories": "=" + book.address(series.categories.fixed),
         "values": "=" + book.address(series.values.fixed),
     }
@@ -529,10 +531,20 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
         line = {"color": colour, "width": 1.5}
         found |= {"marker": mark, "line": line}
-        if chart.kind == "scatter" and not chart.joined:
+        if chart.kind == "scatter" and not (chart.joined or series.joined):
             found["line"] = {"none": True}
+        if series.joined:
+            found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
+    if series.bears:
+        place = {"position": series.bears, "font": {"size": 9}}
+        found["data_labels"] = {"series_name": True, "value": False, **place}
     if series.labels:
         texts = [{"value": _Label(text)} for text in series.labels]
         label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
         found["data_labels"] = label
     return found
+
+
+def _name_of(book: Book, name: str | Area) -> str:
+    """A series' name, or the address of the cell that has it."""
+    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

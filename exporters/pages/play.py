@@ -92,6 +92,13 @@ def n_results(book: ModelBook) -> int:
     return min(N_RANKS, book.graph["logits"].shape[1])
 
 
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + n_results(book))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, WORD], sheet[rows, PROBABILITY], sheet[rows, BASELINE]
+
+
 def logits(book: ModelBook) -> Area:
     """Every word's logit at the position, live."""
     return _of_every_word(book, ALL_LOGIT + LIVE)
@@ -286,14 +293,12 @@ def _results(book: ModelBook, sheet: Sheet) -> None:
             sheet.formula(row, col, answered(book, formula), style)
     for col in (PROBABILITY, BASELINE, CHANGE, DRAWN):
         sheet.dress(sheet[top : top + n, col], CHANGED if col == CHANGE else "bar")
-    _chart(sheet, slice(top, top + n))
+    _chart(book, sheet)
 
 
-def _chart(sheet: Sheet, rows: slice) -> None:
-    series = [
-        Series(name, sheet[rows, WORD], sheet[rows, col])
-        for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
-    ]
+def _chart(book: ModelBook, sheet: Sheet) -> None:
+    texts, live, built = ranked(book)
+    series = [Series("baseline", texts, built), Series("live", texts, live)]
     at, title = (RESULTS_ROW, CHART_COL), "The likeliest words"
     sheet.charts.append(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
 
