@@ -48,7 +48,14 @@ HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so fa
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_TOLD = 4  # lines that are told on top of every sheet
 LONGEST = 40  # characters of a sentence that are told
-DIALS = ("choose", "temperature", "top_k", "top_p")
+A_NUMBER = {
+    "validate": "decimal",
+    "criteria": "between",
+    "minimum": -(10**9),
+    "maximum": 10**9,
+    "error_title": "No number",
+    "error_message": "A number belongs here: a text would count as 0.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +117,8 @@ def add(book: ModelBook) -> None:
     stored = sum(w.block.whole.size for w in watched(book)) <= MOST
     lines = [w for w in watched(book) if stored or w.cell or not book.large]
     below = TOP + 1  # the next original's row
+    for line in lines:
+        _guard(book, line)
     for row, line in enumerate(lines, TOP):
         sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
@@ -121,6 +130,14 @@ def add(book: ModelBook) -> None:
         begun = sheet[row - 1, RANK] if row > TOP else expression(0)
         sheet.formula(row, RANK, begun + IF(sheet[row, COUNT] > 0, 1, 0), "count")
     _line(book, sheet, slice(TOP, TOP + len(lines)))
+
+
+def _guard(book: ModelBook, line: Watched) -> None:
+    """Have a block's cells take numbers alone; what is pasted there, no program asks about."""
+    place = book.places[line.block.name]
+    sheet = book.sheets[place.sheet]
+    if line.block.kind != "table" and place.cell(0, 0) not in sheet.rules:
+        sheet.areas.append((place.rect(line.block.whole), A_NUMBER))
 
 
 # --- a line for each block ----------------------------------------------------------------

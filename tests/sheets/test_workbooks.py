@@ -69,7 +69,8 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
     for name, model in models.items():
         sampling = Sampling(temperature=0.8, top_k=5)
         book = anymodel.build(name, model, passage(model, [3, 1, 2], 6, sampling, 1))
-        sheets = [*SHEETS, "Text"] if isinstance(model.vocabulary, WordList) else SHEETS
+        text = ["Text"] if isinstance(model.vocabulary, WordList) else []
+        sheets = [*SHEETS, *text, "Built"]
         assert [s for s in book.sheets if s not in ("Weights 0", "Weights 1")] == sheets
         paths[name] = write(book, folder / f"{name}.xlsx")
     return paths
