@@ -3,7 +3,8 @@
 The truth is the values that the file carries. A program that trusts cached values would only echo
 them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
 
-`formulas` is licensed under the EUPL, and is imported here alone.
+`formulas` is licensed under the EUPL, and is imported here alone; HyperFormula, under the GPL-3.0,
+is asked by `exporters.hyperformula` alone.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from pathlib import Path
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
-from exporters import source
+from exporters import hyperformula, source
 from exporters.address import a1
 from exporters.reading import Value, WorkbookFile, a_workbook, position
 
@@ -41,7 +42,7 @@ TIMEOUT = 600
 
 
 class UnreadableError(Exception):
-    """A file that an engine cannot load, for what the engine does not know."""
+    """A file that an engine cannot compute, for what the engine does not know; the message."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _verdict(book: FormulaCells, engine: str, wrong: Path, told: Told) -> Verdic
         told(engine, "is compared with the file")
         return compare(engine, book, recomputed)
     except UnreadableError as error:
-        return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
+        return Verdict(engine, 0, 0.0, "", str(error))
     finally:
         told(engine, "")
 
@@ -194,7 +195,7 @@ def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
     try:
         model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
     except ironcalc.WorkbookError as error:
-        raise UnreadableError(str(error)) from None
+        raise UnreadableError(f"it cannot read this file ({error})") from None
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
     return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
@@ -232,6 +233,13 @@ def _gnumeric(path: Path, book: FormulaCells) -> Values:
     out = path.with_name("recalculated.xlsx")
     _run(["ssconvert", "--recalc", str(path), str(out)])
     return read_values(WorkbookFile(out), book)
+
+
+def _hyperformula(path: Path, book: FormulaCells) -> Values:
+    (answer,) = hyperformula.recompute([path])
+    if answer.fault:
+        raise UnreadableError(answer.fault)
+    return answer.values
 
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
@@ -285,6 +293,9 @@ ENGINES = {
     "libreoffice": Engine(lambda: _soffice() is not None, _libreoffice, "install LibreOffice Calc"),
     "gnumeric": Engine(
         lambda: shutil.which("ssconvert") is not None, _gnumeric, "install gnumeric"
+    ),
+    "hyperformula": Engine(
+        lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
     ),
     "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
 }
