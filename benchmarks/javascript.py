@@ -31,7 +31,7 @@ def told(name: str, path: Path) -> None:
         print(f"    DISAGREES at {verdict.where}")
     cells = readers.ours(WorkbookFile(path))
     for found in readers.read([path]):
-        different = readers.differing(cells, found.cells)
+        different = readers.differing(cells, found)
         if different:
             print(f"    {found.reader} reads {len(different)} cells otherwise: {different[0]}")
     sys.stdout.flush()

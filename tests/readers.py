@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from xml.sax.saxutils import unescape
 
 import orjson
 
@@ -79,12 +80,22 @@ def _filled(cells: Cells) -> Cells:
     return {at: cell for at, cell in found.items() if cell != (None, None)}
 
 
-def differing(a: Cells, b: Cells) -> list[str]:
-    """The cells that are not the same, with what each has; numbers bit for bit."""
-    if a == b:
+def differing(cells: Cells, found: Reading) -> list[str]:
+    """The cells that a reader finds otherwise, with what each has; numbers bit for bit."""
+    if found.reader == "exceljs":
+        cells = {at: (_twice_unescaped(*cell), cell[1]) for at, cell in cells.items()}
+    if cells == found.cells:
         return []
-    others = [at for at in sorted(a.keys() | b.keys()) if a.get(at) != b.get(at)]
-    return [f"{at}: {a.get(at)} and {b.get(at)}" for at in others]
+    places = sorted(cells.keys() | found.cells.keys())
+    others = [at for at in places if cells.get(at) != found.cells.get(at)]
+    return [f"{at}: {cells.get(at)} and {found.cells.get(at)}" for at in others]
+
+
+def _twice_unescaped(value: Value, formula: str | None) -> Value:
+    """exceljs takes an `&amp;` that a formula's text shows for an &."""
+    if formula is None or not isinstance(value, str) or isinstance(value, CellError):
+        return value
+    return unescape(value, {"&quot;": '"', "&apos;": "'"})
 
 
 def main() -> None:
@@ -92,7 +103,7 @@ def main() -> None:
     files = [Path(name) for name in sys.argv[1:]]
     for found in read(files):
         cells = ours(WorkbookFile(found.file))
-        different = differing(cells, found.cells)
+        different = differing(cells, found)
         print(f"{found.file.name} {found.reader}: {len(cells):,} cells, {len(different)} otherwise")
         for line in different[:5]:
             print("   ", line[:300])

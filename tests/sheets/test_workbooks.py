@@ -177,7 +177,7 @@ def test_readers_in_javascript_find_what_ours_finds(in_javascript, built) -> Non
         name = files[file]
         cells = readers.ours(built.file(name) if name in NAMES else WorkbookFile(file))
         for reading in both:
-            different = readers.differing(cells, reading.cells)
+            different = readers.differing(cells, reading)
             assert not different, (name, reading.reader, different[:5])
 
 
