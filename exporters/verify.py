@@ -26,8 +26,8 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters import source
-from exporters.address import a1
-from exporters.reading import Value, WorkbookFile, a_workbook, position
+from exporters.address import a1, position
+from exporters.reading import Value, WorkbookFile, a_workbook
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]

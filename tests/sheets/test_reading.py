@@ -14,7 +14,8 @@ from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.generate import passage
 from exporters import anymodel, xlsx
-from exporters.reading import WorkbookFile, moved
+from exporters.address import moved
+from exporters.reading import WorkbookFile
 from exporters.verify import recalculate_in_libreoffice
 
 BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
