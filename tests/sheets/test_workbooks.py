@@ -34,12 +34,13 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters import anymodel, hyperformula
+from exporters.address import position
 from exporters.audit import audit
 from exporters.book import Book
 from exporters.hyperformula import Answer
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.programs import Recomputed
-from exporters.reading import Value, WorkbookFile, position, related
+from exporters.reading import Value, WorkbookFile, related
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from exporters.verify import (
