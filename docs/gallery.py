@@ -20,9 +20,9 @@ FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 HEAD = """# The gallery
 
-Every machine of the essays and lecture notes that this project grew from, live: what the text only
-describes can be changed. Each workbook names three edits and what they do, holds every number that
-its source prints against the cell that recomputes it, and says where the source is wrong.
+Machines of the essays and lecture notes that this project grew from, live: what the text only
+describes can be changed. Each workbook names edits and what they do. [sources.md](sources.md) lists
+the printed numbers that they hold, beside the recomputed ones, and says where a source is wrong.
 `cellformer build NAME` writes one, `cellformer build --all` all of them with an index.
 
 """

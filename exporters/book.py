@@ -26,7 +26,7 @@ from engine.cells.table import Reader, settled
 from engine.cells.values import CellError, FormulaError
 from exporters.address import A1, address
 from exporters.dressing import Dressing
-from exporters.story import Suggestion
+from exporters.story import Held, Suggestion
 
 MAX_SHEET_NAME = 31
 
@@ -120,6 +120,7 @@ class Chart:
     axes: tuple[str, str] = ("", "")  # titles of x and y
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
+    shares: bool = False  # of a whole: the axis ends at 100 %
 
 
 class Run(NamedTuple):
@@ -287,6 +288,7 @@ class Book:
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+    held: list[Held] = field(default_factory=list)  # what its source prints, number by number
 
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)

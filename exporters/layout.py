@@ -43,7 +43,7 @@ BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embe
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
-    "Block": ("Embedding", "attention and MLP, step by step"),
+    "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),

@@ -18,7 +18,7 @@ from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
 from exporters import large as of_one_token
-from exporters import layout, theme
+from exporters import layout, legend, theme
 from exporters import pages as of_all_words
 from exporters.address import quoted
 from exporters.book import Sheet
@@ -72,6 +72,7 @@ def assemble(
         plan=plan,
         model=model,
         printed=tables,
+        section=story.section,
     )
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
@@ -147,7 +148,7 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
 
 
 def _put_in_order(book: ModelBook) -> None:
-    """Sheets as they are read; on each its purpose, and the way to the next."""
+    """Sheets as they are read; on each its purpose, its legend, and the way to the next."""
     place = order({module.SHEET: module.AFTER for module in pages()})
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
     names = list(book.sheets)
@@ -156,6 +157,7 @@ def _put_in_order(book: ModelBook) -> None:
         col = _clear_of_links(sheet) if name != PLAY else 1
         sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
         sheet.put(2, 0, sheet.purpose, "note")
+        legend.add(sheet)
 
 
 def _clear_of_links(sheet: Sheet) -> int:

@@ -290,7 +290,7 @@ def _write_sheet(
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
-    for row, height in sheet.heights.items():
+    for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
@@ -317,9 +317,18 @@ def _write_sheet(
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
     for area, dressing in sheet.dressings:
-        ws.conditional_format(a1(area), _rule(book, sheet, dressing, formats))
+        ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
+
+
+def _heights(sheet: Sheet) -> dict[int, float]:
+    """The heights of rows whose texts are larger than others: no program grows them by itself."""
+    found: dict[int, float] = {}
+    for (row, _), entry in sheet.entries.items():
+        if height := theme.HEIGHTS.get(entry.style):
+            found[row] = max(height, found.get(row, 0))
+    return found
 
 
 def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
@@ -448,7 +457,9 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     return strip
 
 
-def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dict[str, Any]:
+def _rule(
+    book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: Formats
+) -> dict[str, Any]:
     """A dressing, as XlsxWriter has it."""
     match dressing:
         case Beyond(limit, places):
@@ -465,6 +476,9 @@ def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dic
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
+        case "diverging":
+            cells = a1(area, "all", as_range=True)
+            return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")
     return theme.SHADES[dressing]
 
 
@@ -479,7 +493,9 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
         drawn.add_series(_series(book, chart, series, colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
-    numbers = {"num_format": chart.number, "major_gridlines": lines}
+    numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
+    if chart.shares:
+        numbers |= {"min": 0, "max": 1}
     x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib.util
 import io
 import os
 import re
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -109,6 +111,15 @@ def needs(engine: str) -> None:
         if os.environ.get("CI"):
             pytest.fail(f"{engine} is not installed, and CI needs it")
         pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- the command ------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def book() -> Book:
     for label, hidden in (("ReLU", cut), ("GELU", bent)):
         second_layer(ws, label, added_to(embedded, facts, writes, hidden), facts)
     curves(w)
-    w.compare(compared(asked))
+    w.compare(compared(asked), "Slides, MLP Layers")
     before, after, fact = (SUM(w[name].fixed) for name in ("E", "out_relu", "says_relu"))
     stays = near(before - after + fact, 0)
     claim = "directions at right angles: the names stay as they came"

@@ -48,6 +48,7 @@ STORY = Story(
         ),
         Suggestion("Choose `Paolo`: the query points another way, and another word is found.", 0),
     ],
+    section="The Final Step, appendix A",
 )
 
 

@@ -215,7 +215,7 @@ def compare(w: Workbook, axes: Axes, coordinates: Area, analogy: Analogy) -> Non
         for what, lines, table in printed
         for i, line in enumerate(lines)
         for j, value in enumerate(line)
-    ])  # fmt: skip
+    ], "Embeddings and the Maps, appendix A")  # fmt: skip
 
 
 def story(

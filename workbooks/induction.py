@@ -10,6 +10,7 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
+from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -17,6 +18,12 @@ from exporters.transformer import assemble
 TOPIC = "Attention"
 TITLE = "induction: two heads that continue a text as it went before"
 PROMPT = "the cat sat on the"
+REFERENCES = (  # sentences over which the heads' averages are measured
+    PROMPT,
+    "the dog sat on the",
+    "cat sat on dog sat",
+    "on the cat sat on the",
+)
 N_TOKENS = 8  # columns of the workbook: the prompt, and three words that it goes on with
 WORDS = ("the", "cat", "dog", "sat", "on")
 N_WORDS, N_CTX = len(WORDS), N_TOKENS
@@ -67,7 +74,8 @@ def model() -> Model:
         f"{MATCHER}.W_O": WRITE * reading(NEXT).T,
         "W_U": reading(NEXT)[:, :N_WORDS] + reading(TOKEN)[:, :N_WORDS] @ USUAL,
     }
-    return Model(spec, weights, WordList(WORDS))
+    made = Model(spec, weights, WordList(WORDS))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
 
 
 def reading(features: np.ndarray) -> np.ndarray:

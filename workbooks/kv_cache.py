@@ -63,7 +63,8 @@ def book() -> Book:
                 "printed: an order of magnitude; of all heads of DeepSeek V3 it is more",
                 0,
             ),
-        ]
+        ],
+        "QKV Attention, section 4",
     )
     difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
     w.checks([("GB and GiB are the same bytes", ABS(difference) < 1)])

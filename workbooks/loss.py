@@ -79,7 +79,8 @@ def book() -> Book:
         [
             Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
             Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
-        ]
+        ],
+        "Slides, Perplexity",
     )
     counts, cross, divergence = w["counts"], w["bits"][1], w["bits"][2]
     mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)

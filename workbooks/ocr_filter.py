@@ -169,7 +169,7 @@ def compare(
     for k, (name, logit, prob) in enumerate([(VERTICAL, 24, 1), (HORIZONTAL, 0, 0)]):
         rows.append(Comparison(f"logit, {name}", logit, reading.logits[k], decimals=0))
         rows.append(Comparison(f"probability, {name}", prob, reading.probs[k]))
-    w.compare(rows)
+    w.compare(rows, "QKV Attention, appendix B")
 
 
 def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> Story:

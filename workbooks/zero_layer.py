@@ -206,7 +206,7 @@ def next_word(labelled: Labelled, probs: Area) -> None:
     values = ws.rect(p)
     words = ws.sheet[values.top - 1, values.left : values.right]
     series = Series("p", words, p)
-    ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series]))
+    ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series], shares=True))
 
 
 def checks(w: Workbook) -> None:

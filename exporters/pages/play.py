@@ -40,6 +40,8 @@ from exporters.model_book import ModelBook
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next word is ranked"
+PURPOSE_WITHOUT_ROOM = "type a sentence in the yellow cell: the next word is ranked"
+RANKED_ONLY = "the next word is ranked"
 BOTH_WAYS = "type a sentence in the yellow cell: the words that a position leads to are ranked"
 AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
@@ -101,8 +103,9 @@ def add(book: ModelBook) -> None:
     """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
-    sheet.purpose = PURPOSE if book.plan.continues else BOTH_WAYS
-    sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
+    continued = PURPOSE if has_room(book) else PURPOSE_WITHOUT_ROOM
+    sheet.purpose = continued if book.plan.continues else BOTH_WAYS
+    sheet.widths = {0: 13, 1: 14, LOOK_COL: 13, DRAWN: 11} | {
         PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
     }
     _sentence(book, sheet)
@@ -113,6 +116,11 @@ def add(book: ModelBook) -> None:
     _results(book, sheet)
     _every_word(book, sheet, by_id_row(book))
     _chart(book, sheet)
+
+
+def has_room(book: ModelBook) -> bool:
+    """Whether there are columns for words that the prompt does not fill."""
+    return len(book.passage.ids) > book.passage.n_prompt
 
 
 def by_id_row(book: ModelBook) -> int:
@@ -163,6 +171,7 @@ def sentence(book: ModelBook) -> str:
 
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
     what = "it continues itself" if book.plan.continues else "each word is read with all the others"
+    what = RANKED_ONLY if book.plan.continues and not has_room(book) else what
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
@@ -365,7 +374,7 @@ def _results(book: ModelBook, sheet: Sheet) -> None:
 def _chart(book: ModelBook, sheet: Sheet) -> None:
     texts, live, built = ranked(book)
     series = [Series("baseline", texts, built), Series("live", texts, live)]
-    chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series)
+    chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series, shares=True)
     sheet.charts.append(chart)
 
 

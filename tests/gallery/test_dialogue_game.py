@@ -100,6 +100,17 @@ def test_epithets_and_calls_over_ten_thousand_turns() -> None:
     assert np.mean(kept) >= 0.995
 
 
+def test_the_essays_concept_plane_holds_as_much_as_is_said() -> None:
+    """Paolo less Pietro, and names among peers less ranks: 5.3 % of the spread of the words."""
+    words = np.asarray(MODEL.weights["W_E"], float)
+    of = {word: words[k] for word, k in game.ID.items()}
+    leaders = of["Paolo"] - of["Pietro"]
+    names = of["Tarso"] + of["Cefa"] - of["capo"] - of["vice"]
+    axes, _ = np.linalg.qr(np.array([leaders, names]).T)
+    spread = words - words.mean(axis=0)
+    assert ((spread @ axes) ** 2).sum() / (spread**2).sum() == pytest.approx(0.053, abs=5e-4)
+
+
 def test_one_head_carries_one_rule() -> None:
     games = game.games(np.random.default_rng(79), 120)
     kept = game.accuracies(MODEL, games, [{}, {("blocks.1.attn.h1.switch", 0, 0): 0.0}])

@@ -9,16 +9,28 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import ERROR, ROOT, Built, CellAt, InIronCalc, cli, default_book, recalculated, typed
+from conftest import (
+    ERROR,
+    ROOT,
+    Built,
+    CellAt,
+    InIronCalc,
+    cli,
+    default_book,
+    recalculated,
+    script,
+    typed,
+)
 from openpyxl import load_workbook
 
 import workbooks
 from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
+from engine.studies import ablation
 from exporters.book import Book, Reading
 from exporters.reading import Value, WorkbookFile
 from exporters.story import Suggestion
-from workbooks import dialogue_game, shakespeare
+from workbooks import cat_sat, dialogue_game, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
@@ -139,6 +151,63 @@ def test_modules_say_what_to_look_at(name: str) -> None:
     module = workbooks.find(name)
     assert module.TOPIC in workbooks.TOPICS
     assert module.__doc__.startswith(f"{name}: ")
+
+
+def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> None:
+    sources = script("sources")
+    found = list(sources.lines(default_book))
+    assert sources.TARGET.read_text() == sources.page(found), "python docs/sources.py"
+    for line in found:
+        assert line.document in sources.DOCUMENTS, line
+        assert line.held.note or not line.differs, line
+
+
+def test_what_a_source_prints_is_held_against_its_own_tables_too() -> None:
+    """The figures that the printed tables give, step by step, as numpy has them."""
+    Q, K = (np.array(t.printed) for t in cat_sat.PRINTED[:2])
+    shown = from_printed("cat-sat")
+    assert shown["Step 3: Q Kᵀ"] == pytest.approx((Q @ K.T).ravel())
+    assert shown["Step 3: Q Kᵀ, divided by √5"][1::2][:2] == pytest.approx(
+        [0.031, -0.004], abs=1e-3
+    )
+    assert shown["Step 4: attention weights"][3:] == pytest.approx([0.286, 0.315, 0.399], abs=5e-4)
+    blend = [0.027, -0.109, 0.269, 0.013, 0.132]
+    assert shown["Step 5: weighted sum of V"][10:] == pytest.approx(blend, abs=5e-4)
+    shown = from_printed("fluffy-creature")
+    after = np.array([[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]])
+    logits = after @ np.array([[1.0, 2.0], [2.0, 0.5], [1.5, 1.5], [0.5, 2.5]]).T
+    assert shown["Logits, as multiplied out"] == pytest.approx(logits.ravel())
+    assert logits[1, [1, 3]] == pytest.approx([27.735, 27.43])
+    assert logits[2, 3] == pytest.approx(30.57)
+    code = (0.1620798, 0.0471384, 0.7560350, 0.0347468)  # that the notes' code prints
+    assert shown["Probabilities, from the notes' code"][4:8] == pytest.approx(code, abs=1e-6)
+
+
+def from_printed(name: str) -> dict[str, list[float]]:
+    """What each table's last copy shows: what the tables printed before it give."""
+    book, found = default_book(name), {}
+    for table in book.printed:
+        region = book.printed_cells[table.title].rect
+        step = region.right - region.left
+        step += 0 if len(table.printed) == 1 else 2
+        left = region.left + 3 * step
+        cells = [(r, left + c - region.left) for r, c in region.cells()]
+        values = [book.clean.cell("Printed", *cell) for cell in cells]
+        found[table.title] = [value for value in values if value is not None]
+    return found
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "induction"])
+def test_mean_ablation_writes_averages_that_are_not_nothing(name: str) -> None:
+    book = default_book(name)
+    moved = []
+    for part in ablation.parts(book.graph):
+        off = {(f"{part}.switch", 0, 0): 0.0}
+        zero, mean = (
+            edited(book, off | {("mean_ablation", 0, 0): x}).values["logits"] for x in (0.0, 1.0)
+        )
+        moved.append(np.abs(zero - mean).max())
+    assert max(moved) > 0.1
 
 
 def test_two_layers_gives_every_printed_table() -> None:

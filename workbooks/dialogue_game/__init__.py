@@ -51,7 +51,7 @@ STORY = Story(
         "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
     ],
     tries=[
-        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
+        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
         Suggestion("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
         Suggestion("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
     ],

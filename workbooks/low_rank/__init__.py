@@ -37,7 +37,7 @@ def book() -> Book:
     counts = sizes.fill(
         w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all")
     )
-    w.compare(sizes.printed(w, counts))
+    w.compare(sizes.printed(w, counts), "Slides, Output Matrix")
     check(w, page)
     return w.done(story(w, page, counts))
 

@@ -35,7 +35,7 @@ def book() -> Book:
     widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
     for ws in (on_sizes, on_counts, on_rule):
         ws.widths({0: 32, **widths})
-    w.compare(comparisons(rows))
+    w.compare(comparisons(rows), "Slides")
     w.checks([
         ("the shares of every model sum to 1", near(SUM(shares.fixed), len(MODELS))),
         ("for a token no model uses more than it has", MIN(rows["idle"]) >= 0),

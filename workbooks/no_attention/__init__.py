@@ -5,7 +5,7 @@ switches: head by head they turn the transparent model into the whole one, and s
 """
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import AND, COUNTIF, OR, SUM, SUMPRODUCT
+from engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Workbook, Worksheet, near
@@ -20,7 +20,14 @@ from workbooks.no_attention.layers import (
     layer,
     side_by_side,
 )
-from workbooks.no_attention.streams import GAPS, LAST, compare_streams, copies, read_out
+from workbooks.no_attention.streams import (
+    GAPS,
+    LAST,
+    compare_streams,
+    copies,
+    never_the_same,
+    read_out,
+)
 from workbooks.two_layers import fitting
 from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
@@ -50,7 +57,10 @@ def book() -> Book:
     compare_streams(ws, streams)
     read_out(ws, streams[-1], U)
     copies(ws, h0)
-    w.compare(compared(w))
+    differ = w.sheet("Must differ", "a rule that needs no attention, whatever the essay says of it")
+    differ.widths({0: 20})
+    never_the_same(differ)
+    w.compare(compared(w), "QKV Attention, section 6")
     w.checks(checked(w))
     return w.done(story(w))
 
@@ -118,6 +128,10 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
             "in the transparent model too, the rows of patterns sum to 1, the six of a layer to 6",
             AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
         ),
+        (
+            "on Must differ, no word is followed by itself more than once in 10,000 times",
+            MAX(w["repeats"].fixed) < 0.0001,
+        ),
     ]
 
 
@@ -150,6 +164,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Streams: as built, transparent and deleted agree in every number; the whole model is elsewhere.",
             "Layer 1, layer 2: the transparent model has scores and patterns like the whole one, and no effect of them.",
+            "Must differ: the appendix's example of a rule that needs attention does not; a table of one word keeps it.",
         ],
         tries=[
             Suggestion(

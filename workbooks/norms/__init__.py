@@ -44,7 +44,7 @@ def compare(w: Workbook, layer: Norm, rms: Norm) -> None:
         Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
         Comparison("their variance", 1, variance, decimals=0),
         Comparison("RMSNorm, said to do essentially the same: mean", 0, rms_mean, note=left),
-    ])  # fmt: skip
+    ], "Slides, RMSNorm")  # fmt: skip
 
 
 def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:

@@ -32,7 +32,8 @@ def book() -> Book:
     model.norm(page, 1, "before the MLP")
     model.mlp(page)
     model.unembed(page)
-    w.compare([*tables.padded(ws), *tables.fill(w, listing)])
+    printed = [*tables.padded(ws), *tables.fill(w, listing)]
+    w.compare(printed, "Introduction, its examples and key figures")
     check(w, page)
     return w.done(story(w, page))
 

@@ -152,4 +152,4 @@ def unembed(page: MatrixSheet) -> None:
     last = Matrix(vocabulary.shape, lambda i, j: p[i, LAST])
     found = page.computed("next", last, vocabulary, "readout")
     series = Series("p", vocabulary.area, found.area)
-    page.ws.chart(Chart(4, 10, "column", "After the last word", [series], (560, 260)))
+    page.ws.chart(Chart(4, 10, "column", "After the last word", [series], (560, 260), shares=True))

@@ -47,7 +47,7 @@ def compare(w: Workbook, waves: Area) -> None:
     w.compare([
         Comparison("fastest hand: wavelength / 2π", 1, fastest, decimals=0),
         Comparison("slowest hand: wavelength / 2π", BASE, slowest, note, decimals=0),
-    ])  # fmt: skip
+    ], "Slides, Positional Encoding (quoting Vaswani et al.)")  # fmt: skip
 
 
 def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:

@@ -11,6 +11,7 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
+from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
@@ -20,6 +21,12 @@ from workbooks.two_layers.study import study
 TOPIC = "A whole model"
 TITLE = "two-layers: two heads, two layers, an MLP: every shape from token ids to a distribution"
 PROMPT = " ".join(fitting.PROMPT)
+REFERENCES = (  # sentences over which the averages of heads and MLPs are measured
+    PROMPT,
+    "the big dog ran",
+    "the small cat ran on the mat",
+    "the dog sat on the floor",
+)
 FIRST, SECOND = "blocks.0", "blocks.1"
 HEAD_1, HEAD_2 = f"{FIRST}.attn.h0", f"{FIRST}.attn.h1"
 CAT, SAT, DOG = 1, 2, fitting.WORDS.index("dog")  # positions, and the likeliest next word
@@ -59,7 +66,8 @@ def model() -> Model:
             weights[f"{head}.W_K"] = layer.W_K[:, lane]
             weights[f"{head}.W_V"] = layer.W_V[:, lane]
             weights[f"{head}.W_O"] = layer.W_O[lane]
-    return Model(spec, weights, WordList(fitting.WORDS))
+    made = Model(spec, weights, WordList(fitting.WORDS))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
 
 
 def build(model: Model, passage: Passage) -> Book:
@@ -122,6 +130,7 @@ def story() -> Story:
                 off(after_sat),
             ),
         ],
+        section="QKV Attention, section 6",
     )
 
 
