@@ -157,6 +157,7 @@ class Sheet:
     rules: dict[tuple[int, int], dict[str, Any]] = field(
         default_factory=dict
     )  # what may be typed, and why
+    areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
     purpose: str = ""  # a line, for a sheet of the workbook's own
     tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
@@ -409,7 +410,7 @@ class Book:
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
-        return Reading(self, edited(self.graph, edits).values)
+        return Reading(self, ChainMap(self.others, edited(self.graph, edits).values))
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""

@@ -58,6 +58,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "align": "right"},
     "equation": {"italic": True, "font_color": "#404040"},
     "note": {"font_color": GREY, "italic": True},
+    "ledger": {"font_color": GREY},
     "link": {"font_color": "#0563C1", "underline": 1},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},

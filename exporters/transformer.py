@@ -25,7 +25,7 @@ from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.order import reading_order
-from exporters.pages import start
+from exporters.pages import built, start
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
@@ -89,6 +89,7 @@ def assemble(
         study(book)
     _put_in_order(book)
     start.add(book, story)
+    built.show(book, book.sheet(start.SHEET), 2, 0)
     return book
 
 
@@ -136,8 +137,8 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
 
 
 def _put_in_order(book: ModelBook) -> None:
-    """Sheets as they are read; on each its purpose, its legend, and the way to the next. Those of
-    the workbook's own that no page is called after stand where its study does."""
+    """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
+    Those of the workbook's own that no page is called after stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
     place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
@@ -145,7 +146,9 @@ def _put_in_order(book: ModelBook) -> None:
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
-        sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
+        text = f"next: {following} →"
+        sheet.link(1, col, text, f"{quoted(following)}!A1")
+        built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
 

@@ -25,7 +25,7 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, expression
+from engine.cells.expression import Area, decimal, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
@@ -33,7 +33,7 @@ from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
-from exporters.dressing import Beyond, Dressing, Unlike, When
+from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
@@ -317,6 +317,8 @@ def _write_sheet(
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
+    for (top, bottom, left, right), rule in sheet.areas:
+        ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
         ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
     for chart in sheet.charts:
@@ -483,6 +485,12 @@ def _rule(
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
+        case AsBuilt(built):
+            first = a1(Rect(area.top, area.top + 1, area.left, area.left + 1))
+            here = f"${column(area.left)}${area.top + 1}:{first}"
+            was = f"INDEX({built},ROWS({here}),COLUMNS({here}))"
+            text = f"={first}<>{decimal(built) if isinstance(built, float) else was}"
+            return {"type": "formula", "criteria": text, "format": formats["differs"]}
         case "diverging":
             cells = a1(area, "all", as_range=True)
             return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")
