@@ -384,6 +384,13 @@ class Book:
             block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)
         )
 
+    def lines(self, block: Block) -> Callable[[int, int, Sequence[int]], list[str]]:
+        """The formulas of some cells of a row (axis 0) or a column (axis 1) of a computed block."""
+        formulas = self.formulas(block)
+        if isinstance(formulas, Formulas):
+            return formulas.line
+        return lambda axis, at, cells: [formulas(k, at) if axis else formulas(at, k) for k in cells]
+
     def shared(self, block: Block) -> bool:
         """Whether the cells of a column share one formula, which is written once."""
         return False

@@ -7,7 +7,7 @@ The same book gives the same bytes: dates are fixed.
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import cycle
@@ -432,13 +432,11 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
-    values, formulas = book.values[block.name], book.formulas(block)
+    values, line = book.values[block.name], book.lines(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
-    def formula(row: int, n: int, i: int, j: int) -> str:
-        if shared is not None and row > area.top:
-            return f'<f t="shared" si="{shared + n}"/>'
-        _check_length(text := formulas(i, j), f"{block.name}[{i},{j}]")
+    def spelt(text: str, n: int) -> str:
+        _check_length(text, block.name)
         text = text.replace("<", "&lt;")
         if shared is None:
             return f"<f>{text}</f>"
@@ -447,14 +445,22 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     def strip(row: int) -> bytes:
         k = row - area.top
-        pairs = [(i, k) if place.turned else (k, i) for i in range(len(columns))]
+        along = slice(k, k + 1)
+        numbers = (values[:, along] if place.turned else values[along]).ravel().tolist()
+        seen: Sequence[int] = range(len(columns))
+        if block.partial:
+            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
+        if shared is not None and row > area.top:
+            formulas = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
+        else:
+            texts = line(int(place.turned), k, seen)
+            formulas = [spelt(text, n) for text, n in zip(texts, seen, strict=True)]
         cells = []
-        for n, (name, (i, j)) in enumerate(zip(columns, pairs, strict=True)):
-            if not block.partial or block.has(i, j):
-                value = float(values[i, j])
-                kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
-                at = f'<c r="{name}{row + 1}" s="{style}"{kind}>'
-                cells.append(f"{at}{formula(row, n, i, j)}<v>{text}</v></c>")
+        for n, formula in zip(seen, formulas, strict=True):
+            value = numbers[n]
+            kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{formula}<v>{text}</v></c>")
         return "".join(cells).encode()
 
     return strip

@@ -143,7 +143,10 @@ app.command("import")(editing.import_)
 def verify(
     file: Annotated[Path, typer.Argument(help="An .xlsx file with computed values.")],
     engine: Annotated[
-        str, typer.Option("--engine", help="ironcalc, libreoffice, gnumeric, formulas or all.")
+        str,
+        typer.Option(
+            "--engine", help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all."
+        ),
     ] = "",
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.

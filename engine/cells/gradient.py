@@ -16,7 +16,7 @@ again and again, its row collects. A sum is over one line, or a product of two; 
 it becomes a block of its own first, `gradient.<reader>.part`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +30,8 @@ from engine.cells.op import Op
 from engine.cells.trace import (
     Call,
     Formula,
+    Node,
     Place,
-    Product,
     Read,
     derivatives,
     over,
@@ -165,27 +165,20 @@ class _Backward:
 
     def _total(self, share: Any, index: str, code: str, z: Block, places: dict[str, Extent]) -> Any:
         """The sum over an index of z: over one line, or of the product of two; the rest stays
-        outside. Where the line of x's own place has more than one factor, it is settled first."""
-        p = product(share)
-        lines = []
-        for entries in (False, True):
-            inside = {n for n in p.over + p.under if index in indices(n)}
-            inside = {n for n in inside if ("r" in indices(n)) == entries}
-            if inside:
-                above = times(*(n for n in p.over if n in inside))
-                part = over(above, times(*(n for n in p.under if n in inside)))
-                cell = part if isinstance(part, Read) else self._settle(part, z, places)
-                lines.append(moved(cell, {index: code}))
-        outside = Product(
-            p.factor,
-            tuple(n for n in p.over if index not in indices(n)),
-            tuple(n for n in p.under if index not in indices(n)),
-            p.divisor,
-        )
-        return times(outside, Call("dot" if len(lines) == 2 else "sum", tuple(lines)))
+        outside. What else there is under it is settled first, apart from the places r of a line."""
+        inside, outside = split(share, lambda n: index in indices(n))
+        factors: Sequence[Any] = product(inside).over
+        plain = not product(inside).under and all(isinstance(n, Read) for n in factors)
+        if not plain or len(factors) > 2:
+            parts = split(inside, lambda n: "r" in indices(n))
+            factors = [self._settle(part, z, places) for part in parts if isinstance(part, Node)]
+        lines = tuple(moved(cell, {index: code}) for cell in factors)
+        return times(outside, Call("dot" if len(lines) == 2 else "sum", lines))
 
     def _settle(self, node: Any, z: Block, places: dict[str, Extent]) -> Read:
-        """A block of an expression's own; what reads it in its place."""
+        """What reads an expression where it stands: in a block of its own, unless it is a cell."""
+        if isinstance(node, Read):
+            return node
         if node not in self.settled:
             used = [index for index in "ijr" if index in indices(node)]
             if len(used) > 2:
@@ -271,6 +264,15 @@ def indices(node: Any) -> set[str]:
     names = {"≤i": "i", "≥i": "i"}
     found = {names.get(code, code) for read in reads(node) for code in read.at}
     return {"j" if code[0] == "~" else code for code in found} & {"i", "j", "r"}
+
+
+def split(x: Any, chosen: Callable[[Node], bool]) -> tuple[Any, Any]:
+    """A product as two: of the factors that are chosen, and of the others and the numbers."""
+    p = product(x)
+    above, below = ([n for n in side if chosen(n)] for side in (p.over, p.under))
+    part = over(times(*above), times(*below))
+    rest = [[n for n in side if not chosen(n)] for side in (p.over, p.under)]
+    return part, over(times(p.factor, *rest[0]), times(p.divisor, *rest[1]))
 
 
 def moved(node: Any, where: dict[str, str]) -> Any:

@@ -300,11 +300,15 @@ def reads(node: Any) -> Iterator[Read]:
         yield from reads(child)
 
 
+# the interpreter, the operands, what the steps before came to -> what this one comes to
+Step = Callable[[Math, dict[str, Any], list[Any]], Any]
+
+
 class Formula:
     """An expression as the function of an op: its steps, each part once."""
 
     def __init__(self, root: Any, names: dict[Read, str]):
-        self._steps: list[tuple[Any, tuple[int, ...]]] = []  # what, and the steps that it is of
+        self._steps: list[Step] = []
         self._at: dict[Any, int] = {}
         self._names = names
         self._add(root)
@@ -317,26 +321,32 @@ class Formula:
                 what, parts = _signed(node.terms)
             of = tuple(self._add(part) for part in parts)
             self._at[node] = len(self._steps)
-            self._steps.append((what, of))
+            self._steps.append(_step(what, of))
         return self._at[node]
 
     def __call__(self, m: Math, **operands: Any) -> Any:
         values: list[Any] = []
-        for what, of in self._steps:
-            xs = [values[k] for k in of]
-            match what:
-                case str():
-                    value = operands[what]
-                case Call(name, _):
-                    value = getattr(m, name)(*xs)
-                case list():
-                    value = _summed(what, xs)
-                case Product():
-                    value = _multiplied(what, xs)
-                case _:
-                    value = spelt(what)
-            values.append(value)
+        for step in self._steps:
+            values.append(step(m, operands, values))
         return values[-1]
+
+
+def _step(what: Any, of: tuple[int, ...]) -> Step:
+    """One step: an operand by its name, a number, or a call, a sum, a product of earlier steps."""
+    match what:
+        case str():
+            return lambda m, operands, values: operands[what]
+        case Call(name, _):
+            return lambda m, operands, values: getattr(m, name)(*[values[k] for k in of])
+        case list():
+            return lambda m, operands, values: _summed(what, [values[k] for k in of])
+        case Product(factor, above, _, divisor):
+            n, times_, by = len(above), spelt(factor), spelt(divisor)
+            return lambda m, operands, values: _multiplied(
+                times_, [values[k] for k in of[:n]], [values[k] for k in of[n:]], by
+            )
+    number = spelt(what)
+    return lambda m, operands, values: number
 
 
 def _signed(terms: tuple[Any, ...]) -> tuple[list[bool], list[Any]]:
@@ -357,17 +367,16 @@ def _summed(taken: list[bool], xs: list[Any]) -> Any:
     return total
 
 
-def _multiplied(p: Product, xs: list[Any]) -> Any:
+def _multiplied(factor: float, above: list[Any], below: list[Any], divisor: float) -> Any:
     """A product of values."""
-    above, below = xs[: len(p.over)], xs[len(p.over) :]
-    found = above[0] if above else spelt(p.factor)
+    found = above[0] if above else factor
     for x in above[1:]:
         found = found * x
-    if above and p.factor != 1:
-        found = spelt(p.factor) * found
-    for x in below + ([spelt(p.divisor)] if p.divisor != 1 else []):
+    if above and factor != 1:
+        found = factor * found
+    for x in below:
         found = found / x
-    return found
+    return found if divisor == 1 else found / divisor
 
 
 def spelt(number: float) -> float:

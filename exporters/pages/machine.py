@@ -402,5 +402,5 @@ def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
     texts, live, built = ranked(book)
     series = [Series("as built", texts, built), Series("live", texts, live)]
     size = (CHART - 8, 420)
-    chart = Chart(TOP, canvas.chart_col, "bar", "The next word", series, size)
+    chart = Chart(TOP, canvas.chart_col, "bar", "The next word", series, size, shares=True)
     sheet.charts.append(chart)
