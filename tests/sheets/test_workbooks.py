@@ -286,8 +286,9 @@ def edits() -> list[tuple[dict[CellAt, float | str], Evaluator]]:
 def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
     """Every cell of every block of cat-sat shows what the engine has."""
     book = default_book("cat-sat")
-    for name, place in book.places.items():
-        block, values = book.graph[name], live[name]
+    for block in book.graph:
+        name, place = block.name, book.places[block.name]
+        values = live[name]
         for i, j in block.whole.cells():
             if block.has(i, j):
                 found = shown((place.sheet, *place.cell(i, j)))
