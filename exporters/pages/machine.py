@@ -309,7 +309,8 @@ def _guess(book: ModelBook, n: int) -> Expression:
 def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
     found, live, _ = ranked(book)
-    return "says " & quote(found[0]) & ", " & percent(live[0])
+    says = "says " & quote(found[0]) & ", " & percent(live[0])
+    return says if book.large else play.answered(book, says, play.SILENT)
 
 
 # --- where each token looks ---------------------------------------------------------------
