@@ -49,7 +49,7 @@ def _page(book: ModelBook) -> list[Comparison]:
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
-        note = "near-ties: a difference of 0.006 that no rule of the game asks for" * (place == 1)
+        note = "near-ties: a difference of 0.006 that no rule of the game asks for"
         what = f"§4: place of {word} among the eight"
         rows.append(Comparison(what, place, RANK(own, numbers.fixed), note, 0))
     return rows
@@ -64,7 +64,7 @@ def _depth(book: ModelBook) -> list[Comparison]:
                    "ours says vice there: below", 2, page),
         Comparison("§5: along Tarso, at the start", -3.1, start,
                    "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes", 1, page),
-        Comparison("§5: along Tarso, at the end", 10.6, end, "", 1, page),
+        Comparison("§5: along Tarso, at the end", 10.6, end, "as above: a coordinate", 1, page),
         Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
                    "ours adds nearly nothing there; its steps stand below", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
