@@ -26,7 +26,7 @@ from engine.cells.table import Reader, settled
 from engine.cells.values import CellError, FormulaError
 from exporters.address import A1, address
 from exporters.dressing import Dressing
-from exporters.story import Suggestion
+from exporters.story import Held, Suggestion
 
 MAX_SHEET_NAME = 31
 
@@ -101,10 +101,13 @@ class Place(NamedTuple):
 class Series(NamedTuple):
     """One series of a chart."""
 
-    name: str
+    name: str | Area  # a text, or the cell that has it
     categories: Area  # texts, or the x of a scatter chart
     values: Area
     labels: Sequence[str] = ()  # a text for every point
+    colour: str = ""  # one of the chart's own, unless it is given
+    joined: bool = False  # scatter: a line from point to point
+    bears: str = ""  # on which side of its points the series' name stands: "right", "above", ...
 
 
 @dataclass
@@ -120,6 +123,7 @@ class Chart:
     axes: tuple[str, str] = ("", "")  # titles of x and y
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
+    shares: bool = False  # of a whole: the axis ends at 100 %
 
 
 class Run(NamedTuple):
@@ -154,6 +158,7 @@ class Sheet:
         default_factory=dict
     )  # what may be typed, and why
     purpose: str = ""  # a line, for a sheet of the workbook's own
+    tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
@@ -287,6 +292,7 @@ class Book:
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+    held: list[Held] = field(default_factory=list)  # what its source prints, number by number
 
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)

@@ -5,7 +5,8 @@ from typing import Literal
 
 from engine.cells.expression import Expression
 
-# "scale": 0 is white, 1 is full; "diverging": two colours about 0; "bar": as long as the number
+# "scale": 0 is white, 1 is full; "diverging": two colours about 0, alike at the same distance;
+# "bar": as long as the number, 1 is the whole cell
 Shade = Literal["scale", "diverging", "bar"]
 
 
@@ -37,4 +38,4 @@ class When:
 
 
 Dressing = Shade | Beyond | Unlike | When
-CHANGED = Beyond(1e-7, 7)  # more than rounding
+CHANGED = Beyond(0.0005, 4)  # what a cell with three decimals, or a percentage with one, shows

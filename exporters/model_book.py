@@ -38,6 +38,8 @@ class ModelBook(Book):
     views: Views = field(default_factory=Views)
     plan: Plan = WHOLE
     printed: Sequence[Printed] = ()  # tables of the source
+    section: str = ""  # the document, and where in it they are
+    printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
     @property

@@ -59,13 +59,34 @@ class Row(NamedTuple):
     cells: dict[int, Cell]
 
 
-class Sheet:
-    """The cells of a sheet that hold something: `sheet["B5"]`, or `sheet[4, 1]`, is a value.
+class Shown:
+    """The values that a sheet shows, read when they are asked for: `sheet["B5"]`, `sheet[4, 1]`."""
+
+    def __init__(self, read: Callable[[], dict[Span, Value]]):
+        self._read = read
+
+    @cached_property
+    def values(self) -> dict[Span, Value]:
+        """The values by row and column."""
+        return self._read()
+
+    def __getitem__(self, at: str | Span) -> Value:
+        return self.values.get(position(at) if isinstance(at, str) else at)
+
+    @property
+    def errors(self) -> list[Span]:
+        """The cells that show an error."""
+        return [at for at, value in self.values.items() if isinstance(value, CellError)]
+
+
+class Sheet(Shown):
+    """The cells of a sheet that hold something.
 
     `arrays` has the values of all of them, and which have formulas.
     """
 
     def __init__(self, arrays: scanning.Cells, rows: Callable[[], Iterator[Row]]):
+        super().__init__(self._scanned)
         self.arrays, self._rows = arrays, rows
 
     @cached_property
@@ -78,9 +99,7 @@ class Sheet:
             if not cell.blank
         }
 
-    @cached_property
-    def values(self) -> dict[Span, Value]:
-        """The values by row and column."""
+    def _scanned(self) -> dict[Span, Value]:
         places = zip(self.arrays.rows.tolist(), self.arrays.cols.tolist(), strict=True)
         return dict(zip(places, self.arrays.values, strict=True))
 
@@ -88,9 +107,6 @@ class Sheet:
     def computed(self) -> dict[Span, Value]:
         """The values of the cells that have formulas."""
         return dict(compress(self.values.items(), self.arrays.formulas))
-
-    def __getitem__(self, at: str | Span) -> Value:
-        return self.values.get(position(at) if isinstance(at, str) else at)
 
     def cell(self, at: str | Span) -> Cell:
         """A cell by its address, or its row and column; one that is blank where there is none."""
@@ -101,11 +117,6 @@ class Sheet:
         height = 1 + max((row for row, at in self.values if at == col), default=-1)
         values = [self[row, col] for row in range(height)]
         return ["" if value is None else str(value) for value in values]
-
-    @property
-    def errors(self) -> list[Span]:
-        """The cells that show an error."""
-        return [at for at, value in self.values.items() if isinstance(value, CellError)]
 
 
 class WorkbookFile:

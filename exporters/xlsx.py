@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from itertools import cycle
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import expression
+from engine.cells.expression import Area, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
@@ -290,7 +291,7 @@ def _write_sheet(
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
-    for row, height in sheet.heights.items():
+    for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
@@ -317,9 +318,18 @@ def _write_sheet(
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
     for area, dressing in sheet.dressings:
-        ws.conditional_format(a1(area), _rule(book, sheet, dressing, formats))
+        ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
+
+
+def _heights(sheet: Sheet) -> dict[int, float]:
+    """The heights of rows whose texts are larger than others: no program grows them by itself."""
+    found: dict[int, float] = {}
+    for (row, _), entry in sheet.entries.items():
+        if height := theme.HEIGHTS.get(entry.style):
+            found[row] = max(height, found.get(row, 0))
+    return found
 
 
 def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
@@ -454,7 +464,9 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     return strip
 
 
-def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dict[str, Any]:
+def _rule(
+    book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: Formats
+) -> dict[str, Any]:
     """A dressing, as XlsxWriter has it."""
     match dressing:
         case Beyond(limit, places):
@@ -471,6 +483,9 @@ def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dic
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
+        case "diverging":
+            cells = a1(area, "all", as_range=True)
+            return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")
     return theme.SHADES[dressing]
 
 
@@ -481,11 +496,13 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     drawn = workbook.add_chart(kind)
     several = len(chart.series) > 1
     colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
-    for series, colour in zip(chart.series, colours, strict=True):
-        drawn.add_series(_series(book, chart, series, colour))
+    for series, colour in zip(chart.series, cycle(colours)):
+        drawn.add_series(_series(book, chart, series, series.colour or colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
-    numbers = {"num_format": chart.number, "major_gridlines": lines}
+    numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
+    if chart.shares:
+        numbers |= {"min": 0, "max": 1}
     x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
@@ -493,7 +510,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    drawn.set_legend({"position": "bottom"} if len(chart.series) > 1 else {"none": True})
+    told = several and not any(series.bears for series in chart.series)
+    drawn.set_legend({"position": "bottom"} if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 
@@ -501,7 +519,7 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
-        "name": series.name,
+        "name": _name_of(book, series.name),
         "categories": "=" + book.address(series.categories.fixed),
         "values": "=" + book.address(series.values.fixed),
     }
@@ -511,10 +529,20 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
         line = {"color": colour, "width": 1.5}
         found |= {"marker": mark, "line": line}
-        if chart.kind == "scatter" and not chart.joined:
+        if chart.kind == "scatter" and not (chart.joined or series.joined):
             found["line"] = {"none": True}
+        if series.joined:
+            found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
+    if series.bears:
+        place = {"position": series.bears, "font": {"size": 9}}
+        found["data_labels"] = {"series_name": True, "value": False, **place}
     if series.labels:
         texts = [{"value": _Label(text)} for text in series.labels]
         label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
         found["data_labels"] = label
     return found
+
+
+def _name_of(book: Book, name: str | Area) -> str:
+    """A series' name, or the address of the cell that has it."""
+    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

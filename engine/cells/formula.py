@@ -79,8 +79,9 @@ class Style:
     signs: dict[str, str]
     words: dict[str, str]
 
-    def _call(self, word: str, *terms: Term) -> Term:
-        return Term(self.words[word].format(*(t.text for t in terms)), ATOM, self)
+    def _call(self, word: str, *terms: Term | float) -> Term:
+        texts = [t.text if isinstance(t, Term) else _literal(t) for t in terms]
+        return Term(self.words[word].format(*texts), ATOM, self)
 
     def dot(self, a: Term, b: Term) -> Term:
         if a.single:
@@ -111,11 +112,20 @@ class Style:
     def rank(self, x: Term, line: Term, place: Term, places: Term) -> Term:
         return self._call("rank", x, line, place, places)
 
-    def below(self, x: Term, y: Term) -> Term:
+    def below(self, x: Term | float, y: Term) -> Term:
         return self._call("below", x, y)
+
+    def equal(self, x: Term, y: Term | float) -> Term:
+        return self._call("equal", x, y)
+
+    def held(self, x: Term) -> Term:
+        return x
 
     def exp(self, x: Term) -> Term:
         return self._call("exp", x)
+
+    def log(self, x: Term) -> Term:
+        return self._call("log", x)
 
     def sqrt(self, x: Term) -> Term:
         return self._call("sqrt", x)
@@ -148,6 +158,8 @@ A1 = Style(
         "maximum": "MAX({},{})",
         "rank": "SUMPRODUCT(({1}>{0})+({1}={0})*({3}<{2}))",
         "below": "IF({}<{},1,0)",
+        "equal": "IF({}={},1,0)",
+        "log": "LN({})",
         "lookup down": "INDEX({},{}+1,1)",
         "lookup across": "INDEX({},1,{}+1)",
     },
@@ -162,12 +174,15 @@ NAMED = Style(
         "maximum": "max({}, {})",
         "rank": "rank of {} in {}",
         "below": "({} < {})",
+        "equal": "({} = {})",
+        "log": "log({})",
         "lookup down": "{}[{}]",
         "lookup across": "{}[{}]",
     },
 )
 
 
+GRADIENT = "gradient."  # what the names of gradients begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
 Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
 Addresses = Callable[[Block, int, int], Sequence[str] | None]
@@ -287,7 +302,7 @@ class Formulas:
 
 def _depends(subscript: Subscript) -> frozenset[int]:
     """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
-    rows = 0 if any(code in ("i", "≤i") for code in subscript) else None
+    rows = 0 if any(code in ("i", "≤i", "≥i") for code in subscript) else None
     cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
     return frozenset(axis for axis in (rows, cols) if axis is not None)
 
@@ -349,7 +364,13 @@ def equation(block: Block) -> str:
 
 
 def short_name(name: str, beside: str) -> str:
-    """`name` without the path that it shares with `beside`: what a reader of that block needs."""
+    """`name` without the path that it shares with `beside`: what a reader of that block needs.
+
+    Beside a gradient, gradients are called so, and what is of the forward pass is not.
+    """
+    if beside.startswith(GRADIENT):
+        mark = GRADIENT if name.startswith(GRADIENT) else ""
+        return mark + short_name(name.removeprefix(GRADIENT), beside.removeprefix(GRADIENT))
     parts, others = name.split("."), beside.split(".")
     while len(parts) > 1 and len(others) > 1 and parts[0] == others[0]:
         parts, others = parts[1:], others[1:]

@@ -30,7 +30,7 @@ def add(book: ModelBook) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
     sheet = book.sheet(ATTRIBUTION)
     layout.dress(book, sheet)
-    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16)
+    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16) | {4: 3}
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     end = TOP + len(writers)

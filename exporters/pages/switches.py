@@ -52,7 +52,9 @@ def add(book: ModelBook) -> None:
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
     sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
-    measured = "not measured; type your own" if book.large else "constants, over reference prompts"
+    measured = "constants, over reference sentences or the prompt"
+    if book.large:
+        measured = "not measured; type your own"
     if "mean_ablation" in book.graph.blocks:
         row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)

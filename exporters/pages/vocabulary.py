@@ -1,9 +1,10 @@
-"""Words: three maps of the vocabulary, as the readout knows it.
+"""Words: four maps of the vocabulary, as the readout knows it.
 
 Concept directions (the plane of Trajectory): the reader brings the meaning. Principal components:
 the data brings the directions of greatest spread; the basis is the engine's, a constant, the
 projection live, and how much of the spread is shown is stated. t-SNE: the data brings
-neighbourhoods; constants, and no projection at all.
+neighbourhoods; constants, and no projection at all. Words that lie on one line have one component:
+the second is 0, and not the rounding that is left of it.
 """
 
 import numpy as np
@@ -19,12 +20,13 @@ from exporters.pages import trajectory
 from exporters.pages.trajectory import basis, word_vectors
 
 SHEET = "Words"
-PURPOSE = "three maps of the vocabulary, and how much each leaves out"
+PURPOSE = "four maps of the vocabulary, and how much each leaves out"
 AFTER = "Trajectory"
 TOP = 26
 MOST = 256  # words on the map
 LABELLED = 64  # points that a chart can label
 SEED, PERPLEXITY = 0, 5.0
+NO_SPREAD = 1e-24  # a component with a smaller share of the variance is rounding
 MAPS = (  # title, column of x, column that the chart starts in, its width in pixels
     ("concept directions", 1, 0, 405),
     ("principal components", 5, 5, 370),
@@ -136,7 +138,9 @@ def _along_of_its_length(vector: Area, direction: Area) -> Expression:
 def principal(x: np.ndarray) -> tuple[np.ndarray, float]:
     """Two principal components of rows x [n, d], as rows [2, d], and the variance they hold."""
     _, spread, axes = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    axes, spread = np.vstack([axes, np.zeros((2, x.shape[1]))])[:2], spread**2
+    spread = spread**2
+    axes[spread <= NO_SPREAD * spread.sum()] = 0
+    axes = np.vstack([axes, np.zeros((2, x.shape[1]))])[:2]
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])  # a component has no sign
     total = spread.sum()
     share = float(spread[:2].sum() / total) if total else 0.0

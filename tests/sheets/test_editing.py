@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import EARLIER, GOLDEN, cli, default_book, random_model, recalculated, typed
+from conftest import EARLIER, GOLDEN, cli, default_book, needs, random_model, typed
 from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, ModelSpec
@@ -18,6 +18,7 @@ from engine.studies import ablation
 from engine.studies.folding import folded
 from exporters import anymodel, edited
 from exporters.book import Book
+from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
@@ -60,13 +61,15 @@ def edits() -> Edits:
 def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
     saved by LibreOffice, started once."""
+    needs("libreoffice")
     folder = tmp_path_factory.mktemp("office")
     book = default_book("dialogue-game")
     cells = {book.cell(*cell): value for cell, value in edits.items()}
     cells[book.cell("sentence", 0, 0)] = TYPED
     hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
-    return recalculated({"hundred": hundred, "three": three}, folder / "out")
+    saved = convert_in_libreoffice([hundred, three], XLSX, folder / "out")
+    return dict(zip(("hundred", "three"), map(WorkbookFile, saved), strict=True))
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from conftest import (
     default_book,
     needs,
     random_model,
-    recalculated,
+    recomputed,
     typed,
 )
 
@@ -35,6 +35,7 @@ from exporters.address import position
 from exporters.audit import audit
 from exporters.book import Book
 from exporters.layout import PROMPT_COL, PROMPT_ROW
+from exporters.programs import Recomputed
 from exporters.reading import Value, WorkbookFile, related
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -76,18 +77,15 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def office(built, decoders, altered, awkward, tmp_path_factory) -> dict[str, WorkbookFile]:
-    """All that LibreOffice is asked here, in one start, by the names of the files."""
+def office(built, decoders, altered, awkward, tmp_path_factory) -> dict[str, Recomputed]:
+    """All that LibreOffice is asked here, in one start."""
     folder = tmp_path_factory.mktemp("office")
-    paths = {}
-    for path in (*(built[name] for name in NAMES), *decoders.values(), *altered.values(), awkward):
-        paths[path.name] = folder / path.name
-        poison(path, paths[path.name])
+    paths = {name: built[name] for name in NAMES} | decoders | altered | {"awkward": awkward}
     typings = {f"edit {k}": cells for k, (cells, _) in enumerate(edits()[:N_IN_LIBREOFFICE])}
     typings["unknown"] = {("Play", 4, 2): "the catt sat"}
     for key, cells in typings.items():
         paths[key] = typed(built["cat-sat"], folder / f"{key}.xlsx", cells)
-    return recalculated(paths, folder / "out")
+    return recomputed(paths, folder / "office")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_it_keeps_excels_rules(name: str, built) -> None:
 @OFFICE
 @pytest.mark.parametrize("name", NAMES)
 def test_libreoffice_agrees_at_every_formula_cell(name: str, built, office) -> None:
-    assert_agrees(built.formula_cells(name), office[f"{name}.xlsx"])
+    assert_agrees(built.formula_cells(name), office[name])
 
 
 ENGINES_AND_NAMES = [
@@ -161,8 +159,8 @@ def asked(engine: str, path: Path, request: pytest.FixtureRequest) -> Verdict:
     needs(engine)
     if engine != "libreoffice":
         return verify(path, engine)
-    book, recomputed = read(path), request.getfixturevalue("office")[path.name]
-    return compare(engine, book, read_values(recomputed, book))
+    book, shown = read(path), request.getfixturevalue("office")[path.stem]
+    return compare(engine, book, read_values(shown, book))
 
 
 @pytest.mark.parametrize("engine", EACH)
@@ -222,7 +220,7 @@ def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
 
 
 def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built) -> None:
-    """Random single-cell edits of weights, settings and tokens, recalculated in IronCalc."""
+    """Random single-cell edits of weights, settings and tokens, recomputed in IronCalc."""
     sheet = InIronCalc(built["cat-sat"])
     for cells, live in edits():
         with sheet.typed(cells):
@@ -357,8 +355,9 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request) -> N
 
 
 SHEETS = [
-    "Start", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads", "Lens",
-    "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling", "Source",
+    "Start", "Machine", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads",
+    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling",
+    "Source",
 ]  # fmt: skip
 SHAPES = [
     {},
@@ -398,7 +397,7 @@ def test_words_that_tie(many: int, tmp_path: Path, monkeypatch) -> None:
 def test_the_same_sheets_for_any_decoder(decoders, office) -> None:
     """A gpt2, a llama, attention alone: every page, and every formula agrees in LibreOffice."""
     for name, path in decoders.items():
-        assert_agrees(read(path), office[f"{name}.xlsx"])
+        assert_agrees(read(path), office[name])
 
 
 def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:
