@@ -336,8 +336,13 @@ def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
     """The cell that shows the text of token k, of a second sentence where the axis is its."""
-    first = TEXTS_ROW if book.large else PROMPT_ROW
-    return book.sheet(PLAY)[SECOND_ROW if axis == AXIS else first, PROMPT_COL + k]
+    row = SECOND_ROW if axis == AXIS else texts_row(book)
+    return book.sheet(PLAY)[row, PROMPT_COL + k]
+
+
+def texts_row(book: ModelBook) -> int:
+    """The row of Play where the tokens' texts stand."""
+    return TEXTS_ROW if book.large else PROMPT_ROW
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -21,8 +21,8 @@ from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import When
 from exporters.large import play as large_play
-from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW
-from exporters.lookups import place_of_largest
+from exporters.layout import PLAY, PROMPT_COL
+from exporters.lookups import entry, place_of_largest
 from exporters.model_book import ModelBook
 from exporters.pages import play
 from exporters.saying import percent, quote, rounded
@@ -184,12 +184,12 @@ def position(book: ModelBook) -> Area:
 def words(book: ModelBook) -> Area:
     """The texts of all tokens, in a row of Play."""
     end = PROMPT_COL + len(book.passage.ids)
-    return book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL:end]
+    return book.sheet(PLAY)[layout.texts_row(book), PROMPT_COL:end]
 
 
 def looked_at(book: ModelBook) -> Expression:
     """The text of the token that is looked at, in quotes."""
-    return quote(INDEX(words(book).as_range, 1, position(book) + 1))
+    return quote(entry(words(book), 1, position(book) + 1))
 
 
 def _dial(book: ModelBook, sheet: Sheet) -> None:
@@ -309,7 +309,8 @@ def _guess(book: ModelBook, n: int) -> Expression:
 def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
     found, live, _ = ranked(book)
-    return "says " & quote(found[0]) & ", " & percent(live[0])
+    says = "says " & quote(found[0]) & ", " & percent(live[0])
+    return says if book.large else play.answered(book, says, play.SILENT)
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -364,7 +365,7 @@ def head_name(head: Block) -> str:
 def _most(book: ModelBook, shares: Area) -> Expression:
     """How much of its look goes to the token that it looks at most."""
     most = MAX(shares)
-    word = INDEX(words(book).as_range, 1, MATCH(most, shares.as_range, 0))
+    word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
     return percent(most) & " at " & quote(word)
 
 
