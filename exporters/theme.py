@@ -143,6 +143,8 @@ STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
 
 def kind(block: Block) -> str:
     """The kind of fill that a block gets."""
+    if block.kind == "gradient":
+        return "weight" if block.name.startswith("turned.") else "activation"
     if block.kind != "computed":
         return "weight" if block.kind == "weight" else "input"
     if ".attn.h" in block.name and block.leaf in ATTENTION:
