@@ -99,7 +99,8 @@ class Canvas:
         """The patterns of every layer, head by head."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
-            if block.leaf == "pattern" and block.axes[0] == "token":
+            own = block.name.startswith("blocks.")  # not of a backward pass
+            if own and block.leaf == "pattern" and block.axes[0] == "token":
                 found.setdefault(int(block.name.split(".")[1]), []).append(block)
         return found
 
