@@ -154,6 +154,7 @@ class Sheet:
     rules: dict[tuple[int, int], dict[str, Any]] = field(
         default_factory=dict
     )  # what may be typed, and why
+    notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:

@@ -17,13 +17,14 @@ from engine.models.model import Model
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
+from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
-from exporters import layout, legend, theme
 from exporters import pages as of_all_words
 from exporters.address import quoted
 from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
+from exporters.pages import glossary as terms
 from exporters.pages import start
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
@@ -87,7 +88,9 @@ def assemble(
     if study:
         study(book)
     _put_in_order(book)
-    start.add(book, story)
+    stops = tour.stops(book)
+    tour.link(book, stops)
+    start.add(book, story, stops)
     return book
 
 
@@ -158,6 +161,8 @@ def _put_in_order(book: ModelBook) -> None:
         sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
+        if name != terms.SHEET:
+            glossary.add_notes(sheet)
 
 
 def _clear_of_links(sheet: Sheet) -> int:
