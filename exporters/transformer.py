@@ -18,8 +18,8 @@ from engine.models.model import Model
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
+from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
-from exporters import layout, legend, theme
 from exporters import pages as of_all_words
 from exporters.address import quoted
 from exporters.book import Sheet
@@ -27,6 +27,7 @@ from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.order import reading_order
 from exporters.pages import built, start
+from exporters.pages import glossary as terms
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
@@ -91,7 +92,9 @@ def assemble(
     if study:
         study(book)
     _put_in_order(book)
-    start.add(book, story)
+    stops = tour.stops(book)
+    tour.link(book, stops)
+    start.add(book, story, stops)
     built.show(book, book.sheet(start.SHEET), 2, 0)
     return book
 
@@ -160,6 +163,8 @@ def _put_in_order(book: ModelBook) -> None:
         built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
+        if name != terms.SHEET:
+            glossary.add_notes(sheet)
 
 
 def _clear_of_links(sheet: Sheet) -> int:
