@@ -433,8 +433,8 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request) -> N
 
 SHEETS = [
     "Start", "Machine", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads",
-    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling",
-    "Source",
+    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Glossary", "Index", "Check",
+    "Sampling", "Source",
 ]  # fmt: skip
 SHAPES = [
     {},
