@@ -59,6 +59,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "align": "right"},
     "equation": {"italic": True, "font_color": "#404040"},
     "note": {"font_color": GREY, "italic": True},
+    "ledger": {"font_color": GREY},
     "link": {"font_color": "#0563C1", "underline": 1},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},
@@ -86,6 +87,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "percent": {"num_format": "0.0%", "font_color": BLACK},
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
+    "live fine": {"num_format": "0.00000", "font_color": GREEN},
+    "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
     "count": {"num_format": "0", "align": "right"},
     "sentence": {
         "font_color": BLUE,

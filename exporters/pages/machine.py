@@ -21,7 +21,7 @@ from exporters import layout, theme
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import When
 from exporters.large import play as large_play
-from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW
+from exporters.layout import PLAY
 from exporters.lookups import place_of_largest
 from exporters.model_book import ModelBook
 from exporters.pages import play
@@ -178,8 +178,8 @@ def position(book: ModelBook) -> Area:
 
 def words(book: ModelBook) -> Area:
     """The texts of all tokens, in a row of Play."""
-    end = PROMPT_COL + len(book.passage.ids)
-    return book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL:end]
+    row, _, left, _ = layout.token_text(book, 0).rect
+    return book.sheet(PLAY)[row, left : left + len(book.passage.ids)]
 
 
 def looked_at(book: ModelBook) -> Expression:

@@ -103,6 +103,7 @@ def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None
         check=True,
         capture_output=True,
     )
+    assert (site / "exporters" / "hyperformula.cjs").is_file()
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     (snippet,) = snippets()
     code = snippet + "\nimport engine, workbooks\nprint(cf.__file__, engine.__file__)\n"
