@@ -225,6 +225,8 @@ def characters(pixels: float) -> float:
 
 def kind(block: Block) -> str:
     """The kind of fill that a block gets."""
+    if block.kind == "gradient":
+        return "weight" if block.name.startswith("turned.") else "activation"
     if block.kind != "computed":
         return "weight" if block.kind == "weight" else "input"
     if ".attn.h" in block.name and block.leaf in ATTENTION:

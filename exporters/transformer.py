@@ -8,9 +8,10 @@ from types import ModuleType
 import numpy as np
 
 from engine.cells.errors import declared
+from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.cells.part import only_live
-from engine.models import encoding, prompt, tokenizing
+from engine.models import encoding, objective, prompt, tokenizing
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
@@ -59,6 +60,8 @@ def assemble(
     if plan.live:
         graph = only_live(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
+    if plan.gradient:
+        _go_back(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
@@ -137,6 +140,12 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
     last = passage.n_prompt - 1
     order = np.argsort(-graph.values["logits"][last], kind="stable")
     return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
+
+
+def _go_back(graph: Graph, passage: Passage) -> None:
+    """The backward pass of how far the target is ahead of its rival, at the position."""
+    words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
+    backward(graph, objective.logit(graph, *words), columns=True)
 
 
 def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:

@@ -21,8 +21,8 @@ from exporters import layout, theme
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import When
 from exporters.large import play as large_play
-from exporters.layout import PLAY
-from exporters.lookups import place_of_largest
+from exporters.layout import PLAY, PROMPT_COL
+from exporters.lookups import entry, place_of_largest
 from exporters.model_book import ModelBook
 from exporters.pages import play
 from exporters.saying import percent, quote, rounded
@@ -94,7 +94,8 @@ class Canvas:
         """The patterns of every layer, head by head."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
-            if block.leaf == "pattern" and block.axes[0] == "token":
+            own = block.name.startswith("blocks.")  # not of a backward pass
+            if own and block.leaf == "pattern" and block.axes[0] == "token":
                 found.setdefault(int(block.name.split(".")[1]), []).append(block)
         return found
 
@@ -178,13 +179,13 @@ def position(book: ModelBook) -> Area:
 
 def words(book: ModelBook) -> Area:
     """The texts of all tokens, in a row of Play."""
-    row, _, left, _ = layout.token_text(book, 0).rect
-    return book.sheet(PLAY)[row, left : left + len(book.passage.ids)]
+    end = PROMPT_COL + len(book.passage.ids)
+    return book.sheet(PLAY)[layout.texts_row(book), PROMPT_COL:end]
 
 
 def looked_at(book: ModelBook) -> Expression:
     """The text of the token that is looked at, in quotes."""
-    return quote(INDEX(words(book).as_range, 1, position(book) + 1))
+    return quote(entry(words(book), 1, position(book) + 1))
 
 
 def _dial(book: ModelBook, sheet: Sheet) -> None:
@@ -304,7 +305,8 @@ def guess(book: ModelBook, n: int) -> Expression:
 def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
     found, live, _ = ranked(book)
-    return "says " & quote(found[0]) & ", " & percent(live[0])
+    says = "says " & quote(found[0]) & ", " & percent(live[0])
+    return says if book.large else play.answered(book, says, play.SILENT)
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -359,7 +361,7 @@ def head_name(head: Block) -> str:
 def _most(book: ModelBook, shares: Area) -> Expression:
     """How much of its look goes to the token that it looks at most."""
     most = MAX(shares)
-    word = INDEX(words(book).as_range, 1, MATCH(most, shares.as_range, 0))
+    word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
     return percent(most) & " at " & quote(word)
 
 
