@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -31,6 +31,7 @@ from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from exporters.address import a1
 from exporters.book import Book, Reading
+from exporters.programs import Recomputed, recompute_in_libreoffice
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -39,13 +40,14 @@ from exporters.verify import (
     poison,
     read,
     read_values,
-    recalculate_in_libreoffice,
 )
 from exporters.xlsx import write
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+NODE_MODULES = ROOT / "tests" / "node" / "node_modules"
+os.environ["NODE_PATH"] = f"{NODE_MODULES}{os.pathsep}{os.environ.get('NODE_PATH', '')}"
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Files that start no other program, and take more than the first tier's minute has room for.
@@ -289,34 +291,20 @@ def assert_recomputes_after(
 # --- LibreOffice, started as seldom as can be ----------------------------------------------------
 
 
-def recalculated(paths: Mapping[str, Path], folder: Path) -> dict[str, WorkbookFile]:
-    """What one LibreOffice makes of workbooks, by the same keys: every cell recomputed."""
+def recomputed(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
+    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
     needs("libreoffice")
-    assert len({path.name for path in paths.values()}) == len(paths)
-    found = recalculate_in_libreoffice(list(paths.values()), folder)
-    return {key: WorkbookFile(path) for key, path in zip(paths, found, strict=True)}
-
-
-def recomputed_from_wrong(paths: Sequence[Path], folder: Path) -> dict[str, WorkbookFile]:
-    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their names."""
+    wrong = [folder / f"{k}.xlsx" for k in range(len(paths))]
     folder.mkdir()
-    wrong = {path.name: folder / path.name for path in paths}
-    for path in paths:
-        poison(path, wrong[path.name])
-    return recalculated(wrong, folder / "out")
+    for path, copy in zip(paths.values(), wrong, strict=True):
+        poison(path, copy)
+    return dict(zip(paths, recompute_in_libreoffice(wrong, folder / "out"), strict=True))
 
 
-def assert_agrees(book: FormulaCells, recomputed: WorkbookFile) -> None:
+def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
     """LibreOffice has every formula cell's value."""
-    report = compare("libreoffice", book, read_values(recomputed, book))
+    report = compare("libreoffice", book, read_values(shown, book))
     assert report.agrees, (book.path.name, report)
-
-
-def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
-    """LibreOffice, from wrong cached values, agrees at every formula cell of every file."""
-    found = recomputed_from_wrong(paths, folder)
-    for path in paths:
-        assert_agrees(read(path), found[path.name])
 
 
 # --- models -----------------------------------------------------------------------------------

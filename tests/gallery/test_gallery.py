@@ -17,7 +17,7 @@ from conftest import (
     InIronCalc,
     cli,
     default_book,
-    recalculated,
+    recomputed,
     script,
     typed,
 )
@@ -29,7 +29,8 @@ from engine.cells.batch import CellName
 from engine.cells.errors import InputError
 from engine.studies import ablation
 from exporters.book import Book, Reading
-from exporters.reading import Value, WorkbookFile
+from exporters.programs import Recomputed
+from exporters.reading import Value
 from exporters.story import Suggestion
 from workbooks import cat_sat, dialogue_game, shakespeare
 
@@ -130,15 +131,15 @@ def tried_in_libreoffice(name: str) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def office(built, tmp_path_factory) -> dict[str, WorkbookFile]:
-    """The edits of every workbook made in copies, all recalculated by one LibreOffice."""
+def office(built, tmp_path_factory) -> dict[str, Recomputed]:
+    """The edits of every workbook made in copies, all recomputed by one LibreOffice."""
     folder = tmp_path_factory.mktemp("tried")
     copies = {
         f"{name} {k}": typed(built[name], folder / f"{name} {k}.xlsx", promises(name)[k].typed)
         for name in TRIED
         for k in tried_in_libreoffice(name)
     }
-    return recalculated(copies, folder / "out")
+    return recomputed(copies, folder / "office")
 
 
 @pytest.mark.office

@@ -18,6 +18,8 @@ SHEET = "Printed"
 PURPOSE = "every figure of the essays beside ours, which follows your edits, and why they differ"
 MAPS = "Embeddings and the Maps, section 4"
 ORDER = "26347158"  # of the eight numbers, the likeliest first, as the essay has it
+TIES = "near-ties: differences of 0.006 that no rule of the game asks for"
+SCALE = "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes"
 TARSO = game.ID["Tarso"]
 FOUND = (
     "The essay's first layer finds Tarso; ours finds that a leader was called and says vice, the word of the numbers. The second layer's attention sees",
@@ -49,9 +51,8 @@ def _page(book: ModelBook) -> list[Comparison]:
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
-        note = "near-ties: a difference of 0.006 that no rule of the game asks for"
         what = f"§4: place of {word} among the eight"
-        rows.append(Comparison(what, place, RANK(own, numbers.fixed), note, 0))
+        rows.append(Comparison(what, place, RANK(own, numbers.fixed), TIES, 0))
     return rows
 
 
@@ -62,9 +63,8 @@ def _depth(book: ModelBook) -> list[Comparison]:
     return [
         Comparison("§5: Tarso after the first block", 0.92, book.graph["lens.2.probs"][0, TARSO],
                    "ours says vice there: below", 2, page),
-        Comparison("§5: along Tarso, at the start", -3.1, start,
-                   "a coordinate's size means nothing by itself: scale stream and norm, and nothing changes", 1, page),
-        Comparison("§5: along Tarso, at the end", 10.6, end, "as above: a coordinate", 1, page),
+        Comparison("§5: along Tarso, at the start", -3.1, start, SCALE, 1, page),
+        Comparison("§5: along Tarso, at the end", 10.6, end, SCALE, 1, page),
         Comparison("§5: what the first block's attention adds along Tarso", 7.62, attention - start,
                    "ours adds nearly nothing there; its steps stand below", 2, page),
         Comparison("Embeddings §4a: share of the path in the plane of Tarso and Paolo", 0.28,
