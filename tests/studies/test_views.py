@@ -10,10 +10,10 @@ from engine import Evaluator, Graph, InputError, ModelSpec
 from engine.cells.batch import rows, variants
 from engine.models import checkpoint
 from engine.studies import ablation, lens
+from engine.studies.planes import principal
 from engine.studies.tsne import tsne
 from exporters.book import Book
 from exporters.pages import trajectory
-from exporters.pages.vocabulary import principal
 
 LOADED = {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
 MODELS = {name: m for name, m in LOADED.items() if m.spec.gives != "sentence"}  # with logits
