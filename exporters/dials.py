@@ -8,8 +8,8 @@ Switches speak of, follow the sentence; a cell of its own overrides each.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.cells.expression import Expression, decimal, expression
-from engine.cells.functions import AND, IF, ISNUMBER, NOT, OR, SUMPRODUCT, N
+from engine.cells.expression import Area, Expression, decimal, expression
+from engine.cells.functions import AND, FIND, IF, ISNUMBER, OR, SUMPRODUCT, N
 from engine.models.choosing import BY_NUMBER, GREEDILY
 from exporters import layout, words
 from exporters.book import Place, Sheet
@@ -69,7 +69,7 @@ def _choosing(book: ModelBook, sheet: Sheet) -> None:
             book.lay(place, "dial")
         right, usual, otherwise = SAYS[name](book)
         note = sheet.formula(place.top, place.left + 1, IF(right, usual, otherwise), "note")
-        sheet.dress(note, When("differs", NOT(right)))
+        sheet.dress(note, _off(note))
     others = [b for b in book.blocks if layout.on_play(b) and b.name not in book.places]
     for k, block in enumerate(others, ROW + 1 + len(DIALS)):
         place = Place(block, PLAY, k, PROMPT_COL, turned=False)
@@ -140,7 +140,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
         book.lay(book.places[f"look.{name}"], "word")
         book.lay(book.places[name], "id")
         right = OR(book.graph[f"look.{name}.instead"][0, 0] == "", ident[0, 0] >= 0)
-        otherwise = f"unknown: {usual} is followed"
+        otherwise = f"unknown: counts as {usual}"
         _say(sheet, typed, right, f"{usual}, unless another is typed", otherwise, 3)
 
 
@@ -171,4 +171,9 @@ def _say(
     """A note, so many columns beside a cell that is typed in."""
     text = IF(right, usual, expression(otherwise))
     note = sheet.formula(typed.top, typed.left + beside, text, "note")
-    sheet.dress(note, When("differs", NOT(right)))
+    sheet.dress(note, _off(note))
+
+
+def _off(note: Area) -> When:
+    """Marks a note that says what a value counts as; it names no other sheet."""
+    return When("differs", ISNUMBER(FIND("counts as", note)))

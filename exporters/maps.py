@@ -129,10 +129,9 @@ class Maps:
 
         def hit(row: int, k: int) -> Expression:
             first, n = row * N_TERMS % (2 * N_TERMS), N_TERMS
-            of = self["terms"][row // 2, first : first + n] if row < 4 else self["near"].area
-            texts = [of.grid[i, j] for i, j in of.rect.cells()]
-            found = reduce(add, (EXACT(text, self["word"][k, 0]) for text in texts))
-            return IF(self["id"][k, 0] < 0, 0, found + 0)
+            texts = [self["terms"][row // 2, first + t] for t in range(n)] if row < 4 else []
+            same = [EXACT(text, self["word"][k, 0]) for text in texts or [self["near"][0, 0]]]
+            return IF(self["id"][k, 0] < 0, 0, reduce(add, same) + 0)
 
         def entry(d: int, k: int) -> Expression:
             ident = self["id"][k, 0]
@@ -156,10 +155,12 @@ class Maps:
         vectors, top = self["vectors"], self.spots.features[0]
         self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
         length = self["length"]
-        self._computed(
-            "inverse", (top - 2, self.spots.features[1] + N_BEFORE), (1, self.n),
-            lambda _, k: IF(length[k, 0] > 0, 1 / length[k, 0], 0), "step",
-        )  # fmt: skip
+
+        def inverted(_: int, k: int) -> Expression:
+            return IF(length[k, 0] > 0, 1 / length[k, 0], 0)
+
+        at = (top - 2, self.spots.features[1] + N_BEFORE)
+        self._computed("inverse", at, (1, self.n), inverted)
         self._scalar("count", "words", MAX(1, COUNTIF(self["id"].area, ">=0")))
         count = self["count"][0, 0]
         self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
@@ -181,8 +182,8 @@ class Maps:
         def side(d: int, row: int) -> Expression:
             return product_sum(vectors[d, :], hits[row, :]) / MAX(1, SUM(hits[row, :]))
 
-        for k, name in enumerate("uv"):
-            self._per_feature(name, name, lambda d, _, k=k: side(d, 2 * k) - side(d, 2 * k + 1))
+        self._per_feature("u", "u", lambda d, _: side(d, 0) - side(d, 1))
+        self._per_feature("v", "v", lambda d, _: side(d, 2) - side(d, 3))
         u, v = self["u"], self["v"]
         self._per_feature("e1", "e1", lambda d, _: _over(u[d, 0], u.area))
         e1 = self["e1"]
@@ -197,29 +198,32 @@ class Maps:
         vectors, ids, length = self["vectors"], self["id"], self["length"]
         ends = (self["e1"].area, self["e2"].area)
         self._per_word("concept", "along", lambda k, c: product_sum(vectors[:, k], ends[c]), 2)
-        for name, (axes, _), mean in (
-            ("component", self.bases, self["mean"]),
-            ("cosine", self.cosine_bases, self["unit_mean"]),
-        ):
-            n, top = len(axes), self.spots.features[0]
-            at = (top, self._across(f"{name} 1 to {n}", n))
-            self._typed(f"{name}_basis", at, axes.T.tolist(), "basis")
-            basis = self[f"{name}_basis"]
-            middle = [product_sum(mean.area, basis[:, c]) for c in range(n)]
-            self._computed(
-                f"{name}_middle", (top - 2, at[1]), (1, n), lambda _, c, m=middle: m[c], "step"
-            )
-            of = self[f"{name}_middle"]
+        basis, middle = self._basis("component", self.bases[0], self["mean"])
+        unit, unit_middle = self._basis("cosine", self.cosine_bases[0], self["unit_mean"])
 
-            def along(
-                k: int, c: int, basis: Block = basis, of: Block = of, name: str = name
-            ) -> Expression:
-                product = product_sum(vectors[:, k], basis[:, c])
-                if name == "cosine":
-                    return IF(length[k, 0] > 0, product / length[k, 0] - of[0, c], 0)
-                return IF(ids[k, 0] < 0, 0, product - of[0, c])
+        def component(k: int, c: int) -> Expression:
+            along = product_sum(vectors[:, k], basis[:, c])
+            return IF(ids[k, 0] < 0, 0, along - middle[0, c])
 
-            self._per_word(name, "PC" if name == "component" else "cosine", along, n)
+        def cosine(k: int, c: int) -> Expression:
+            along = product_sum(vectors[:, k], unit[:, c])
+            return IF(length[k, 0] > 0, along / length[k, 0] - unit_middle[0, c], 0)
+
+        self._per_word("component", "PC", component, N_COMPONENTS)
+        self._per_word("cosine", "cosine", cosine, 2)
+
+    def _basis(self, name: str, axes: np.ndarray, mean: Block) -> tuple[Block, Block]:
+        """Components as built, constants [d_model, n]; and how far the mean lies along each."""
+        n, top = len(axes), self.spots.features[0]
+        col = self._across(f"{name} 1 to {n}", n)
+        self._typed(f"{name}_basis", (top, col), axes.T.tolist(), "basis")
+        basis = self[f"{name}_basis"]
+
+        def along(_: int, c: int) -> Expression:
+            return product_sum(mean.area, basis[:, c])
+
+        self._computed(f"{name}_middle", (top - 2, col), (1, n), along)
+        return basis, self[f"{name}_middle"]
 
     def _shares(self) -> None:
         """Of the spread: what the two directions' plane holds, each component, the cosine plane."""
@@ -266,8 +270,8 @@ class Maps:
         along, dot, length = self["mean_along"], self["dot"], self["length"]
 
         def left(x: Any, a: Any, b: Any, pairs: Iterable[tuple[Any, Any]]) -> Expression:
-            gone = sum(((out[0, 0] > c) * p * q for c, (p, q) in enumerate(pairs)), expression(0))
-            return x - some * (a + b - middle) - gone
+            gone = [(out[0, 0] > c) * p * q for c, (p, q) in enumerate(pairs)]
+            return expression(x - some * (a + b - middle) - gone[0] - gone[1])
 
         def cosine(k: int, _: int) -> Expression:
             pcs = [component[k, c] for c in range(2)]

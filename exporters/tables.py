@@ -235,6 +235,21 @@ class Worksheet:
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
 
+    def suggest(self, *tries: Suggestion) -> None:
+        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
+        self.sheet.tries = tries
+        self.heading("Three things to try here")
+        for suggestion in tries:
+            places = (("type in", suggestion.cell), ("see", suggestion.watch))
+            for col, (verb, at) in enumerate(places):
+                assert isinstance(at, tuple)
+                name, i, j = at
+                cell = self.book.graph[name][i, j]
+                where = self.book.address(cell, self.sheet.name).replace("'", "")
+                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
+            self.sheet.put(self.cursor, 4, suggestion.text)
+            self.cursor += 1
+
     def _place(
         self,
         name: str,

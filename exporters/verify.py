@@ -3,7 +3,8 @@
 The truth is the values that the file carries. A program that trusts cached values would only echo
 them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
 
-`formulas` is licensed under the EUPL, and is imported here alone.
+`formulas` is licensed under the EUPL, and is imported here alone; HyperFormula, under the GPL-3.0,
+is asked by `exporters.hyperformula` alone.
 """
 
 import contextlib
@@ -24,10 +25,10 @@ from pathlib import Path
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
-from exporters import source
-from exporters.address import a1
+from exporters import hyperformula, source
+from exporters.address import a1, position
 from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
-from exporters.reading import Value, WorkbookFile, a_workbook, position
+from exporters.reading import Value, WorkbookFile, a_workbook
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
@@ -40,7 +41,7 @@ WRONG = b"-987654321.5"
 
 
 class UnreadableError(Exception):
-    """A file that an engine cannot load, for what the engine does not know."""
+    """A file that an engine cannot compute, for what the engine does not know; the message."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _verdict(book: FormulaCells, engine: str, wrong: Path, told: Told) -> Verdic
         told(engine, "is compared with the file")
         return compare(engine, book, recomputed)
     except UnreadableError as error:
-        return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
+        return Verdict(engine, 0, 0.0, "", str(error))
     finally:
         told(engine, "")
 
@@ -199,7 +200,7 @@ def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
     try:
         model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
     except ironcalc.WorkbookError as error:
-        raise UnreadableError(str(error)) from None
+        raise UnreadableError(f"it cannot read this file ({error})") from None
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
     return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
@@ -215,6 +216,13 @@ def _gnumeric(path: Path, book: FormulaCells) -> Values:
         if any(b",0,ROWS(" in archive.read(part) for part in archive.namelist()):
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
     return read_values(recompute_in_gnumeric(path, path.with_name("recalculated.xlsx")), book)
+
+
+def _hyperformula(path: Path, book: FormulaCells) -> Values:
+    (answer,) = hyperformula.recompute([path])
+    if answer.fault:
+        raise UnreadableError(answer.fault)
+    return answer.values
 
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
@@ -263,5 +271,8 @@ ENGINES = {
         _program("soffice", "libreoffice"), _libreoffice, "install LibreOffice Calc"
     ),
     "gnumeric": Engine(_program("ssconvert"), _gnumeric, "install gnumeric"),
+    "hyperformula": Engine(
+        lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
+    ),
     "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
 }

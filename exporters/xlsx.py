@@ -7,7 +7,7 @@ The same book gives the same bytes: dates are fixed.
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import cycle
@@ -21,11 +21,11 @@ import orjson
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
-from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
+from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, CellStringTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, expression
+from engine.cells.expression import Area, decimal, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
@@ -33,7 +33,7 @@ from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
-from exporters.dressing import Beyond, Dressing, Unlike, When
+from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
@@ -51,6 +51,7 @@ ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
+NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -112,14 +113,23 @@ class _Sheet(Worksheet):
         self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
-        if isinstance(cell, CellFormulaTuple) and isinstance(cell.value, str):
-            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            at = xl_rowcol_to_cell(row, col)
-            attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
-            value = LIKE_ESCAPED.sub(r"_x005F\1", cell.value)
-            self._xml_formula_element(cell.formula, value, attributes)
-        else:
+        kind = type(cell)
+        if kind not in (CellStringTuple, CellFormulaTuple):
             super()._write_cell(row, col, cell)
+            return
+        at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
+        if kind is CellStringTuple:
+            self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
+            return
+        formula, value = cell.formula.translate(ESCAPED), cell.value
+        if isinstance(value, str):
+            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
+            value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
+            at += ' t="str"'
+        elif isinstance(value, bool):
+            value = int(value)
+            at += ' t="b"'
+        self.fh.write(f"{at}><f>{formula}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
@@ -317,8 +327,12 @@ def _write_sheet(
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
+    for (top, bottom, left, right), rule in sheet.areas:
+        ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
         ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
+    for (row, col), text in sheet.notes.items():
+        ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
 
@@ -430,13 +444,11 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
-    values, formulas = book.values[block.name], book.formulas(block)
+    values, line = book.values[block.name], book.lines(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
-    def formula(row: int, n: int, i: int, j: int) -> str:
-        if shared is not None and row > area.top:
-            return f'<f t="shared" si="{shared + n}"/>'
-        _check_length(text := formulas(i, j), f"{block.name}[{i},{j}]")
+    def spelt(text: str, n: int) -> str:
+        _check_length(text, block.name)
         text = text.replace("<", "&lt;")
         if shared is None:
             return f"<f>{text}</f>"
@@ -445,14 +457,22 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     def strip(row: int) -> bytes:
         k = row - area.top
-        pairs = [(i, k) if place.turned else (k, i) for i in range(len(columns))]
+        along = slice(k, k + 1)
+        numbers = (values[:, along] if place.turned else values[along]).ravel().tolist()
+        seen: Sequence[int] = range(len(columns))
+        if block.partial:
+            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
+        if shared is not None and row > area.top:
+            formulas = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
+        else:
+            texts = line(int(place.turned), k, seen)
+            formulas = [spelt(text, n) for text, n in zip(texts, seen, strict=True)]
         cells = []
-        for n, (name, (i, j)) in enumerate(zip(columns, pairs, strict=True)):
-            if not block.partial or block.has(i, j):
-                value = float(values[i, j])
-                kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
-                at = f'<c r="{name}{row + 1}" s="{style}"{kind}>'
-                cells.append(f"{at}{formula(row, n, i, j)}<v>{text}</v></c>")
+        for n, formula in zip(seen, formulas, strict=True):
+            value = numbers[n]
+            kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{formula}<v>{text}</v></c>")
         return "".join(cells).encode()
 
     return strip
@@ -477,6 +497,12 @@ def _rule(
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
+        case AsBuilt(built):
+            first = a1(Rect(area.top, area.top + 1, area.left, area.left + 1))
+            here = f"${column(area.left)}${area.top + 1}:{first}"
+            was = f"INDEX({built},ROWS({here}),COLUMNS({here}))"
+            text = f"={first}<>{decimal(built) if isinstance(built, float) else was}"
+            return {"type": "formula", "criteria": text, "format": formats["differs"]}
         case "diverging":
             cells = a1(area, "all", as_range=True)
             return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")

@@ -46,6 +46,8 @@ from exporters.xlsx import write
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+NODE_MODULES = ROOT / "tests" / "node" / "node_modules"
+os.environ["NODE_PATH"] = f"{NODE_MODULES}{os.pathsep}{os.environ.get('NODE_PATH', '')}"
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Files that start no other program, and take more than the first tier's minute has room for.

@@ -42,6 +42,7 @@ GIVEN_ROW, BUILT_ROW, DIALS_ROW, LINE_ROW, RESULTS_ROW = 10, 11, 12, 16, 18
 LABEL_COL, LOOKUP_COL = PROMPT_COL - 1, 9
 WIDE = 12  # columns of the sentence
 N_RANKS = 20
+CHARTED = 10
 BASELINE = "baseline"
 DIALS = {
     "position": "the token whose next word is ranked, counted from 0",
@@ -259,6 +260,14 @@ def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
         built = sheet.formula(row, 5, INDEX(baseline, ident + 1, 1), "constant percent")
         sheet.formula(row, 6, live - built, "change percent")
     sheet.dress(sheet[top:end, 4], "bar")
+
+
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    top = RESULTS_ROW + 2
+    rows = slice(top, top + min(CHARTED, book.graph["logits"].area.rect.size))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, 1], sheet[rows, 4], sheet[rows, 5]
 
 
 def largest_change(book: ModelBook) -> Expression:

@@ -7,7 +7,7 @@ columns of its prompt, and where a word is missing, the one that it was built wi
 """
 
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, LEFT, LEN, SUBSTITUTE, SUMPRODUCT, TRIM
+from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
 from exporters import dials, layout
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import CHANGED, When
@@ -38,6 +38,7 @@ N_RANKS = 10  # ranked words shown, and charted
 WORDS_ROW = BUILT_ROW + 5  # of every word by id
 LABEL_COL, CHART_COL = PROMPT_COL - 1, 7
 CHART_SIZE = (600, 262)  # pixels
+SILENT = "nothing is answered"
 
 # the columns of the ranked words; their ids stand hidden under the chart
 RANK, WORD, LOGIT, PROBABILITY, BASELINE, CHANGE, DRAWN, IDENT = 0, 1, 2, 3, 4, 5, 6, 8
@@ -91,6 +92,13 @@ def n_results(book: ModelBook) -> int:
     return min(N_RANKS, book.graph["logits"].shape[1])
 
 
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + n_results(book))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, WORD], sheet[rows, PROBABILITY], sheet[rows, BASELINE]
+
+
 def logits(book: ModelBook) -> Area:
     """Every word's logit at the position, live."""
     return _of_every_word(book, ALL_LOGIT + LIVE)
@@ -132,7 +140,7 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     book.lay(book.places["sentence"], "sentence")
     sheet.merged.append(_wide(sheet, SENTENCE_ROW).rect)
     said = sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book), "note")
-    sheet.dress(said, When("differs", book.graph["prompt.answered"][0, 0] == 0))
+    sheet.dress(said, When("differs", RIGHT(said, len(SILENT)) == SILENT))
 
 
 def _wide(sheet: Sheet, row: int) -> Area:
@@ -170,7 +178,7 @@ def _message(book: ModelBook) -> Expression:
         missing = " given; for those that are missing, the words as built stand in"
         counted = IF(count < n, count & missing, count & " given") & picked
     nearest = "; nearest: " & book.graph["prompt.nearest"][0, 0]
-    nothing = expression("nothing is typed, so nothing is answered")
+    nothing = expression("nothing is typed: " + SILENT)
     return _unless_unknown(book, IF(n_words > n, longer, counted), nearest, nothing)
 
 
@@ -179,7 +187,7 @@ def _unless_unknown(
 ) -> Expression:
     """A message, or else the word that the vocabulary does not have."""
     unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
-    told = "‘" & unknown & "’ is unknown, so nothing is answered" & nearest
+    told = "‘" & unknown & "’ is unknown" & nearest & ": " & SILENT
     first = book.graph["prompt.typed"][0, 0]
     return IF(unknown != "", told, IF(first == "", nothing, said))
 
@@ -285,14 +293,12 @@ def _results(book: ModelBook, sheet: Sheet) -> None:
             sheet.formula(row, col, answered(book, formula), style)
     for col in (PROBABILITY, BASELINE, CHANGE, DRAWN):
         sheet.dress(sheet[top : top + n, col], CHANGED if col == CHANGE else "bar")
-    _chart(sheet, slice(top, top + n))
+    _chart(book, sheet)
 
 
-def _chart(sheet: Sheet, rows: slice) -> None:
-    series = [
-        Series(name, sheet[rows, WORD], sheet[rows, col])
-        for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
-    ]
+def _chart(book: ModelBook, sheet: Sheet) -> None:
+    texts, live, built = ranked(book)
+    series = [Series("baseline", texts, built), Series("live", texts, live)]
     at, title = (RESULTS_ROW, CHART_COL), "The likeliest words"
     sheet.charts.append(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
 

@@ -96,7 +96,7 @@ def by_default(book: ModelBook) -> Chosen:
     others = sorted(others) if n <= FEW else others[: max(SOME - len(given), 8)]
     (target, _), (second, _) = trajectory.defaults(book)
     groups = {"in the sentence": given[:SOME], "other words": others}
-    directions = [([target], []), ([second], [])]
+    directions: list[tuple[list[int], list[int]]] = [([target], []), ([second], [])]
     return Chosen({k: v for k, v in groups.items() if v}, directions, target)
 
 
@@ -195,11 +195,11 @@ def _methods(sheet: Sheet) -> None:
         sheet.put(k, col, text, "note")
 
 
-def _neighbours(book: ModelBook, sheet: Sheet, x: np.ndarray, chosen: Chosen) -> None:
+def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chosen) -> None:
     """Four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
     for n, (seed, perplexity) in enumerate(RUNS):
-        points = tsne(x, perplexity, seed)  # [n_words, 2]
+        points = tsne(vectors, perplexity, seed)  # [n_words, 2]
         col = TSNE_COL + 2 * n
         sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):
@@ -207,8 +207,9 @@ def _neighbours(book: ModelBook, sheet: Sheet, x: np.ndarray, chosen: Chosen) ->
             sheet.put(LIST_ROW + k, col + 1, b, "basis")
         series = []
         for k, side in enumerate(labels.sides(points, words, SIZE)):
-            name, at = words[k] if side else " ", (sheet[LIST_ROW + k, c] for c in (col, col + 1))
-            series.append(Series(name, *at, colour=colours[k], bears=side or "right"))
+            x, y = (sheet[LIST_ROW + k, c] for c in (col, col + 1))
+            name = words[k] if side else " "
+            series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
         title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
         sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

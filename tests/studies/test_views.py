@@ -133,7 +133,7 @@ def test_principal_components_hold_the_most_variance() -> None:
     axes, share = principal(x)
     covariance = np.cov(x.T)
     largest = np.linalg.eigvalsh(covariance)[::-1]
-    assert share == pytest.approx(largest[:2].sum() / largest.sum())
+    assert share == pytest.approx(largest[:2] / largest.sum())
     np.testing.assert_allclose(axes @ covariance @ axes.T, np.diag(largest[:2]), atol=1e-9)
 
 

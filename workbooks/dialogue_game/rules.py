@@ -87,7 +87,7 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
 
 def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top: int) -> None:
     """What is so, once something was guessed; and what the model says now."""
-    found, last, target = kept(), book.passage.n_prompt - 1, book.graph["target"]
+    found, last = kept(), book.passage.n_prompt - 1
     ident = int(book.value("target", 0, 0))
     word = book.labels["vocab"][ident]
     left = {x.part: x.probability for x in ablation.effects(book.graph, ident, last)}
@@ -100,8 +100,8 @@ def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top:
 
     beside.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
-    chance = Nth(book.graph["probs"][last, :], target[0, 0] + 1)
-    sheet.formula(below, 0, book.graph["look.target"][0, 0], "word")
+    chance = book.graph["probs"][last, ident] + 0
+    sheet.put(below, 0, word, "word")
     beside.computed(book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
     sheet.put(below, 2, "is its probability now; switch heads off on", "note")
     sheet.link(below, 5, "Switches", "Switches!A1")

@@ -8,7 +8,8 @@ from engine.cells.expression import Area
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, near
-from workbooks.positions import hands, learned, rotary, shift
+from workbooks.positions import average, hands, learned, rotary, shift
+from workbooks.positions import clock as clock_of_minutes
 from workbooks.positions.hands import BASE, Hands
 from workbooks.positions.learned import NONE, SINE, Learned
 from workbooks.positions.rotary import Rotary
@@ -21,6 +22,8 @@ PAPER_D_MODEL = 512
 def book() -> Book:
     """The workbook."""
     w = Workbook("positions")
+    average.add(w)
+    clock_of_minutes.add(w)
     clock = hands.add(w)
     gap = shift.add(w, clock)
     added = learned.add(w, clock.encoding)
@@ -70,6 +73,8 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
             "their own. The third point is what happens: q and k are turned, by the same angle at the same place, for the scores alone.",
         ],
         look=[
+            "Average: two sentences of the same words have one average, with places or without.",
+            "Clock: a place as one number, and as the hands of a clock with periods of 1, 60 and 720 minutes.",
             "Hands: the frequency map, with the binary digits of the places beside it.",
             "Shift: the matrix W_k, and the difference from the formula, which is 0 everywhere. Type any k.",
             "Learned: one word at two places. Rotary: scores by place; they are the same along each diagonal.",
