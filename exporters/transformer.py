@@ -29,7 +29,7 @@ from exporters.order import reading_order
 from exporters.pages import built, start
 from exporters.pages import glossary as terms
 from exporters.plan import Plan, for_model
-from exporters.story import Printed, Story
+from exporters.story import Chosen, Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
@@ -45,14 +45,15 @@ def assemble(
     headings: Mapping[str, str] | None = None,
     study: Callable[[ModelBook], None] | None = None,
     plan: Plan | None = None,
+    chosen: Chosen | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study". Where the `plan` names parts that are live, what these read from the rest is put
-    as constants, and nothing else is there. A story without a title leaves out the tour, whose
-    place on Start depends on the story.
+    own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
+    what these read from the rest is put as constants, and nothing else is there. A story without a
+    title leaves out the tour, whose place on Start depends on the story.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
     graph: Graph = encoding.graph(model, passage, plan.readout)
@@ -79,6 +80,7 @@ def assemble(
         model=model,
         printed=tables,
         section=story.section,
+        chosen=chosen,
     )
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
