@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 def lines(find: Callable[[str], Book] = names.book) -> Iterator[Line]:
     """Every number that any workbook holds, in the order of the workbooks' sheets."""
-    for name in workbooks.names():
+    for name in workbooks.path():
         book = find(name)
         for held in book.held:
             yield Line(name, held, float(book.clean(held.cell)))

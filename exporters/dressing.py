@@ -37,5 +37,13 @@ class When:
     condition: Expression
 
 
-Dressing = Shade | Beyond | Unlike | When
+@dataclass(frozen=True)
+class AsBuilt:
+    """Marks cells that no longer hold what they were built with: a number, or the cells of a block
+    of that name, whose range the workbook defines."""
+
+    built: float | str
+
+
+Dressing = Shade | Beyond | Unlike | When | AsBuilt
 CHANGED = Beyond(0.0005, 4)  # what a cell with three decimals, or a percentage with one, shows

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from exporters import theme
 from exporters.book import Sheet
-from exporters.dressing import Beyond, Unlike, When
+from exporters.dressing import AsBuilt, Beyond, Unlike, When
 
 ROW = 0
 BESIDE = 64  # characters of the row that the longest titles take
@@ -34,9 +34,9 @@ Key = tuple[str, str]  # a style, and a text in it
 def add(sheet: Sheet) -> None:
     """Put a sheet's legend into its first row, clear of the title."""
     title = sheet.entries[ROW, 0].value
-    col = _past(sheet, 0, max(BESIDE, LARGE * len(title)))
+    col = past(sheet, 0, max(BESIDE, LARGE * len(title)))
     for style, text in keys(sheet):
-        end = _past(sheet, col, len(text))
+        end = past(sheet, col, len(text))
         sheet.put(ROW, col, text, style)
         if end > col + 1:
             sheet.merged.append(sheet[ROW, col:end].rect)
@@ -57,7 +57,7 @@ def keys(sheet: Sheet) -> Iterator[Key]:
     dressings = [dressing for _, dressing in sheet.dressings]
     if any(isinstance(d, When) and d.style == "generated" for d in dressings):
         yield "key generated", "continued"
-    if any(isinstance(d, Beyond | Unlike) for d in dressings):
+    if any(isinstance(d, AsBuilt | Beyond | Unlike) for d in dressings):
         yield "key differs", "changed"
     if "scale" in dressings:
         yield from (("key 0", "0"), ("key full", "100 %"))
@@ -65,7 +65,7 @@ def keys(sheet: Sheet) -> Iterator[Key]:
         yield from (("key below", "below 0"), ("key 0", "0"), ("key above", "above 0"))
 
 
-def _past(sheet: Sheet, col: int, n_characters: float) -> int:
+def past(sheet: Sheet, col: int, n_characters: float) -> int:
     """The column where so many characters have ended that begin in one."""
     room = 0.0
     while room < n_characters:

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 from posixpath import join, normpath
@@ -22,20 +22,13 @@ from engine.cells.access import Span
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters import scanning
-from exporters.address import column
+from exporters.address import index, moved, position
 from exporters.scanning import Value as Value
 from exporters.scanning import plain_text, text_of
 
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
-MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
-    r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
-    |(?<![\w.$])(?:(?P<cell>\$?[A-Z]{1,3}\$?\d+)
-        |(?P<lines>\$?[A-Z]{1,3}:\$?[A-Z]{1,3}|\$?\d+:\$?\d+))(?![\w.(!])""",
-    re.VERBOSE,
-)
-COORDINATE = re.compile(r"(\$?)([A-Z]+|\d+)")
 
 
 class Cell(NamedTuple):
@@ -288,36 +281,3 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
         for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }
-
-
-@cache
-def index(letters: str) -> int:
-    """A column's number by its letters: A is 0."""
-    found = 0
-    for letter in letters:
-        found = 26 * found + ord(letter) - 64
-    return found - 1
-
-
-def position(address: str) -> Span:
-    """The row and column of an address: B5 is (4, 1)."""
-    letters = address.rstrip("0123456789")
-    return int(address[len(letters) :]) - 1, index(letters)
-
-
-def moved(formula: str, down: int, right: int) -> str:
-    """A formula as it reads in a cell further down and to the right."""
-    if not (down or right):
-        return formula
-
-    def coordinate(match: re.Match[str]) -> str:
-        fixed, name = match.groups()
-        if fixed:
-            return match[0]
-        return str(int(name) + down) if name.isdigit() else column(index(name) + right)
-
-    def reference(match: re.Match[str]) -> str:
-        moves = match["cell"] or match["lines"]
-        return COORDINATE.sub(coordinate, moves) if moves else match[0]
-
-    return MOVABLE.sub(reference, formula)

@@ -27,6 +27,7 @@ from exporters.story import Held, Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
+FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
 Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
@@ -37,7 +38,7 @@ class Comparison(NamedTuple):
 
     what: str
     printed: float
-    cell: Area
+    cell: Expression
     note: str = ""
     decimals: int = 2  # that the source prints
     section: str = ""  # where it does, unless where the others of the sheet are
@@ -89,19 +90,7 @@ class Workbook:
         ws = self.sheet(
             "Printed", "what the source prints: printed, recomputed, difference, and why"
         )
-        ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
-        sheet = ws.sheet
-        for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
-            sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-        for k, (what, printed, cell, note, decimals, elsewhere) in enumerate(rows, ws.cursor + 1):
-            sheet.put(k, 1, what)
-            sheet.put(k, 2, printed, "printed")
-            found = ws.formula(k, 3, cell, "live")
-            self.book.held.append(Held(elsewhere or section, what, printed, found, decimals, note))
-            ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
-            sheet.put(k, 6, note, "note")
-            sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
-        ws.cursor += len(rows) + 2
+        compare(ws, rows, section)
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
         """The sheet Check: claims that hold as built, each with a formula that says whether."""
@@ -122,6 +111,24 @@ class Workbook:
             legend.add(sheet)
         start.add(self.book, story)
         return self.book
+
+
+def compare(ws: "Worksheet", rows: Sequence[Comparison], section: str = "") -> None:
+    """Numbers that a source prints, what cells give, the difference, and why they differ."""
+    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+    sheet = ws.sheet
+    for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
+        sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
+    for k, (what, printed, cell, note, decimals, elsewhere) in enumerate(rows, ws.cursor + 1):
+        fine = " fine" if decimals > FEW_DECIMALS else ""
+        sheet.put(k, 1, what)
+        sheet.put(k, 2, printed, f"printed{fine}")
+        found = ws.formula(k, 3, cell, f"live{fine}")
+        ws.book.held.append(Held(elsewhere or section, what, printed, found, decimals, note))
+        ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], f"change{fine}")
+        sheet.put(k, 6, note, "note")
+        sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
+    ws.cursor += len(rows) + 2
 
 
 class Worksheet:
@@ -227,6 +234,21 @@ class Worksheet:
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
+
+    def suggest(self, *tries: Suggestion) -> None:
+        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
+        self.sheet.tries = tries
+        self.heading("Three things to try here")
+        for suggestion in tries:
+            places = (("type in", suggestion.cell), ("see", suggestion.watch))
+            for col, (verb, at) in enumerate(places):
+                assert isinstance(at, tuple)
+                name, i, j = at
+                cell = self.book.graph[name][i, j]
+                where = self.book.address(cell, self.sheet.name).replace("'", "")
+                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
+            self.sheet.put(self.cursor, 4, suggestion.text)
+            self.cursor += 1
 
     def _place(
         self,

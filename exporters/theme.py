@@ -58,6 +58,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "align": "right"},
     "equation": {"italic": True, "font_color": "#404040"},
     "note": {"font_color": GREY, "italic": True},
+    "ledger": {"font_color": GREY},
     "link": {"font_color": "#0563C1", "underline": 1},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},
@@ -85,6 +86,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "percent": {"num_format": "0.0%", "font_color": BLACK},
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
+    "live fine": {"num_format": "0.00000", "font_color": GREEN},
+    "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
     "count": {"num_format": "0", "align": "right"},
     "sentence": {
         "font_color": BLUE,
@@ -155,6 +159,31 @@ STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
 STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
 STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+STYLES["said"] = {"font_size": 10, "font_color": "#404040"}
+STYLES["part"] = {"font_size": 10, "bold": True, "font_color": "#1F3864", "valign": "vcenter"}
+_CELL = {
+    "font_size": 9,
+    "align": "center",
+    "valign": "vcenter",
+    "border": 1,
+    "border_color": "#F2F2F2",
+}
+STYLES["strip number"] = {**_CELL, "num_format": "0.00"}
+STYLES["tile number"] = {**_CELL, "num_format": "0%"}
+_TOLD = {"font_color": GREY, "align": "right"}
+STYLES["given number"] = {**_TOLD, "num_format": '"sentence, "0" given"'}
+STYLES["token number"] = {**_TOLD, "num_format": '"token "0', "font_size": 10}
+STYLES["mark"] = {"num_format": ";;;"}
+STYLES["chip"] = {
+    "bold": True,
+    "align": "center",
+    "valign": "vcenter",
+    "shrink": True,
+    "bg_color": FILLS["activation"],
+    "border": 1,
+    "border_color": "#BFBFBF",
+}
+STYLES["here"] = {"bg_color": "#F4A259"}
 
 
 # how high a row is, in points, whose text is larger than a cell's usual 11

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from engine.cells.errors import InputError, declared
+from engine.cells.errors import declared
 from engine.cells.graph import Graph
 from engine.cells.part import only_live
 from engine.models import encoding, prompt, tokenizing
@@ -24,7 +24,8 @@ from exporters.address import quoted
 from exporters.book import Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
-from exporters.pages import start
+from exporters.order import reading_order
+from exporters.pages import built, start
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
@@ -88,6 +89,7 @@ def assemble(
         study(book)
     _put_in_order(book)
     start.add(book, story)
+    built.show(book, book.sheet(start.SHEET), 2, 0)
     return book
 
 
@@ -119,25 +121,12 @@ def pages() -> list[ModuleType]:
 
 
 def order(after: Mapping[str, str]) -> dict[str, int]:
-    """The place of each kind of sheet, for those that each comes after.
-
-    Of several that come after the same one, the first by name stands nearest. Raises InputError for
-    a sheet that comes after none that there is.
-    """
-    follows: dict[str, list[str]] = {}
-    everywhere = {STUDY: PLAY} | {k: a for k, (a, _) in layout.SHEETS.items()} | dict(after)
-    for name, before in sorted(everywhere.items(), reverse=True):
-        follows.setdefault(before, []).append(name)
-    found: dict[str, int] = {}
-    waiting = [start.SHEET]
-    while waiting:
-        name = waiting.pop()
-        found[name] = len(found)
-        waiting += follows.get(name, ())
-    for name, before in everywhere.items():
-        if name not in found:
-            raise InputError(f"the sheet {name!r} comes AFTER {before!r}, which is no sheet")
-    return found
+    """The place of each kind of sheet, for those that each comes after. Raises InputError for a
+    sheet that comes after none that there is."""
+    of_blocks = {name: before for name, (before, _) in layout.SHEETS.items()}
+    everywhere = {STUDY: PLAY} | of_blocks | dict(after)
+    found = reading_order(everywhere, start.SHEET, "sheet")
+    return {name: place for place, name in enumerate(found)}
 
 
 def _views(graph: Graph, passage: Passage) -> lens.Views:
@@ -148,14 +137,18 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
 
 
 def _put_in_order(book: ModelBook) -> None:
-    """Sheets as they are read; on each its purpose, its legend, and the way to the next."""
+    """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
+    Those of the workbook's own that no page is called after stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
-    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0].split(" ")[0]]))
+    place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
+    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
     names = list(book.sheets)
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
-        sheet.link(1, col, f"next: {following} →", f"{quoted(following)}!A1")
+        text = f"next: {following} →"
+        sheet.link(1, col, text, f"{quoted(following)}!A1")
+        built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
 

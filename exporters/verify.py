@@ -26,9 +26,9 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters import hyperformula, source
-from exporters.address import a1
+from exporters.address import a1, position
 from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
-from exporters.reading import Value, WorkbookFile, a_workbook, position
+from exporters.reading import Value, WorkbookFile, a_workbook
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]

@@ -12,7 +12,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Workbook, Worksheet
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "kv-cache: what each new token computes, and what is kept"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
@@ -193,13 +193,18 @@ def story(w: Workbook) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention, sections 3 and 4.",
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 and 4.",
         about=[
-            "A new token asks its own question once; every later token reads its key and value.",
-            "So keys and values are kept, and queries are not: it is a KV cache.",
-            "The essay's 7B model keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, 16 GiB.",
+            "A model writes a text token by token. Each new token asks its own question, the query, once. But its key and its value are",
+            "read again by every token that comes later. So keys and values are kept, and queries are not: hence the name KV cache.",
+            "Why it matters: keeping them saves most of the computing, and costs memory that grows with the length of the text.",
+            "The essay's model of 7 billion weights keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, which are 16 GiB of 2^30.",
         ],
-        look=["Steps: what is new in each. Cache: the formula, the curve. Latent: a smaller way."],
+        look=[
+            "Steps: what is new, kept and gone in each step, and how many cells are computed with the cache and without it.",
+            "Cache: its size by formula, and how it grows. (GPT-2 small is in the table for comparison: it ends at 1,024 tokens.)",
+            "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
+        ],
         tries=suggestions(w),
     )
 

@@ -12,7 +12,7 @@ from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "Attention", "", 1
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"
 N = 5  # rows and columns of the image
 STROKE = [[0, 0, 1, 0, 0]] * N
@@ -181,14 +181,21 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
     weak = {vertical.weights[1, 1]: -6.0}
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention, appendix B.",
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
         about=[
-            "A filter is a small pattern of weights that visits every 3 x 3 window of the picture.",
-            "The pool overlaps: a 3 x 3 map gives 2 x 2 windows only when they move by one.",
-            "Pooling, says the appendix, outlasts a shift by a pixel: half of the logit goes.",
-            "By two pixels all of it goes, since no stop has its middle on the edge.",
+            "Before transformers, pictures were read by filters. A filter is a small pattern of weights that visits every 3 x 3 window of the",
+            "picture, and gives one number for each: large where the window looks like the pattern. Here two filters read a stroke on",
+            "5 x 5 pixels, one looking for vertical strokes and one for horizontal ones, and a last layer says which it is.",
+            "Why it matters: a filter and an attention head both take weighted sums, with the same weights at every place. But the filter's",
+            "window is small and fixed, while a head chooses by content where to look, and reaches any place in one step.",
+            "Two remarks on the source. Its pool must overlap: a 3 x 3 map gives 2 x 2 windows only if they move by one. And it says that",
+            "pooling outlasts a shift by one pixel: the answer does (its probability stays 1.00), but half of its logit is gone.",
+            "After a shift by two pixels all of the logit is gone, since no stop has its middle on the edge.",
         ],
-        look=["Filter: from pixels to a class. Filter and head: what a head does otherwise."],
+        look=[
+            "Filter: type 1 and 0 into the picture, and follow the reading from pixels to probabilities.",
+            "Filter and head: what the two have in common, and what only a head can do.",
+        ],
         tries=[
             w.suggestion(
                 f"Draw row 2 and clear the rest: horizontal goes from {w.now(probs[1]):.2f} to "

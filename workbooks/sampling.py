@@ -29,7 +29,7 @@ from exporters.story import Story, Suggestion
 from exporters.tables import Columns, Comparison, Workbook, Worksheet, near
 from workbooks.cat_sat import weights
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "final-step", 1
 TITLE = "sampling: from logits to one word, and a thousand draws"
 WORDS, LOGITS = weights.WORDS, weights.PRINTED_LOGITS
 NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000
@@ -273,14 +273,17 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After L. Erzegovesi, QKV Attention and The Final Step (2026), and M. Sinclair, Transformers.",
         about=[
-            "The last step of a language model: logits become shares, and one word is drawn. The logits are those",
-            "that the essay on attention posits after `the cat sat`, for the twenty words that its Setup lists.",
-            "Temperature divides the logits, so their order stays; 0 is greedy: the first of the likeliest has all.",
-            "Top-p is nucleus sampling (Holtzman et al. 2020): the fewest words that hold the share p.",
+            "A language model ends with a number for each word, its logit. This workbook turns twenty logits into one word, a step",
+            "per column: temperature, softmax, top-k, top-p, and a random number that falls on a word.",
+            "The logits are those that the essay on attention posits after `the cat sat`, for the twenty words that its Setup lists.",
+            "Why it matters: with these four settings alone the same model writes dull text or wild text.",
+            "Temperature divides the logits and leaves their order; 0 means greedy, the likeliest word every time. Top-p, or nucleus",
+            "sampling (Holtzman et al. 2020), keeps the fewest words that together hold the share p.",
         ],
         look=[
-            "Choice: from left to right; `from` is where a word's share begins on the line from 0 to 1.",
-            "Draws: a thousand random numbers. Two times in three a drawn share is less than `spread` off.",
+            "Choice: read it from left to right. The column `from` says where a word's share begins on the line from 0 to 1.",
+            "Draws: a thousand random numbers, and how often each word came. Two shares in three lie within `spread` of what was kept.",
+            "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
         tries=suggestions(w),
     )

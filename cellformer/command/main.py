@@ -48,13 +48,19 @@ app = typer.Typer(
 
 @app.command("list")
 def list_() -> None:
-    """Name the workbooks by topic, with a line each."""
+    """Name the workbooks in the order in which one learns, with a line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    first = workbooks.path()[0]
     for topic, listed in workbooks.by_topic().items():
         table.add_row(Text(topic, style="italic"))
         for name in listed:
-            table.add_row(Text(f"  {name}", style="bold"), workbooks.title(name).partition(": ")[2])
+            line = workbooks.title(name).partition(": ")[2]
+            begin = "start here; " if name == first else ""
+            level = Text(f"level {workbooks.find(name).LEVEL}", style="dim")
+            table.add_row(Text(f"  {name}", style="bold"), level, Text(begin + line))
     console.print(table)
+    for number, what in workbooks.LEVELS.items():
+        console.print(f"level {number}: {what}", style="dim")
 
 
 @app.command()

@@ -7,6 +7,7 @@ i and column j of the output, `x="i,:"` reads row i of x, whole, and `w=":,j"` c
     :      the whole axis
     0      the only index of an axis of length one
     ≤i     the keys that query i sees: up to and including i under a causal mask
+    ≥i     the queries that see key i
     ?      one index that another operand's value chooses (a lookup): any of the axis
     @n     index n, the same for all cells of the block: one expert's share, one column
     ~h/n   the partner of column j in rotary positions: h further on, or h back; n columns have one
@@ -25,7 +26,7 @@ import numpy as np
 
 Span = tuple[int, int]  # [start, stop)
 Subscript = tuple[str, str]  # one code per axis
-ALONG = (":", "≤i", "?")  # codes that read more than one place of an axis
+ALONG = (":", "≤i", "≥i", "?")  # codes that read more than one place of an axis
 
 
 class Rect(NamedTuple):
@@ -111,6 +112,8 @@ def reads(subscript: Subscript, out: Rect, shape: Span, mask: Mask) -> Rect:
                 return int(found.min()), int(found.max()) + 1
             case "≤i":
                 return mask.keys(out.top, n)[0], mask.keys(out.bottom - 1, n)[1]
+            case "≥i":
+                return mask.queries((out.top, out.bottom), n)
             case _:  # ":" and "?"
                 return 0, n
 
@@ -128,6 +131,10 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
                 cols = _common(cols, span)
             case "≤i":
                 rows = _common(rows, mask.queries(span, out_shape[0]))
+            case "≥i":
+                n = out_shape[0]
+                keys = mask.keys(span[0], n)[0], mask.keys(span[1] - 1, n)[1]
+                rows = _common(rows, keys)
             case _ if code[0] == "@" and not span[0] <= int(code[1:]) < span[1]:
                 return Rect(0, 0, 0, 0)
             case _ if code[0] == "~":  # pairing is its own inverse

@@ -33,6 +33,19 @@ def variants(graph: Graph, changes: Sequence[Change]) -> dict[str, np.ndarray]:
     return values
 
 
+def filled(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every block's values where some inputs hold others, by name: [rows, columns], or for a batch
+    [n, rows, columns]; what follows from these has the first axis too."""
+    values = {**graph.values, **inputs}
+    reached = set(inputs)
+    with np.errstate(all="ignore"):
+        for block in graph:
+            if block.op and any(b.name in reached for _, _, b in block.operands):
+                values[block.name] = evaluate(block, block.whole, values)
+                reached.add(block.name)
+    return values
+
+
 def _overlays(
     graph: Graph, changes: Sequence[Change]
 ) -> dict[str, list[tuple[int, int, int, float]]]:

@@ -8,7 +8,7 @@ once, with holes, and filled per cell.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,9 @@ class Style:
     signs: dict[str, str]
     words: dict[str, str]
 
-    def _call(self, word: str, *terms: Term) -> Term:
-        return Term(self.words[word].format(*(t.text for t in terms)), ATOM, self)
+    def _call(self, word: str, *terms: Term | float) -> Term:
+        texts = [t.text if isinstance(t, Term) else _literal(t) for t in terms]
+        return Term(self.words[word].format(*texts), ATOM, self)
 
     def dot(self, a: Term, b: Term) -> Term:
         if a.single:
@@ -111,11 +112,20 @@ class Style:
     def rank(self, x: Term, line: Term, place: Term, places: Term) -> Term:
         return self._call("rank", x, line, place, places)
 
-    def below(self, x: Term, y: Term) -> Term:
+    def below(self, x: Term | float, y: Term) -> Term:
         return self._call("below", x, y)
+
+    def equal(self, x: Term, y: Term | float) -> Term:
+        return self._call("equal", x, y)
+
+    def held(self, x: Term) -> Term:
+        return x
 
     def exp(self, x: Term) -> Term:
         return self._call("exp", x)
+
+    def log(self, x: Term) -> Term:
+        return self._call("log", x)
 
     def sqrt(self, x: Term) -> Term:
         return self._call("sqrt", x)
@@ -148,6 +158,8 @@ A1 = Style(
         "maximum": "MAX({},{})",
         "rank": "SUMPRODUCT(({1}>{0})+({1}={0})*({3}<{2}))",
         "below": "IF({}<{},1,0)",
+        "equal": "IF({}={},1,0)",
+        "log": "LN({})",
         "lookup down": "INDEX({},{}+1,1)",
         "lookup across": "INDEX({},1,{}+1)",
     },
@@ -162,22 +174,27 @@ NAMED = Style(
         "maximum": "max({}, {})",
         "rank": "rank of {} in {}",
         "below": "({} < {})",
+        "equal": "({} = {})",
+        "log": "log({})",
         "lookup down": "{}[{}]",
         "lookup across": "{}[{}]",
     },
 )
 
 
+GRADIENT = "gradient."  # what the names of gradients begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
 Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
+Addresses = Callable[[Block, int, int], Sequence[str] | None]
 Read = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
 
 
 class Formulas:
     """The formulas of one block: call it with a row and a column.
 
-    `address` turns a rectangle of an operand into text; `runs_down` says whether an operand's
-    range stands in a column of the sheet (only lookups care).
+    `address` turns a rectangle of an operand into text; `addresses` gives those of all cells of a
+    row (axis 0) or column (axis 1) of it at once, where that is faster. `runs_down` says whether an
+    operand's range stands in a column of the sheet (only lookups care).
     """
 
     def __init__(
@@ -186,28 +203,51 @@ class Formulas:
         style: Style,
         address: Address,
         runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
+        addresses: Addresses = lambda operand, axis, at: None,
     ):
         self._block, self._style, self._address = block, style, address
-        self._runs_down = runs_down
+        self._runs_down, self._addresses = runs_down, addresses
         # which of the output's row and column each operand depends on
         self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
+        self._both = [k for k, axes in enumerate(self._axes) if len(axes) == 2]
         self._rows: dict[int, Read] = {}
         self._cols: dict[int, Read] = {}
-        self._halves: dict[tuple[int, Single], tuple[str, list[int]]] = {}
+        self._halves: dict[Single, dict[int, tuple[str, list[int]]]] = {}
         self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
 
     def __call__(self, i: int, j: int) -> str:
-        """The formula of one cell.
+        """The formula of one cell."""
+        return self.line(0, i, [j])[0]
+
+    def line(self, axis: int, at: int, cells: Sequence[int]) -> list[str]:
+        """The formulas of some cells of a row (axis 0) or of a column (axis 1).
 
         Most operands are read at one place by a whole row of the output, or by a whole column: so
         formulas are filled in twice, by column and then by row, and the halves are kept. Of
         `SUMPRODUCT(B$2:B$9,F2:F9)`, where the weights F2:F9 belong to the column, the template is
         `SUMPRODUCT(%s,%s)`, the column's half `SUMPRODUCT(%s,F2:F9)`, and a row fills in the rest.
         """
-        texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
-        half, order = self._halves.get((j, single)) or self._half(i, j, single)
-        found = tuple([texts[k] if k in texts else self._read(k, i, j)[0] for k in order])
-        return half % found
+        both = [(k, self._read_by(k, axis, at, cells)) for k in self._both]
+        found = []
+        for n, other in enumerate(cells):
+            i, j = (other, at) if axis else (at, other)
+            texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
+            halves = self._halves.get(single) or self._halves.setdefault(single, {})
+            half, order = halves.get(j) or self._half(halves, i, j, single)
+            for k, read in both:
+                texts[k] = read[n]
+            found.append(half % tuple([texts[k] for k in order]))
+        return found
+
+    def _read_by(self, k: int, axis: int, at: int, cells: Sequence[int]) -> list[str]:
+        """What operand k is read at by cells of a row or a column, each at a place of its own."""
+        _, subscript, operand = self._block.operands[k]
+        if len(cells) > 1 and subscript == ("i", "j"):
+            texts = self._addresses(operand, axis, at)
+            if texts is not None:
+                return [texts[n] for n in cells]
+        pairs = [(n, at) if axis else (at, n) for n in cells]
+        return [self._read(k, i, j)[0] for i, j in pairs]
 
     def _along(self, kept: dict[int, Read], at: int, axis: int, i: int, j: int) -> Read:
         """What the operands are read at that follow one axis of the output alone, or neither."""
@@ -216,24 +256,26 @@ class Formulas:
         kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
         return kept[at]
 
-    def _half(self, i: int, j: int, single: Single) -> tuple[str, list[int]]:
+    def _half(
+        self, halves: dict[int, tuple[str, list[int]]], i: int, j: int, single: Single
+    ) -> tuple[str, list[int]]:
         """The formula of a column, with holes for what its rows differ in, and what fills them."""
         if len(self._rows) > MOST_KEPT:
             self._rows.clear()
         if len(self._cols) > MOST_KEPT:
             self._cols.clear()
-        if len(self._halves) > MOST_KEPT:
-            self._halves.clear()
+        if len(halves) > MOST_KEPT:
+            halves.clear()
         texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
-        both = {k: True for k, axes in enumerate(self._axes) if len(axes) == 2}
+        both = dict.fromkeys(self._both, True)
         flags = both | dict(ones) | dict(single)
         key = tuple([flags[k] for k in range(len(self._axes))])
         text, order = self._templates.get(key) or self._template(key)
         rows = {k for k, _ in single}
         filled = tuple("%s" if k in rows or k in both else texts[k] for k in order)
         left = [k for k in order if k in rows or k in both]
-        self._halves[j, single] = text.replace("%%", "%%%%") % filled, left
-        return self._halves[j, single]
+        halves[j] = text.replace("%%", "%%%%") % filled, left
+        return halves[j]
 
     def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
         """What operand k is read at by the cell at i and j, as text; whether that is one cell."""
@@ -260,7 +302,7 @@ class Formulas:
 
 def _depends(subscript: Subscript) -> frozenset[int]:
     """Which of the output's axes a subscript follows: 0 its row, 1 its column."""
-    rows = 0 if any(code in ("i", "≤i") for code in subscript) else None
+    rows = 0 if any(code in ("i", "≤i", "≥i") for code in subscript) else None
     cols = 1 if any(code == "j" or code[0] == "~" for code in subscript) else None
     return frozenset(axis for axis in (rows, cols) if axis is not None)
 
@@ -322,7 +364,13 @@ def equation(block: Block) -> str:
 
 
 def short_name(name: str, beside: str) -> str:
-    """`name` without the path that it shares with `beside`: what a reader of that block needs."""
+    """`name` without the path that it shares with `beside`: what a reader of that block needs.
+
+    Beside a gradient, gradients are called so, and what is of the forward pass is not.
+    """
+    if beside.startswith(GRADIENT):
+        mark = GRADIENT if name.startswith(GRADIENT) else ""
+        return mark + short_name(name.removeprefix(GRADIENT), beside.removeprefix(GRADIENT))
     parts, others = name.split("."), beside.split(".")
     while len(parts) > 1 and len(others) > 1 and parts[0] == others[0]:
         parts, others = parts[1:], others[1:]

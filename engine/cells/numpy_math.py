@@ -20,7 +20,8 @@ from engine.cells.block import Block
 from engine.cells.op import Math
 from engine.cells.stored import Stored
 
-exp, sqrt, tanh, maximum, sin, cos = np.exp, np.sqrt, np.tanh, np.maximum, np.sin, np.cos
+exp, log, sqrt, tanh = np.exp, np.log, np.sqrt, np.tanh
+maximum, sin, cos = np.maximum, np.sin, np.cos
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
 
@@ -40,7 +41,7 @@ def dot(a: Line, b: Line) -> np.ndarray:
     """Sum of products along both lines: [rows, columns]."""
     if a.along == b.along:
         return _oriented(np.einsum("...lr,...lr->...l", a.values, b.values), a.along)
-    if a.along == "j":
+    if a.along == "j" or b.along == "i":
         a, b = b, a
     if a.seen is not None and not np.isfinite(b.values).all():
         # What a row does not see must not reach it, and 0 * nan is nan: only where it is seen.
@@ -89,9 +90,19 @@ def rank(x: np.ndarray, line: Line, place: np.ndarray, places: Line) -> np.ndarr
     return found
 
 
-def below(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def below(x: np.ndarray | float, y: np.ndarray) -> np.ndarray:
     """1 where x is less than y, else 0."""
-    return (x < y).astype(np.float64)
+    return np.asarray(np.less(x, y), dtype=np.float64)
+
+
+def equal(x: np.ndarray, y: np.ndarray | float) -> np.ndarray:
+    """1 where x is equal to y, else 0."""
+    return np.asarray(np.equal(x, y), dtype=np.float64)
+
+
+def held(x: np.ndarray) -> np.ndarray:
+    """x, as a constant."""
+    return x
 
 
 def lookup(table: Line, ids: np.ndarray) -> np.ndarray:
@@ -145,6 +156,9 @@ def _evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.nda
     result: np.ndarray = block.op.call(_PRIMITIVES, pairs)
     if block.partial:
         return np.where(block.mask.seen(rect), result, block.op.blank)
+    rows, cols = rect.bottom - rect.top, rect.right - rect.left
+    if result.shape[-2:] != (rows, cols):  # all cells of a row, or of a column, are alike
+        return np.broadcast_to(result, (*result.shape[:-2], rows, cols)).copy()
     handed_on = result.base is not None or any(result is x for _, x in pairs)
     return result.copy() if handed_on else result
 
@@ -156,7 +170,10 @@ def _view(array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: 
         partly = subscript[1] == "≤i" and mask.causal
         return Line(array, subscript[0], mask.seen(keys) if partly else None)
     if subscript[0] in ALONG:
-        return Line(array.swapaxes(-1, -2), subscript[1], None)
+        lines = array.swapaxes(-1, -2)
+        if subscript == ("≥i", "i") and mask.causal:
+            return Line(lines, "i", mask.seen(read).T)
+        return Line(lines, subscript[1], None)
     if subscript[1][0] == "@":
         n = int(subscript[1][1:]) - read.left
         array = array[..., n : n + 1]

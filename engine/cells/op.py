@@ -3,8 +3,9 @@
 An op is a function over the primitives of `m` (`Math`, and arithmetic) and describes *one* cell,
 the one at row i and column j. Its decorator
 says which cells of each operand that cell reads (the codes are in `access.py`). The interpreters
-read the same function: `numpy_math` runs it over whole arrays, `formula` writes it as text, and
-`access` needs the subscripts alone; so a value and its formula cannot drift apart.
+read the same function: `numpy_math` runs it over whole arrays, `formula` writes it as text,
+`access` needs the subscripts alone, and `trace` takes it apart for its derivatives; so a value, its
+formula and its gradient cannot drift apart.
 
 `out="i,≤i"` says that only the cells whose key is seen by their query exist; the others are
 blank on the sheet and hold `blank` in arrays (-inf for a masked score, 0 after the exponential).
@@ -59,8 +60,17 @@ class Math(Protocol):
     def below(self, x: Any, y: Any) -> Any:
         """1 where a cell is less than another, else 0."""
 
+    def equal(self, x: Any, y: Any) -> Any:
+        """1 where a cell is equal to another, else 0."""
+
+    def held(self, x: Any) -> Any:
+        """The cell itself, as a constant: its derivative is 0."""
+
     def exp(self, x: Any) -> Any:
         """e to the power of a cell."""
+
+    def log(self, x: Any) -> Any:
+        """Natural logarithm of a cell."""
 
     def sqrt(self, x: Any) -> Any:
         """Square root of a cell."""

@@ -9,6 +9,8 @@ from math import inf
 
 from engine.cells.op import Math, X, op
 
+COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
+
 # --- embedding and residual stream --------------------------------------------------------
 
 
@@ -195,7 +197,11 @@ def row_max(m: Math, x: X) -> X:
 
 @op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
 def exp(m: Math, x: X, top: X, temperature: X = None) -> X:
-    return m.exp(x - top) if temperature is None else m.exp((x - top) / temperature)
+    """The top keeps it from overflowing, and cancels: so it counts as a constant."""
+    below = x - m.held(top)
+    if temperature is None:
+        return m.exp(below)
+    return m.exp(below / m.maximum(temperature, COLDEST))
 
 
 @op(x="i,≤i")
@@ -288,6 +294,31 @@ def capped_by(m: Math, score: X, cap: X) -> X:
 @op(x="0,0", by="i,0")
 def over(m: Math, x: X, by: X = None) -> X:
     return x if by is None else x / by
+
+
+# --- objectives: what a gradient is taken of ----------------------------------------------------
+
+
+@op(x="i,j", y="i,j")
+def less(m: Math, x: X, y: X) -> X:
+    return x - y
+
+
+@op(ids="i,0", number="0,j")
+def is_number(m: Math, ids: X, number: X) -> X:
+    return m.equal(ids, number)
+
+
+@op(x="i,:", chosen="i,:")
+def along(m: Math, x: X, chosen: X) -> X:
+    """Each token's own product: of a row with 1 where a word is chosen, that word's entry."""
+    return m.dot(x, chosen)
+
+
+@op(score="i,0", top="i,0", total="i,0", temperature="0,0")
+def surprise(m: Math, score: X, top: X, total: X, temperature: X) -> X:
+    """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
+    return m.log(total) - (score - m.held(top)) / temperature
 
 
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------

@@ -28,8 +28,8 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
-    sheet.put(2, 0, text, "note")
-    row = 4
+    sheet.put(3, 0, text, "note")
+    row = 5
     for table in book.printed:
         here = OnSheet(book, sheet, table, row)
         here.put_labels()

@@ -21,7 +21,7 @@ def add(book: Book, story: Story) -> None:
     row = _section(sheet, 3, "What this is", story.about)
     sheet.put(row, 0, "Three things to try", "heading")
     for k, suggestion in enumerate(story.tries, 1):
-        where = _cell_of(book, suggestion)
+        where = cell_of(book, suggestion)
         sheet.put(row + k, 0, k, "row number")
         sheet.link(row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
@@ -55,7 +55,7 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
     return row + len(lines) + 2
 
 
-def _cell_of(book: Book, suggestion: Suggestion) -> str:
+def cell_of(book: Book, suggestion: Suggestion) -> str:
     """The address of the cell that an edit is typed into."""
     if isinstance(suggestion.cell, int):
         return book.address(book.sheet(PLAY)[PICK_ROW, PROMPT_COL + suggestion.cell])

@@ -6,8 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from engine.cells.access import Rect
-from exporters.address import SINCE_2013
-from exporters.reading import index
+from exporters.address import SINCE_2013, index
 from exporters.rules.cycles import Reference
 
 LONGEST, MOST_ARGUMENTS, DEEPEST, LONGEST_TEXT = 8192, 255, 64, 255

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from engine.cells.access import Rect
-from exporters.reading import index
+from exporters.address import index
 from exporters.rules import Fault, formulas, ranges
 from exporters.rules.cycles import Reference, Run
 from exporters.rules.formulas import REFERENCE, Formula, parsed, rectangle, units

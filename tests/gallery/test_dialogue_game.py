@@ -156,7 +156,7 @@ N_TYPED, N_COLUMNS = 8, 9
 IN_LIBREOFFICE = ("0 sampled", "4 greedy", *PARTS[:2], "full")
 SENTENCES = [
     ("", "nothing is typed"),
-    ("<BOS> Pitro chiama", "a word is unknown"),
+    ("<BOS> Pitro chiama", "‘Pitro’ is unknown; nearest: Pietro"),
     ("<BOS> Pietro chiama 3 <SEP> 3", "6 given, 3 generated"),
     ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP>", "9 given, 0 generated"),
     ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP> 3", "longer than the 9 columns"),

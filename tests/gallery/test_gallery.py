@@ -26,6 +26,7 @@ from openpyxl import load_workbook
 import workbooks
 from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
+from engine.cells.errors import InputError
 from engine.studies import ablation
 from exporters.book import Book, Reading
 from exporters.programs import Recomputed
@@ -48,9 +49,13 @@ class Promise(NamedTuple):
 
 @cache
 def promises(name: str) -> list[Promise]:
-    """The edits of a workbook's start sheet. The first ones say theirs in words alone: there the
-    engine says what becomes of the probabilities."""
-    return [promise_of(default_book(name), t) for t in default_book(name).tries]
+    """The edits of a workbook's start sheet, and of its other sheets. The first ones say theirs in
+    words alone: there the engine says what becomes of the probabilities."""
+    book = default_book(name)
+    assert len(book.tries) == 3
+    assert {len(sheet.tries) for sheet in book.sheets.values()} <= {0, 3}
+    of_sheets = [t for sheet in book.sheets.values() for t in sheet.tries]
+    return [promise_of(book, t) for t in (*book.tries, *of_sheets)]
 
 
 def promise_of(book: Book, t: Suggestion) -> Promise:
@@ -113,7 +118,6 @@ def assert_kept(name: str, k: int, built: Built, shown: Callable[[CellAt], Value
 def test_every_edit_does_what_its_text_says(name: str, built) -> None:
     """Each edit made in the workbook, which IronCalc recalculates."""
     found = promises(name)
-    assert len(found) == 3
     sheet = InIronCalc(built[name])
     for k, promise in enumerate(found):
         with sheet.typed(promise.typed):
@@ -150,7 +154,6 @@ def test_and_in_libreoffice(name: str, built, office) -> None:
 @pytest.mark.parametrize("name", workbooks.names())
 def test_modules_say_what_to_look_at(name: str) -> None:
     module = workbooks.find(name)
-    assert module.TOPIC in workbooks.TOPICS
     assert module.__doc__.startswith(f"{name}: ")
 
 
@@ -231,13 +234,15 @@ def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monke
     for module in (dialogue_game, shakespeare):
         monkeypatch.setattr(module, "N_TOKENS", 7)
     if names:
-        monkeypatch.setattr(workbooks, "names", lambda: list(names))
+        monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
-    assert written == {f"{name}.xlsx" for name in workbooks.names()} | {"index.xlsx"}
+    assert written == {f"{name}.xlsx" for name in workbooks.path()} | {"index.xlsx"}
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
-    assert links == {name: f"{name}.xlsx" for name in workbooks.names()}
+    assert links == {name: f"{name}.xlsx" for name in workbooks.path()}
+    assert [*links] == workbooks.path(), "in the order in which one learns"
+    assert sheet["A6"].value == "start here"
 
 
 @pytest.mark.parametrize(
@@ -259,6 +264,19 @@ def test_what_cannot_be_is_told(line: str, fault: str, tmp_path) -> None:
     assert done.code == 2
     assert fault in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_way_through_the_workbooks_leads_to_each_of_them(monkeypatch) -> None:
+    """Levels do not fall inside a topic; a place that there is not is told."""
+    path = workbooks.path()
+    assert sorted(path) == workbooks.names()
+    assert path[0] == "zero-layer"
+    for listed in workbooks.by_topic().values():
+        levels = [workbooks.find(name).LEVEL for name in listed]
+        assert levels == sorted(levels), listed
+    monkeypatch.setattr(workbooks.find("loss"), "AFTER", "nothing")
+    with pytest.raises(InputError, match="'loss' comes AFTER 'nothing', which is no workbook"):
+        workbooks.path()
 
 
 def test_every_workbook_is_listed_and_pictured() -> None:

@@ -117,7 +117,7 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
     out = tmp_path / "book.xlsx"
     args = ("build", tmp_path / "model", "--prompt", "the cat .", "-o", out)
     assert cli(*args).code == 0
-    assert WorkbookFile(out)["Play"]["D9"] == "cat"
+    assert WorkbookFile(out)["Play"]["D34"] == "cat"
     report = verify(out, "ironcalc")
     assert report.agrees, report
 

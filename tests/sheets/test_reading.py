@@ -14,8 +14,9 @@ from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.generate import passage
 from exporters import anymodel, xlsx
+from exporters.address import moved
 from exporters.programs import XLSX, convert_in_libreoffice
-from exporters.reading import WorkbookFile, moved
+from exporters.reading import WorkbookFile
 
 BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too

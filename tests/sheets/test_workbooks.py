@@ -34,12 +34,13 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters import anymodel, hyperformula
+from exporters.address import position
 from exporters.audit import audit
 from exporters.book import Book
 from exporters.hyperformula import Answer
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.programs import Recomputed
-from exporters.reading import Value, WorkbookFile, position, related
+from exporters.reading import Value, WorkbookFile, related
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 from exporters.verify import (
@@ -372,8 +373,8 @@ def test_the_reader_is_told_what_to_do(name: str, built) -> None:
 @OFFICE
 def test_an_unknown_word_is_named_and_leaves_no_error(office) -> None:
     file = office["unknown"]
-    assert file["Play"]["D11"] == "unknown: catt"
-    assert file["Play"]["D9"] == "the"
+    assert file["Play"]["D36"] == "unknown: catt"
+    assert file["Play"]["D34"] == "?"
     assert "unknown" in file["Play"]["C6"]
     assert not [sheet for sheet in file if file[sheet].errors]
 
@@ -429,8 +430,9 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request) -> N
 
 
 SHEETS = [
-    "Start", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads", "Lens",
-    "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling", "Source",
+    "Start", "Machine", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads",
+    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling",
+    "Source",
 ]  # fmt: skip
 SHAPES = [
     {},

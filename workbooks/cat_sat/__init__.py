@@ -15,7 +15,7 @@ from exporters.transformer import assemble
 from workbooks.cat_sat.printed import PRINTED
 from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K, W_Q, W_V, WORDS
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
 PROMPT = "the cat sat"
 REFERENCES = (  # sentences over which the head's average is measured
     "the cat sat on the mat .",
@@ -28,17 +28,21 @@ STORY = Story(
     title="cat-sat: one attention step, every number in view",
     source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
     about=[
-        "A language model with 20 words, vectors of 5 numbers, one attention head and no MLP.",
-        "It reads `the cat sat` and ranks the next word. Every cell is a formula down to the weights.",
-        "The essay did this by hand, and rounded, and slipped: sheet Printed holds its tables against the formulas.",
-        "It prints three rows of the embedding and no unembedding. The other rows are chosen here; the",
-        "unembedding is the smallest one that turns the essay's posited final vector into its printed logits.",
+        "A language model small enough to follow every number: 20 words, vectors of 5 numbers, one attention head, no MLP.",
+        "It reads `the cat sat` and ranks the next word. Each word compares its query with the keys of the words up to it, turns the",
+        "scores into shares by softmax, and adds the blend of their values to its own vector. That is all that attention is.",
+        "Every cell is a formula down to the weights: change one and see what it does.",
+        "The essay did this by hand, and rounded, and slipped. Sheet Printed holds each of its tables against the formulas, and against",
+        "what its own tables before it give, so that you see which step a slip belongs to.",
+        "It prints three rows of the embedding and no unembedding: the other rows are chosen here, and the unembedding is the smallest",
+        "one that turns the essay's posited final vector into its printed logits.",
     ],
     look=[
         "Embedding: a token's id picks its row of W_E (step 1).",
-        "Block 0: Q, K, V (step 2), scores (3), pattern (4), mixed values (5), back into the stream (6).",
+        "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blend of values (5), back into the stream (6).",
         "The pattern has keys down and queries across: each column says where one word looks, and sums to 1.",
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
+        "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],
     tries=[
         Suggestion("Choose `dog` for `cat`: a near synonym, and the probabilities hardly move.", 1),

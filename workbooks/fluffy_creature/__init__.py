@@ -15,7 +15,7 @@ from exporters.transformer import assemble
 from workbooks.fluffy_creature.printed import PRINTED
 from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "Inside a block", "low-rank", 2
 PROMPT = "fluffy blue creature forest"
 REFERENCES = (  # sentences over which the averages of head and MLP are measured
     PROMPT,
@@ -28,15 +28,20 @@ STORY = Story(
     title="fluffy-creature: one transformer block in two dimensions",
     source="After lecture notes on transformers, section 8, Transformer Numerical Example.",
     about=[
-        "Four words, vectors of two numbers, one head, a ReLU MLP with four hidden cells, tied embeddings.",
-        "It is the smallest machine with every part of a block: you can draw all of it on paper.",
-        "The notes skip the division of the scores by sqrt 2, and their tables hold slips:",
-        "sheet Printed holds each against its formula.",
+        "One transformer block on four words, with vectors of two numbers: you can draw all of it on paper. It has one attention head, an",
+        "MLP with four hidden cells and ReLU, and one table of word vectors that serves at both ends (tied embeddings).",
+        "Why it matters: attention moves information between words, the MLP works on each word by itself, and both only add to the",
+        "stream. All larger models repeat this.",
+        "The block that the notes draw (section 5.7) has two LayerNorms besides, one before each part. Their example has none, and",
+        "neither has this workbook: the MLP reads A, where the drawing has LayerNorm(A).",
+        "The notes skip the division of the scores by sqrt 2, and their tables hold slips: sheet Printed holds each against its formula,",
+        "and against what the tables before it give.",
     ],
     look=[
         "Block 0: the scores, then the pattern. Keys down, queries across: each column sums to 1.",
         "Block 0: resid_pre, attn_out, resid_mid, mlp_out, resid_post: what each part adds to the words.",
-        "Readout: the same table of word vectors serves at both ends (tied): logits are dot products with it.",
+        "Readout: logits are dot products with the table of word vectors that the words came from.",
+        "Switches: what is off can write its average instead of nothing; it is measured over four orders of these words.",
     ],
     tries=[
         Suggestion(

@@ -19,7 +19,7 @@ from exporters.transformer import assemble
 from workbooks.semantic_tiny import semantics
 from workbooks.semantic_tiny.study import study
 
-TOPIC = "Words and positions"
+TOPIC, AFTER, LEVEL = "Words and positions", "gram-schmidt", 3
 PROMPT = "<BOS> queen is"
 N_TOKENS = 9
 N_REFERENCES = 32  # sentences over which each part's average is measured

@@ -1,0 +1,287 @@
+"""The gradient interpreter: how a single cell depends on every other, as blocks of the same graph.
+
+`backward(graph, of)` goes through the ops from the last to the first (reverse mode; Griewank and
+Walther 2008, chapter 3). Each block that `of` depends on gets a block `gradient.<name>` of its own
+shape: d of / d each cell. These are blocks like any other: value, formula, precedents, recompute
+and place follow from their ops, which `trace` takes from the ops of the forward pass.
+
+A reader z of x passes on, to each cell of x, the sum over all cells of z that read it of
+
+    gradient of z × derivative of z's formula by that cell.
+
+The sum runs over the indices of z that the place in x does not give: in `z = x·W`, x[i, r] is read
+by the whole row i of z, so the sum is a product with the r-th row of W. What one query reads of the
+keys up to itself (`≤i`), one key gets from the queries that see it (`≥i`); where a token is read
+again and again, its row collects. A sum is over one line, or a product of two; what has more under
+it becomes a block of its own first, `gradient.<reader>.part`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import ALONG, EVERYTHING, Mask
+from engine.cells.block import Axes, Block
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.cells.op import Op
+from engine.cells.trace import (
+    Call,
+    Formula,
+    Node,
+    Place,
+    Read,
+    derivatives,
+    over,
+    own,
+    plus,
+    product,
+    reads,
+    rebuilt,
+    times,
+    trace,
+)
+
+Extent = tuple[int, str]  # how many places an index has, and of what axis
+
+
+def backward(
+    graph: Graph,
+    of: Block,
+    to: Iterable[Block] | None = None,
+    held: Collection[Block] = (),
+    name: str = "gradient",
+    columns: bool = False,
+) -> dict[str, Block]:
+    """Add the gradient of the single cell `of` [1, 1] by the blocks `to`, which are all weights
+    unless given, and by all that lie between: block name -> its gradient, of the same shape.
+
+    A gradient is called `gradient.<name>`, with another `name` before it if there is one; but a
+    block whose one reader takes it as it is, as a sum does its terms, has that reader's gradient.
+    Blocks that `of` does not depend on have none. The blocks `to` count as independent of each
+    other, and blocks that are `held` as constants, as do ids, settings, and tables' cells.
+
+    With `columns`, no block is read along both of its axes: one that would be has a copy,
+    `turned.<name>`, which layout places the other way round, so that every product runs down
+    columns. On paper alone that would be for nothing.
+
+    Raises InputError where `of` is not one computed cell.
+    """
+    if of.op is None or of.shape != (1, 1):
+        rows, cols = of.shape
+        raise InputError(
+            f"{of.name} is {rows} x {cols} cells"
+            + ("" if of.op else ", and follows from no op")
+            + "; a gradient is of one computed cell"
+        )
+    wanted = [b for b in graph if b.kind == "weight"] if to is None else list(to)
+    return _Backward(graph, name, columns).run(of, wanted, held)
+
+
+@dataclass
+class _Backward:
+    """One backward pass while it is put together."""
+
+    graph: Graph
+    name: str
+    columns: bool
+    found: dict[str, Block] = field(default_factory=dict)  # block name -> its gradient
+    stands: dict[Any, Read] = field(default_factory=dict)  # an expression -> where it stands
+    settled: dict[Any, Read] = field(default_factory=dict)  # the same, of blocks added here
+    along: dict[str, set[int]] = field(default_factory=dict)  # block name -> axes it is read along
+
+    def run(self, of: Block, wanted: list[Block], held: Collection[Block]) -> dict[str, Block]:
+        """Every gradient, from the last block to the first."""
+        readers = self._readers(of, {b.name for b in wanted}, {b.name for b in held})
+        blocks = [block for block in self.graph if block.name in readers]
+        self.found[of.name] = self.graph.input(f"{self.name}.{of.name}", 1.0)
+        for block in reversed(blocks):
+            shares = [self._share(block, *reader) for reader in readers[block.name]]
+            self.found[block.name] = self._sum(block, shares)
+        return self.found
+
+    def _readers(
+        self, of: Block, wanted: Collection[str], held: Collection[str]
+    ) -> dict[str, list[tuple[Block, Read, Any]]]:
+        """Who reads each block that lies between, at what, and the derivative by it."""
+        slopes: dict[str, dict[Read, Any]] = {name: {} for name in wanted}
+        for block in self.graph:
+            if not block.op or block.name in slopes or block.name in held:
+                continue
+            if any(b.name in slopes for _, _, b in block.operands):
+                found = self._slopes(block)
+                known = {read: slope for read, slope in found.items() if read.block.name in slopes}
+                if known:
+                    slopes[block.name] = known
+        readers: dict[str, list[tuple[Block, Read, Any]]] = {}
+        for block in reversed(list(self.graph)):
+            if block is of or block.name in readers:
+                for read, slope in slopes.get(block.name, {}).items():
+                    readers.setdefault(read.block.name, []).append((block, read, slope))
+        return readers
+
+    def _slopes(self, block: Block) -> dict[Read, Any]:
+        """The derivatives of a block's formula by what it reads."""
+        root, here = trace(block), Read(block, own(block))
+        self.stands.setdefault(root, here)
+        return derivatives(root, lambda x: here if x == root else self.stands.get(x, x))
+
+    def _share(self, x: Block, z: Block, read: Read, slope: Any) -> tuple[Any, Mask | None]:
+        """What the reader z adds to the gradient of x, with the mask that it needs."""
+        places = {"i": (z.shape[0], z.axes[0]), "j": (z.shape[1], z.axes[1])}
+        if read.axis is not None:
+            places["r"] = x.shape[read.axis], x.axes[read.axis]
+        share = rebuilt(
+            times(Read(self.found[z.name], own(z)), slope), lambda n: self._standing(n, z, places)
+        )
+        where = {}  # index of z, or r -> index of x
+        for new, code in zip("ij", read.at, strict=True):
+            index = "r" if code in ALONG else "j" if code[0] == "~" else code
+            where[index] = code if code[0] == "~" else new
+        for index in ("j", "i"):
+            if index not in where and places[index][0] > 1:
+                share = self._total(share, index, across(index, z, read, where), z, places)
+                if index == "j" and "i" not in where:
+                    share = self._settle(share, z, places)
+        share = moved(share, where)
+        if read.at[1] == "≤i" and not x.partial:  # only what is seen has a share
+            args = f"{self.name}.{z.name}.part", x.shape, x.axes, share
+            share = Read(self._add(*args, partial=True, mask=z.mask), own(x))
+        if read.at[1][0] == "@" and x.shape[1] > 1:
+            number = self._numbers(x.shape[1], x.axes[1])
+            share = times(share, Call("equal", (Read(number, ("0", "j")), int(read.at[1][1:]))))
+        return share, z.mask if z.mask.causal else None
+
+    def _standing(self, node: Any, z: Block, places: dict[str, Extent]) -> Any:
+        """A part of an expression; where it runs along a line, or counts, the cell that has it."""
+        if isinstance(node, Place):
+            number = self._numbers(node.block.shape[node.axis], node.block.axes[node.axis])
+            return Read(number, ("0", "r"))
+        if isinstance(node, Call) and any(x.axis is not None for x in reads(node)):
+            return self.stands.get(node) or self._settle(node, z, places)
+        return node
+
+    def _total(self, share: Any, index: str, code: str, z: Block, places: dict[str, Extent]) -> Any:
+        """The sum over an index of z: over one line, or of the product of two; the rest stays
+        outside. What else there is under it is settled first, apart from the places r of a line."""
+        inside, outside = split(share, lambda n: index in indices(n))
+        factors: Sequence[Any] = product(inside).over
+        plain = not product(inside).under and all(isinstance(n, Read) for n in factors)
+        if not plain or len(factors) > 2:
+            parts = split(inside, lambda n: "r" in indices(n))
+            factors = [self._settle(part, z, places) for part in parts if isinstance(part, Node)]
+        lines = tuple(moved(cell, {index: code}) for cell in factors)
+        return times(outside, Call("dot" if len(lines) == 2 else "sum", lines))
+
+    def _settle(self, node: Any, z: Block, places: dict[str, Extent]) -> Read:
+        """What reads an expression where it stands: in a block of its own, unless it is a cell."""
+        if isinstance(node, Read):
+            return node
+        if node not in self.settled:
+            used = [index for index in "ijr" if index in indices(node)]
+            if len(used) > 2:
+                raise NotImplementedError(f"{z.name}: a part of its derivative has three indices")
+            if len(used) < 2:
+                used = [*used, "0"] if used == ["i"] else ["0", *used, "0"]
+            rows, cols = used[:2]
+            (n, down), (m, right) = (places.get(index, (1, "")) for index in (rows, cols))
+            partial = z.partial and (rows, cols) == ("i", "j")
+            name = f"{self.name}.{z.name}.part"
+            inside = moved(node, {rows: "i", cols: "j"})
+            block = self._add(name, (n, m), (down, right), inside, partial, z.mask)
+            self.settled[node] = Read(block, (rows, cols))
+        return self.settled[node]
+
+    def _sum(self, block: Block, shares: list[tuple[Any, Mask | None]]) -> Block:
+        """The gradient of a block: all that its readers add to it."""
+        masks = [block.mask] if block.partial else [mask for _, mask in shares if mask]
+        mask = masks[0] if masks else EVERYTHING
+        terms, name = [], f"{self.name}.{block.name}"
+        for term, needed in shares:
+            if needed not in (None, mask):
+                part = self._add(
+                    f"{name}.part", block.shape, block.axes, term, block.partial, needed
+                )
+                term = Read(part, own(block))
+            terms.append(term)
+        total = plus(*terms)
+        if isinstance(total, Read) and total.at == own(block) and total.block.shape == block.shape:
+            return total.block
+        return self._add(name, block.shape, block.axes, total, block.partial, mask)
+
+    def _add(
+        self, name: str, shape: tuple[int, int], axes: Axes, node: Any, partial: bool, mask: Mask
+    ) -> Block:
+        """A block whose cells have an expression."""
+        if self.columns:
+            node = rebuilt(node, self._upright)
+        names = {read: f"x{k}" for k, read in enumerate(dict.fromkeys(reads(node)))}
+        at = {x: read.at for read, x in names.items()}
+        out = ("i", "≤i") if partial else ("i", "j")
+        op = Op("backward", Formula(node, names), at, out, 0.0, frozenset())
+        operands = tuple((x, read.at, read.block) for read, x in names.items())
+        n, first = 1, name
+        while name in self.graph.blocks:
+            n, name = n + 1, f"{first}{n + 1}"
+        return self.graph.add(Block(name, shape, axes, "computed", op, operands, mask))
+
+    def _upright(self, node: Any) -> Any:
+        """A read; of a block that is read along its other axis already, that of its copy."""
+        if not isinstance(node, Read) or node.axis is None or node.block.shape[node.axis] == 1:
+            return node
+        block = node.block
+        if block.name not in self.along:
+            lines = [Read(block, at).axis for _, at in self.graph.readers[block.name]]
+            self.along[block.name] = {n for n in lines if n is not None and block.shape[n] > 1}
+        self.along[block.name] = self.along[block.name] or {node.axis}
+        if node.axis in self.along[block.name]:
+            return node
+        name = f"turned.{block.name}"
+        if name not in self.graph.blocks:
+            cell = Read(block, ("i", "j"))
+            self._add(name, block.shape, block.axes, cell, block.partial, block.mask)
+        return Read(self.graph[name], node.at)
+
+    def _numbers(self, n: int, axis: str) -> Block:
+        """0, 1, 2, ...: what the entries of an axis are called, [1, n]."""
+        name = f"{self.name}.numbers.{n}"
+        if name not in self.graph.blocks:
+            self.graph.input(name, np.arange(n).reshape(1, -1), ("", axis))
+        return self.graph[name]
+
+
+def across(index: str, z: Block, read: Read, where: dict[str, str]) -> str:
+    """The code for all places of an index of z that see, or are seen by, one place of x."""
+    if index == "j":
+        return "≤i" if z.partial else ":"
+    return "≥i" if (z.partial and "j" in where) or "≤i" in read.at else ":"
+
+
+def indices(node: Any) -> set[str]:
+    """The indices that an expression depends on: of i, j and r."""
+    names = {"≤i": "i", "≥i": "i"}
+    found = {names.get(code, code) for read in reads(node) for code in read.at}
+    return {"j" if code[0] == "~" else code for code in found} & {"i", "j", "r"}
+
+
+def split(x: Any, chosen: Callable[[Node], bool]) -> tuple[Any, Any]:
+    """A product as two: of the factors that are chosen, and of the others and the numbers."""
+    p = product(x)
+    above, below = ([n for n in side if chosen(n)] for side in (p.over, p.under))
+    part = over(times(*above), times(*below))
+    rest = [[n for n in side if not chosen(n)] for side in (p.over, p.under)]
+    return part, over(times(p.factor, *rest[0]), times(p.divisor, *rest[1]))
+
+
+def moved(node: Any, where: dict[str, str]) -> Any:
+    """An expression with other indices."""
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Read):
+            rows, cols = (where.get(code, code) for code in part.at)
+            return Read(part.block, (rows, cols))
+        return part
+
+    return rebuilt(node, change)

@@ -1,0 +1,99 @@
+"""Objectives: single cells of a model's graph that a gradient can be taken of.
+
+`logit` is what a word's score comes to at one token, or how far it is ahead of a rival's; `loss` is
+how surprising the words are that really follow (cross-entropy, in nats).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.graph import Graph
+from engine.models import ops
+
+NAME = "objective"
+
+
+def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Block:
+    """The logit of a word at a token, less a rival's if there is one: `objective`, [1, 1].
+
+    Which token and words these are stands in the cells `position`, `target` and `rival`. Raises
+    InputError for a graph without logits, a token or a word that there is not.
+    """
+    logits = _logits(g)
+    n_tokens, n_words = logits.shape
+    for what, n, known in (("token", position, n_tokens), ("word", target, n_words)):
+        _check(what, n, known)
+    row = logits
+    if n_tokens > 1:
+        row = g.block(f"{NAME}.row", ops.embed, _ids(g, "position", position), logits)
+    words = [_ids(g, "target", target)]
+    if rival is not None:
+        _check("word", rival, n_words)
+        words.append(_ids(g, "rival", rival))
+    names = [NAME] if rival is None else [f"{NAME}.{word.name}" for word in words]
+    read = [g.block(name, ops.column, ids, row) for name, ids in zip(names, words, strict=True)]
+    return read[0] if rival is None else g.block(NAME, ops.less, *read)
+
+
+def loss(
+    g: Graph, targets: Sequence[int] | None = None, shares: Sequence[float] | None = None
+) -> Block:
+    """The mean cross-entropy of the words that follow each token: `loss`, [1, 1].
+
+    `targets` are the ids of those words, those of the prompt itself unless given; `shares` say how
+    much each token counts, all the same unless given. (Of a prompt the last token has no next word:
+    its share is 0.) Both are inputs, `loss.targets` and `loss.share` [n_tokens, 1]: a batch has
+    others for each of its sentences.
+
+    Raises InputError for a graph without logits, too few targets, or words that there are not.
+    """
+    logits = _logits(g)
+    n, n_words = logits.shape
+    if targets is None:
+        targets, shares = next_words(g)
+    shares = [1 / n] * n if shares is None else shares
+    if not (len(targets) == len(shares) == n):
+        raise InputError(f"{n} tokens have a logit, but {len(targets)} words were given; give each")
+    for word in targets:
+        _check("word", word, n_words)
+    at, axes = g.at("loss"), (logits.axes[0], "")
+    wanted = at.input("targets", np.reshape(targets, (-1, 1)), axes, "ids")  # [n_tokens, 1]
+    share = at.input("share", np.reshape(shares, (-1, 1)), axes)  # [n_tokens, 1]
+    numbers = at.input("numbers", np.arange(n_words), ("", logits.axes[1]))  # [1, n_words]
+    chosen = at.block("chosen", ops.is_number, wanted, numbers)  # [n_tokens, n_words]
+    score = at.block("score", ops.along, logits, chosen)  # [n_tokens, 1]
+    top, total, temperature = (g[x] for x in ("softmax.row_max", "softmax.row_sum", "temperature"))
+    each = at.block("of_token", ops.surprise, score, top, total, temperature)  # [n_tokens, 1]
+    return g.block("loss", ops.pooled, each, share)
+
+
+def next_words(g: Graph) -> tuple[list[int], list[float]]:
+    """The word after each token of the prompt, and how much it counts. Raises InputError for a
+    prompt of one token, or for logits that are not of the words that are read."""
+    ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
+    if len(ids) < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
+        raise InputError("the prompt does not say which words follow; give the targets")
+    n = len(ids) - 1
+    return [*ids[1:], 0], [1 / n] * n + [0.0]
+
+
+def _logits(g: Graph) -> Block:
+    if "logits" not in g.blocks:
+        raise InputError("the model gives no logits, so no word's can be followed back")
+    return g["logits"]
+
+
+def _ids(g: Graph, name: str, value: int) -> Block:
+    """The cell that says which; the one that there is, where there is one."""
+    if name in g.blocks:
+        g.fill(name, np.array([[float(value)]]))
+        return g[name]
+    return g.input(name, value, kind="ids")
+
+
+def _check(what: str, n: int, known: int) -> None:
+    if not 0 <= n < known:
+        raise InputError(f"there is no {what} {n}; they run from 0 to {known - 1}")

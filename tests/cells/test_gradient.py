@@ -1,0 +1,181 @@
+"""Gradients: every op against finite differences; what they refuse; that they are blocks."""
+
+import inspect
+
+import numpy as np
+import pytest
+from conftest import graphs
+from hypothesis import given, settings
+
+import workbooks
+from engine import Evaluator, Graph, InputError
+from engine.cells.access import EVERYTHING, Mask
+from engine.cells.batch import filled, variants
+from engine.cells.block import Block
+from engine.cells.gradient import backward
+from engine.cells.op import Op
+from engine.models import objective, ops
+
+OPS = [op for _, op in inspect.getmembers(ops, lambda x: isinstance(x, Op))]
+HELD = {("exp", "top"), ("surprise", "top")}  # operands that count as constants
+STEP = 1e-5
+SIZES = {"i": 4, "j": 4, ":": 3, "≤i": 4, "?": 6, "0": 1, "~": 4, "@": 3}  # by subscript
+
+
+def drawn(g: Graph, op: Op, mask: Mask, rng: np.random.Generator) -> Block:
+    """A block of an op over random operands: two where it takes many."""
+    given: dict = {}
+    for name, codes in op.subscripts.items():
+        shape = tuple(SIZES[code] for code in codes)
+        if name == "ids":
+            given[name] = g.input(name, rng.integers(0, 4, shape), kind="ids")
+            continue
+        many = [f"{name}{n}" for n in (1, 2)] if name in op.many else [name]
+        axes = (f"rows {codes[0]}", f"columns {codes[1]}")
+        found = [g.input(n, rng.uniform(0.5, 2, shape), axes, "weight") for n in many]
+        if codes[1] == "≤i":  # as in a model: what is not seen is blank
+            one = g.input(f"{name}.one", np.ones((shape[0], 1)))
+            found = [g.block(f"{b.name}.seen", ops.fraction, b, one, mask=mask) for b in found]
+        given[name] = found if name in op.many else found[0]
+    return g.block("z", op, **given, mask=mask, pair=(1, 2), nth=1)
+
+
+def to_one_cell(g: Graph, z: Block, rng: np.random.Generator) -> Block:
+    """A random sum of a block's cells, [1, 1]."""
+    g = g.at("to")
+    if z.partial and z.op and np.isinf(z.op.blank):
+        total = g.input("total", np.ones((z.shape[0], 1)))
+        z = g.block("finite", ops.fraction, z, total)
+    by = g.input("by", rng.normal(size=z.shape))
+    rows = g.block("rows", ops.along, z, by)
+    return g.block("one", ops.pooled, rows, g.input("ones", np.ones(rows.shape)))
+
+
+def differences(g: Graph, of: str, block: Block) -> np.ndarray:
+    """Central differences of a cell by every cell of a block."""
+    start = g.values[block.name]
+    cells = list(block.whole.cells())
+    changes = [
+        {(block.name, i, j): float(start[i, j]) + sign * STEP} for i, j in cells for sign in (1, -1)
+    ]
+    found = variants(g, changes)[of]
+    up, down = np.broadcast_to(found, (len(changes), 1, 1)).reshape(-1, 2).T
+    return ((up - down) / (2 * STEP)).reshape(block.shape)
+
+
+CASES = [
+    (op, mask)
+    for op in OPS
+    for mask in (EVERYTHING, Mask(), Mask(window=2))
+    if not mask.causal or any("≤i" in code for code in [op.out, *op.subscripts.values()])
+]
+
+
+@pytest.mark.parametrize(("op", "mask"), CASES, ids=lambda x: getattr(x, "name", str(x)))
+def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
+    rng = np.random.default_rng(sum(map(ord, op.name)))
+    g = Graph()
+    one = to_one_cell(g, drawn(g, op, mask, rng), rng)
+    inputs = [b for b in g if b.kind == "weight"]
+    found = backward(g, one, columns=True)
+    for block in inputs:
+        if (op.name, block.name) in HELD:
+            assert block.name not in found
+            continue
+        zero = np.zeros(block.shape)
+        gradient = g.values[found[block.name].name] if block.name in found else zero
+        expected = differences(g, "to.one", block)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6, err_msg=block.name)
+
+
+@given(graphs())
+@settings(max_examples=25)
+def test_gradients_of_random_models_against_finite_differences(graph: Graph) -> None:
+    """Every activation too, where no ReLU is near its corner."""
+    n_tokens, n_words = graph["logits"].shape
+    one = objective.loss(graph, [k % n_words for k in range(n_tokens)])
+    blocks = list(graph)
+    found = backward(graph, one)
+    corner = any(
+        b.op is ops.relu and np.abs(graph.values[b.operands[0][2].name]).min() < 1e-3
+        for b in blocks
+    )
+    for block in () if corner else blocks:
+        if block.name in found and block is not one and not block.partial:
+            gradient = graph.values[found[block.name].name]
+            expected = differences(graph, "loss", block)
+            np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6, err_msg=block.name)
+
+
+def cat_sat() -> Graph:
+    book = workbooks.find("cat-sat")
+    model = book.model()
+    return model.graph(model.vocabulary.encode(book.PROMPT))
+
+
+def test_a_gradient_is_blocks_like_any_other() -> None:
+    graph = cat_sat()
+    found = backward(graph, objective.logit(graph, 2, 3))
+    block = found["blocks.0.attn.h0.W_Q"]
+    assert block.name == "gradient.blocks.0.attn.h0.W_Q"
+    cell = graph.cell(block.name, 1, 0)
+    assert cell.formula == "gradient.q[:,0]·resid_pre[:,1]"
+    assert {c.block.leaf for c in cell.precedents} == {"resid_pre", "q"}
+    live = Evaluator(graph)
+    before = live[block.name].copy()
+    live.set("blocks.0.attn.h0.W_V", 0, 0, 2.5)
+    after = live[block.name].copy()
+    live.run()
+    np.testing.assert_allclose(after, live[block.name], rtol=1e-12)
+    assert np.abs(after - before).max() > 1e-6
+
+
+def test_the_reader_sets_which_logit_it_is_of() -> None:
+    graph = cat_sat()
+    weights = [b.name for b in graph if b.kind == "weight"]
+    found = backward(graph, objective.logit(graph, 2, 3, 1))
+    live = Evaluator(graph)
+    live.set("target", 0, 0, 4)
+    live.set("position", 0, 0, 1)
+    other = cat_sat()
+    expected = backward(other, objective.logit(other, 1, 4, 1))
+    for name in weights:
+        np.testing.assert_allclose(live[found[name].name], other.values[expected[name].name])
+
+
+def test_a_batch_is_its_sentences() -> None:
+    graph = cat_sat()
+    n_words = graph["logits"].shape[1]
+    weights = [b.name for b in graph if b.kind == "weight"]
+    found = backward(graph, objective.loss(graph, [1, 2, 3]))
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, graph["W_E"].shape[0], (5, 3, 1)).astype(float)
+    targets = rng.integers(0, n_words, (5, 3, 1)).astype(float)
+    batch = filled(graph, {"tokens": tokens, "loss.targets": targets})
+    for n in range(5):
+        alone = filled(graph, {"tokens": tokens[n], "loss.targets": targets[n]})
+        for name in weights:
+            got = np.broadcast_to(batch[found[name].name], (5, *graph[name].shape))[n]
+            np.testing.assert_allclose(got, alone[found[name].name], atol=1e-13)
+
+
+def test_only_what_lies_between() -> None:
+    graph = cat_sat()
+    one = objective.logit(graph, 2, 3)
+    found = backward(graph, one, to=[graph["blocks.0.attn.h0.z"]])
+    assert "blocks.0.attn.h0.z" in found and "blocks.0.attn.h0.pattern" not in found
+    held = backward(graph, one, held=[graph["blocks.0.attn.h0.pattern"]], name="held")
+    assert "blocks.0.attn.h0.W_V" in held and "blocks.0.attn.h0.W_Q" not in held
+    assert held["blocks.0.attn.h0.W_V"].name == "held.blocks.0.attn.h0.W_V"
+
+
+def test_what_has_no_gradient_is_refused() -> None:
+    graph = cat_sat()
+    with pytest.raises(InputError, match=r"^logits is 3 x \d+ cells; a gradient is of one"):
+        backward(graph, graph["logits"])
+    with pytest.raises(InputError, match="follows from no op"):
+        backward(graph, graph["blocks.0.attn.h0.switch"])
+    with pytest.raises(InputError, match="there is no word 99; they run from 0 to"):
+        objective.logit(graph, 0, 99)
+    with pytest.raises(InputError, match="there is no token 3; they run from 0 to 2"):
+        objective.logit(graph, 3, 0)

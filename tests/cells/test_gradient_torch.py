@@ -1,0 +1,77 @@
+"""Gradients against torch's, which runs the same formulas under its autograd, in float64."""
+
+import os
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, random_model, specs
+from hypothesis import given, settings
+
+import workbooks
+from engine import Graph
+from engine.cells.block import Block
+from engine.cells.gradient import backward
+from engine.models import checkpoint, encoding, objective
+from engine.models.choosing import GREEDY
+from engine.models.generate import Passage
+
+try:
+    from torch_cells import gradients
+except ImportError:
+    if os.environ.get("CI"):
+        raise
+    pytest.skip("torch is not installed", allow_module_level=True)
+
+pytestmark = pytest.mark.office
+NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+RELATIVE = 1e-10  # to the largest gradient of a block
+SMALL = 1e-6  # of the largest of all: below, a softmax's derivative has cancelled to rounding
+
+
+def assert_equals_torch(graph: Graph, of: Block) -> None:
+    """Of all weights and all activations."""
+    found, reference = backward(graph, of, columns=True), gradients(graph, of.name)
+    reference = {name: x.numpy() for name, x in reference.items() if np.abs(x).max() > 0}
+    largest = max(np.abs(x).max() for x in reference.values())
+    assert {b.name for b in graph if b.kind == "weight"} & {*reference} <= {*found}
+    for name, expected in reference.items():
+        if name in found:  # not what is held: a softmax's maximum
+            size = max(np.abs(expected).max(), SMALL * largest)
+            gap = np.abs(graph.values[found[name].name] - expected).max()
+            assert gap <= RELATIVE * size, name
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "dialogue-game"])
+def test_of_the_gallerys_models(name: str) -> None:
+    book = workbooks.find(name)
+    model = book.model()
+    ids = model.vocabulary.encode(book.PROMPT)
+    graph = model.graph(ids)
+    assert_equals_torch(graph, objective.logit(graph, len(ids) - 1, 0, 1))
+    graph = model.graph(ids)
+    n_words = graph["logits"].shape[1]
+    assert_equals_torch(graph, objective.loss(graph, [k % n_words for k in range(len(ids))]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_every_golden_architecture(name: str) -> None:
+    """The loss of the prompt; of a sentence encoder, how alike two sentences are."""
+    model = checkpoint.load(GOLDEN / name)
+    with np.load(GOLDEN / name / "golden.npz") as reference:
+        ids = reference["ids"].tolist()
+    if model.spec.gives == "sentence":
+        graph = encoding.graph(
+            model, Passage(ids, len(ids), GREEDY, np.zeros(0), second=tuple(ids[:3]))
+        )
+        one = graph["cosine"]
+    else:
+        graph = model.graph(ids)
+        one = objective.loss(graph)
+    assert_equals_torch(graph, one)
+
+
+@given(specs())
+@settings(max_examples=10)
+def test_of_random_models(spec) -> None:
+    graph = random_model(spec).graph([k % spec.d_vocab for k in range(4)])
+    assert_equals_torch(graph, objective.logit(graph, 3, 1, 0))
