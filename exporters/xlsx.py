@@ -21,7 +21,7 @@ import orjson
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
-from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
+from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, CellStringTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
@@ -51,6 +51,7 @@ ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
+NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -112,14 +113,23 @@ class _Sheet(Worksheet):
         self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
-        if isinstance(cell, CellFormulaTuple) and isinstance(cell.value, str):
-            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            at = xl_rowcol_to_cell(row, col)
-            attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
-            value = LIKE_ESCAPED.sub(r"_x005F\1", cell.value)
-            self._xml_formula_element(cell.formula, value, attributes)
-        else:
+        kind = type(cell)
+        if kind not in (CellStringTuple, CellFormulaTuple):
             super()._write_cell(row, col, cell)
+            return
+        at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
+        if kind is CellStringTuple:
+            self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
+            return
+        formula, value = cell.formula.translate(ESCAPED), cell.value
+        if isinstance(value, str):
+            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
+            value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
+            at += ' t="str"'
+        elif isinstance(value, bool):
+            value = int(value)
+            at += ' t="b"'
+        self.fh.write(f"{at}><f>{formula}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
@@ -321,6 +331,8 @@ def _write_sheet(
         ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
         ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
+    for (row, col), text in sheet.notes.items():
+        ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
 
