@@ -56,19 +56,7 @@ def assemble(
     title leaves out the tour, whose place on Start depends on the story.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
-    graph: Graph = encoding.graph(model, passage, plan.readout)
-    prompt.heat(graph, passage)
-    if plan.live:
-        graph = only_live(graph, plan.live)
-    views = Views() if plan.reduced else _views(graph, passage)
-    if plan.gradient:
-        _go_back(graph, passage)
-    labels = {"vocab": shown(model.vocabulary.texts)}
-    if model.outputs:
-        labels["vocab_out"] = shown(model.outputs.texts)
-    _follow_what_is_typed(graph, model, passage, plan)
-    if not plan.reduced:
-        prompt.look(graph, labels[graph["logits"].axes[1]])
+    graph, views, labels = _blocks(model, passage, plan)
     book = ModelBook(
         title,
         graph,
@@ -82,6 +70,38 @@ def assemble(
         section=story.section,
         chosen=chosen,
     )
+    _add_pages(book)
+    if study:
+        study(book)
+    stops = tour.stops(book)
+    _put_in_order(book, stops)
+    start.add(book, story, stops if story.title else ())
+    built.show(book, book.sheet(start.SHEET), 2, 0)
+    return book
+
+
+def _blocks(
+    model: Model, passage: Passage, plan: Plan
+) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
+    """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
+    graph: Graph = encoding.graph(model, passage, plan.readout)
+    prompt.heat(graph, passage)
+    if plan.live:
+        graph = only_live(graph, plan.live)
+    views = Views() if plan.reduced else _views(graph, passage)
+    if plan.gradient:
+        _go_back(graph, passage)
+    labels = {"vocab": shown(model.vocabulary.texts)}
+    if model.outputs:
+        labels["vocab_out"] = shown(model.outputs.texts)
+    _follow_what_is_typed(graph, model, passage, plan)
+    if not plan.reduced:
+        prompt.look(graph, labels[graph["logits"].axes[1]])
+    return graph, views, labels
+
+
+def _add_pages(book: ModelBook) -> None:
+    """Every page that the book wants; blocks are laid out when pages have said where theirs are."""
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
     for module in found:
@@ -92,13 +112,6 @@ def assemble(
         module.add(book)
         sheet = book.sheets[module.SHEET]
         sheet.purpose = sheet.purpose or module.PURPOSE
-    if study:
-        study(book)
-    stops = tour.stops(book)
-    _put_in_order(book, stops)
-    start.add(book, story, stops if story.title else ())
-    built.show(book, book.sheet(start.SHEET), 2, 0)
-    return book
 
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
