@@ -9,7 +9,7 @@ from string import Formatter
 from typing import Any
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import ROUND
+from engine.cells.functions import IFERROR, ROUND
 
 UP = 1e-7  # of the last decimal shown
 LITERAL = 200  # characters of a literal; Excel takes 255 units
