@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, assert_recomputes_after, recalculated, typed
+from conftest import CellAt, InIronCalc, assert_recomputes_after, libreoffice_shows, typed
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
@@ -226,7 +226,7 @@ def test_and_in_libreoffice(written, tmp_path) -> None:
     found, edits = suggested(0)
     cells = {book().cell(*at): value for at, value in edits.items()}
     copy = typed(written, tmp_path / "typed.xlsx", cells)
-    file = recalculated({"typed": copy}, tmp_path / "out")["typed"]
+    file = libreoffice_shows({"typed": copy}, tmp_path / "office")["typed"]
     assert_kept(found, lambda at: file[at[0]][at[1:]])
     assert not [name for name in file if file[name].errors]
 
