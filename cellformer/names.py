@@ -46,10 +46,17 @@ class Loaded:
         """The row of the token whose word is ranked: of an encoder its mask's, or else the last."""
         return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
 
-    def book(self, model: Model, passage: Passage, live: Sequence[str] = ()) -> Book:
-        """The workbook of a passage; `live` names the parts that recompute, () everything."""
-        if live or formats.means(self.name):
-            return anymodel.build(title(self.name), model, passage, live)
+    def book(
+        self,
+        model: Model,
+        passage: Passage,
+        live: Sequence[str] = (),
+        gradient: bool = False,
+    ) -> Book:
+        """The workbook of a passage; `live` names the parts that recompute, () everything. With
+        `gradient` it has the backward pass, too."""
+        if live or gradient or formats.means(self.name):
+            return anymodel.build(title(self.name), model, passage, live, gradient)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

@@ -1,8 +1,9 @@
 """The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from engine import Evaluator, Graph, Model
+from engine import Evaluator, Graph, InputError, Model
 from engine.cells.part import only_live
 from engine.models import encoding, prompt, tokenizing
 from engine.models.forward import Forward
@@ -25,9 +26,17 @@ FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
-def build(title: str, model: Model, passage: Passage, live: Sequence[str] = ()) -> ModelBook:
-    """The workbook of a prompt of a model that was loaded from a folder."""
-    plan = for_model(model, live)
+def build(
+    title: str, model: Model, passage: Passage, live: Sequence[str] = (), gradient: bool = False
+) -> ModelBook:
+    """The workbook of a prompt of any model; with `gradient`, of its backward pass too. Raises
+    InputError where that is not to be had."""
+    plan = replace(for_model(model, live), gradient=gradient)
+    if gradient and plan.reduced:
+        raise InputError(
+            "--gradient takes a whole decoder of few words, whose workbook shows every logit; "
+            "`cellformer gradient` prints those of others"
+        )
     if plan.gives != "next word" and not live:
         return anyencoder.build(title, model, passage)
     if plan.readout.by_head:

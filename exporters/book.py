@@ -158,6 +158,7 @@ class Sheet:
         default_factory=dict
     )  # what may be typed, and why
     areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
+    notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
     tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
 

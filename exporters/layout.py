@@ -47,6 +47,8 @@ SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
+    "Backward": ("Readout", "how the target’s lead changes with every cell: from the end back"),
+    "Gradient": ("Backward", "how the target’s lead changes with every weight, beside the weight"),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
@@ -71,6 +73,8 @@ def sheet_of(block: Block, book: ModelBook) -> str:
     second = f" {SECOND}" if first == SECOND else ""
     if second:
         first, _, rest = rest.partition(".")
+    if block.kind == "gradient":
+        return backward_sheet_of(block, book)
     if block.leaf in SWITCHED:
         return SWITCHES
     if first == "lens":
@@ -87,6 +91,16 @@ def sheet_of(block: Block, book: ModelBook) -> str:
         return f"Weights {layer}" if layer else "Weights"
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
+
+
+def backward_sheet_of(block: Block, book: ModelBook) -> str:
+    """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
+    of its weight."""
+    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    first, _, rest = name.partition(".")
+    of_weight = name in book.graph.blocks and book.graph[name].kind == "weight"
+    layer = rest.partition(".")[0] if first == "blocks" else ""
+    return f"{'Gradient' if of_weight else 'Backward'} {layer}".strip()
 
 
 def on_play(block: Block) -> bool:
@@ -115,7 +129,7 @@ def turned(block: Block, book: ModelBook) -> bool:
             return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
         # along the stream, or else under its matrix; down where a sheet has too few columns
         return block.axes[1] == "d_model" or block.shape[1] > MOST_COLUMNS
-    return block.kind in ("computed", "ids")
+    return block.kind in ("computed", "gradient", "ids")
 
 
 @dataclass
@@ -184,7 +198,8 @@ def lay_out(book: ModelBook) -> None:
         sheet = book.sheet(name)
         sheet.purpose = purpose(name)
         dress(book, sheet)
-        found = weight_bands(book, name) if name.startswith("Weights") else bands(book, name)
+        kind, _, _ = name.partition(" ")
+        found = BANDS.get(kind, bands)(book, name)
         row = TITLE_ROWS + 2
         for band in found:
             row = _place(book, sheet, band, row)
@@ -251,6 +266,21 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     return list(found.values())
 
 
+def gradient_bands(book: ModelBook, name: str) -> list[Band]:
+    """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
+    found: dict[str, Band] = {}
+    for block in sorted(book.graph, key=lambda block: not block.name.startswith("turned.")):
+        if block.kind == "gradient" and sheet_of(block, book) == name:
+            weight = block.name.removeprefix("turned.").removeprefix("gradient.")
+            n_cols = block.shape[0 if turned(block, book) else 1]
+            found.setdefault(weight, Band()).add(block, n_cols)
+    order = {block.name: k for k, block in enumerate(book.graph)}
+    return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
+
+
+BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds of sheets; else bands
+
+
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
     order = {name: k for k, name in enumerate(book.graph.blocks)}
@@ -293,8 +323,11 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     elsewhere = any(sheet_of(b, book) != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
-    if place.block.leaf in ("pattern", "probs"):
-        sheet.dress(sheet[place.top : place.top + rows, place.left : place.left + cols], "scale")
+    area = sheet[place.top : place.top + rows, place.left : place.left + cols]
+    if place.block.kind == "gradient":
+        sheet.dress(area, "diverging")
+    elif place.block.leaf in ("pattern", "probs"):
+        sheet.dress(area, "scale")
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -336,8 +369,13 @@ def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
     """The cell that shows the text of token k, of a second sentence where the axis is its."""
-    first = TEXTS_ROW if book.large else PROMPT_ROW
-    return book.sheet(PLAY)[SECOND_ROW if axis == AXIS else first, PROMPT_COL + k]
+    row = SECOND_ROW if axis == AXIS else texts_row(book)
+    return book.sheet(PLAY)[row, PROMPT_COL + k]
+
+
+def texts_row(book: ModelBook) -> int:
+    """The row of Play where the tokens' texts stand."""
+    return TEXTS_ROW if book.large else PROMPT_ROW
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -69,6 +69,6 @@ def past(sheet: Sheet, col: int, n_characters: float) -> int:
     """The column where so many characters have ended that begin in one."""
     room = 0.0
     while room < n_characters:
-        room += sheet.widths.get(col, theme.COLUMN_WIDTH)
+        room += theme.pixels(sheet.widths.get(col, theme.COLUMN_WIDTH)) / theme.CHARACTER
         col += 1
     return col

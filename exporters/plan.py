@@ -19,6 +19,7 @@ class Plan:
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence goes on by itself: no token sees those after it
     gives: Gives = "next word"  # what the model is asked for
+    gradient: bool = False  # the backward pass of the target's logit, too
 
     @property
     def reduced(self) -> bool:

@@ -52,7 +52,7 @@ class Printed:
     title: str
     printed: Sequence[Sequence[float | None]]
     block: str
-    rows: Sequence[int] | None = None
+    rows: Sequence[int] | None = None  # None: the first
     cols: Sequence[int] | None = None
     decimals: int = 2
     note: str = ""

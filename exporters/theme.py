@@ -20,6 +20,7 @@ ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
+CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
 FAINTEST = "0.000000001"  # numbers that are all nearer to 0 than this have no colour
 SHADES: dict[str, dict[str, Any]] = {
@@ -173,13 +174,14 @@ STYLES["tile number"] = {**_CELL, "num_format": "0%"}
 _TOLD = {"font_color": GREY, "align": "right"}
 STYLES["given number"] = {**_TOLD, "num_format": '"sentence, "0" given"'}
 STYLES["token number"] = {**_TOLD, "num_format": '"token "0', "font_size": 10}
+STYLES["stop"] = {**STYLES["link"], "valign": "top"}
+STYLES["stop number"] = {**_TOLD, "num_format": "0", "valign": "top", "bold": True}
 STYLES["mark"] = {"num_format": ";;;"}
 STYLES["chip"] = {
     "bold": True,
     "align": "center",
     "valign": "vcenter",
     "shrink": True,
-    "bg_color": FILLS["activation"],
     "border": 1,
     "border_color": "#BFBFBF",
 }
@@ -211,8 +213,20 @@ def diverging(largest: str) -> dict[str, Any]:
     }
 
 
+def pixels(width: float) -> float:
+    """How wide a column of so many characters is; one of less than one has no margins."""
+    return CHARACTER * width + 5 if width >= 1 else 12 * width
+
+
+def characters(pixels: float) -> float:
+    """The width of a column of so many pixels."""
+    return (pixels - 5) / CHARACTER if pixels > 12 else pixels / 12
+
+
 def kind(block: Block) -> str:
     """The kind of fill that a block gets."""
+    if block.kind == "gradient":
+        return "weight" if block.name.startswith("turned.") else "activation"
     if block.kind != "computed":
         return "weight" if block.kind == "weight" else "input"
     if ".attn.h" in block.name and block.leaf in ATTENTION:

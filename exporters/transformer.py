@@ -8,17 +8,18 @@ from types import ModuleType
 import numpy as np
 
 from engine.cells.errors import declared
+from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.cells.part import only_live
-from engine.models import encoding, prompt, tokenizing
+from engine.models import encoding, objective, prompt, tokenizing
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
 from engine.studies import lens
 from engine.studies.lens import Views
+from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
-from exporters import layout, legend, theme
 from exporters import pages as of_all_words
 from exporters.address import quoted
 from exporters.book import Sheet
@@ -26,6 +27,7 @@ from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.order import reading_order
 from exporters.pages import built, start
+from exporters.pages import glossary as terms
 from exporters.plan import Plan, for_model
 from exporters.story import Printed, Story
 
@@ -57,6 +59,8 @@ def assemble(
     if plan.live:
         graph = only_live(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
+    if plan.gradient:
+        _go_back(graph, passage)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
@@ -88,7 +92,9 @@ def assemble(
     if study:
         study(book)
     _put_in_order(book)
-    start.add(book, story)
+    stops = tour.stops(book)
+    tour.link(book, stops)
+    start.add(book, story, stops)
     built.show(book, book.sheet(start.SHEET), 2, 0)
     return book
 
@@ -136,6 +142,12 @@ def _views(graph: Graph, passage: Passage) -> lens.Views:
     return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
 
 
+def _go_back(graph: Graph, passage: Passage) -> None:
+    """The backward pass of how far the target is ahead of its rival, at the position."""
+    words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
+    backward(graph, objective.logit(graph, *words), columns=True)
+
+
 def _put_in_order(book: ModelBook) -> None:
     """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
     Those of the workbook's own that no page is called after stand where its study does."""
@@ -151,6 +163,8 @@ def _put_in_order(book: ModelBook) -> None:
         built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
+        if name != terms.SHEET:
+            glossary.add_notes(sheet)
 
 
 def _clear_of_links(sheet: Sheet) -> int:

@@ -121,6 +121,8 @@ AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 def meaning(block: Block) -> str:
     """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from."""
+    if block.kind == "gradient":
+        return of_backward(block)
     if block.leaf.isdigit():
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
@@ -134,6 +136,15 @@ def meaning(block: Block) -> str:
     if block.leaf.startswith("b_"):
         return "bias"
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))
+
+
+def of_backward(block: Block) -> str:
+    """What a block of the backward pass means."""
+    if block.name.startswith("turned."):
+        return "the same, rows and columns exchanged, for products to run down"
+    if block.name.rpartition(".")[2].startswith("part"):
+        return "a step on the way back"
+    return f"how the target’s lead changes with {block.name.removeprefix('gradient.')}"
 
 
 def shape(block: Block) -> str:

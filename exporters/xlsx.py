@@ -51,6 +51,7 @@ ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
+NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -330,6 +331,8 @@ def _write_sheet(
         ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
         ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
+    for (row, col), text in sheet.notes.items():
+        ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
 

@@ -89,6 +89,10 @@ def build(
         list[str] | None,
         typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
     ] = None,
+    gradient: Annotated[
+        bool,
+        typer.Option("--gradient", help="The backward pass as well: how every cell counts."),
+    ] = False,
     digits: Annotated[
         str,
         typer.Option("--digits", help="exact, or short: the shortest decimals of float32."),
@@ -102,7 +106,7 @@ def build(
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
     texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, digits))
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient, digits))
     if name is None:
         if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -120,10 +124,10 @@ def build(
     sampling = Sampling(temperature, top_k, top_p)
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
     words = replace(found, text_length=text_length or 0)
-    path = output or Path(f"{names.title(name)}.xlsx")
+    path = output or Path(f"{names.title(name)}{'-gradient' * gradient}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.book(model, words, live or ()), path)
+    building.write(lambda: loaded.book(model, words, live or (), gradient), path)
 
 
 for command in (

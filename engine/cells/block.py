@@ -1,7 +1,8 @@
 """Block: a named 2-D array of cells, the unit that everything here is made of.
 
 Its cells hold values (tokens, weights, settings), or all share one op over other blocks, or each
-has an expression of its own: a table. What is of no model, but stands on a page of its workbook or
+has an expression of its own: a table. A backward pass's are of the kind "gradient" (see
+`gradient`). What is of no model, but stands on a page of its workbook or
 on a worksheet, is of the kind "table" also where it is typed.
 
     name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv"|"e") int "." ] leaf
@@ -19,7 +20,7 @@ from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
 from engine.cells.expression import Area, Constant, Expression, Index, Row, constant
 from engine.cells.op import Op
 
-Kind = Literal["ids", "weight", "setting", "computed", "table"]
+Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
 Axes = tuple[str, str]
 
 

@@ -253,6 +253,10 @@ class Formulas:
         """What the operands are read at that follow one axis of the output alone, or neither."""
         read = {k: self._read(k, i, j) for k, axes in enumerate(self._axes) if axes <= {axis}}
         texts = {k: text for k, (text, _) in read.items()}
+        if axis == 0:  # how long a line of keys or queries is follows from the row
+            for k, (_, codes, _) in enumerate(self._block.operands):
+                if len(self._axes[k]) == 2 and ("≤i" in codes or "≥i" in codes):
+                    read[k] = self._read(k, i, j)
         kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
         return kept[at]
 

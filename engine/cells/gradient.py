@@ -225,7 +225,7 @@ class _Backward:
         n, first = 1, name
         while name in self.graph.blocks:
             n, name = n + 1, f"{first}{n + 1}"
-        return self.graph.add(Block(name, shape, axes, "computed", op, operands, mask))
+        return self.graph.add(Block(name, shape, axes, "gradient", op, operands, mask))
 
     def _upright(self, node: Any) -> Any:
         """A read; of a block that is read along its other axis already, that of its copy."""
@@ -233,7 +233,8 @@ class _Backward:
             return node
         block = node.block
         if block.name not in self.along:
-            lines = [Read(block, at).axis for _, at in self.graph.readers[block.name]]
+            at = [at for _, at in self.graph.readers[block.name] if "?" not in at]
+            lines = {Read(block, codes).axis for codes in at}
             self.along[block.name] = {n for n in lines if n is not None and block.shape[n] > 1}
         self.along[block.name] = self.along[block.name] or {node.axis}
         if node.axis in self.along[block.name]:

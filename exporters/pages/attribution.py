@@ -6,6 +6,7 @@ along the direction that the readout scores the word by; the norm's divisor is t
 """
 
 from engine.cells.block import Block
+from engine.cells.expression import Area
 from engine.cells.functions import SUM
 from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
@@ -50,6 +51,13 @@ def add(book: ModelBook) -> None:
     size = (640, max(320, 24 * len(writers)))
     _chart(sheet, end, size)
     _directions(book, sheet, max(end + 5, TOP + size[1] // 20 + 2))
+
+
+def shares(book: ModelBook) -> tuple[Area, Area]:
+    """What has written, and its share of the target's logit: two columns."""
+    rows = slice(TOP, TOP + len(book.views.credits["target"]))
+    sheet = book.sheet(ATTRIBUTION)
+    return sheet[rows, 0].as_range, sheet[rows, COLUMNS["target"]].as_range
 
 
 def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:

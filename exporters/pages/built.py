@@ -48,7 +48,14 @@ HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so fa
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_TOLD = 4  # lines that are told on top of every sheet
 LONGEST = 40  # characters of a sentence that are told
-DIALS = ("choose", "temperature", "top_k", "top_p")
+A_NUMBER = {
+    "validate": "decimal",
+    "criteria": "between",
+    "minimum": -(10**9),
+    "maximum": 10**9,
+    "error_title": "No number",
+    "error_message": "A number belongs here: a text would count as 0.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +117,8 @@ def add(book: ModelBook) -> None:
     stored = sum(w.block.whole.size for w in watched(book)) <= MOST
     lines = [w for w in watched(book) if stored or w.cell or not book.large]
     below = TOP + 1  # the next original's row
+    for line in lines:
+        _guard(book, line)
     for row, line in enumerate(lines, TOP):
         sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
@@ -121,6 +130,14 @@ def add(book: ModelBook) -> None:
         begun = sheet[row - 1, RANK] if row > TOP else expression(0)
         sheet.formula(row, RANK, begun + IF(sheet[row, COUNT] > 0, 1, 0), "count")
     _line(book, sheet, slice(TOP, TOP + len(lines)))
+
+
+def _guard(book: ModelBook, line: Watched) -> None:
+    """Have a block's cells take numbers alone; what is pasted there, no program asks about."""
+    place = book.places[line.block.name]
+    sheet = book.sheets[place.sheet]
+    if line.block.kind != "table" and place.cell(0, 0) not in sheet.rules:
+        sheet.areas.append((place.rect(line.block.whole), A_NUMBER))
 
 
 # --- a line for each block ----------------------------------------------------------------
@@ -137,7 +154,7 @@ def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool
     same = EXACT(now, was) if text else now == sheet[row, WAS]
     sheet.formula(row, COUNT, IF(same, 0, 1), "count")
     sheet.formula(row, IS, now & "" if text else now, "text" if text else "step")
-    told = _told_of_one(sheet, row, line)
+    told = _told_of_one(book, sheet, row, line)
     sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     if line.block.kind != "table":
         place = book.places[line.block.name]
@@ -145,7 +162,7 @@ def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool
         book.sheets[place.sheet].dress(cell, AsBuilt(was))
 
 
-def _told_of_one(sheet: Sheet, row: int, line: Watched) -> Expression:
+def _told_of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched) -> Expression:
     """What the ledger says of such a cell once it differs."""
     now = sheet[row, IS]
     if line.block.leaf == "switch":
@@ -153,10 +170,14 @@ def _told_of_one(sheet: Sheet, row: int, line: Watched) -> Expression:
             now == 0, " off", IF(ISNUMBER(now), " × " & now, " off: ‘" & now & "’ counts as 0")
         )
     if line.block.name.endswith("sentence"):
-        return expression(f"{line.what}: ") & LEFT(now, LONGEST)
+        return expression(f"{line.what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
     if line.block.name == "prompt.pick":
-        return expression(f"{line.what}: ") & now
-    return _from_to(line.what, sheet, row)
+        beyond = expression(line.cell[0] if line.cell else 0) >= book.graph["n_prompt"][0, 0]
+        effect = IF(beyond, " (beyond the sentence: no effect)", "")
+        return expression(f"{line.what}: ") & now & effect
+    if line.block.name.endswith("instead"):
+        return expression(f"{line.what}: ") & now & " instead"
+    return _from_to(line.what, sheet, row, line.block.kind != "table")
 
 
 def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int) -> int:
@@ -201,14 +222,15 @@ def _of_sums(book: ModelBook, sheet: Sheet, row: int, line: Watched) -> None:
     sheet.formula(row, TOLD, told, "text")
 
 
-def _from_to(what: Expression | str, sheet: Sheet, row: int) -> Expression:
-    """`what` 0.5 → 0.7; of a text where a number belongs, that it counts as 0."""
+def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool = True) -> Expression:
+    """`what` 0.5 → 0.7; of a text where a number belongs, that it counts `as_0`."""
     was, now = sheet[row, WAS], sheet[row, IS]
     short = ROUND(was, 3) != ROUND(now, 3)
     numbers = IF(short, ROUND(was, 3) & " → " & ROUND(now, 3), was & " → " & now)
-    text = was & " → ‘" & now & "’"
-    counted = IF(ISNUMBER(was), text & ", a text: counts as 0", text)
-    return expression(what) & " " & IF(ISNUMBER(now), IFERROR(numbers, was & " → " & now), counted)
+    text = IFERROR(ROUND(was, 3), was) & " → ‘" & now & "’"
+    if as_0:
+        text = text & ", a text: counts as 0"
+    return expression(what) & " " & IF(ISNUMBER(now), IFERROR(numbers, was & " → " & now), text)
 
 
 # --- the one line -------------------------------------------------------------------------

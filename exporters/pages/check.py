@@ -41,7 +41,7 @@ def add(book: ModelBook) -> None:
 def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """What should hold, and how far it is from holding."""
     for block in book.blocks:
-        if block.leaf == "pattern" or block.name == "probs":
+        if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
             yield from _sums(block)
     expected = sum(block.n_cells for block in book.blocks)
     yield (

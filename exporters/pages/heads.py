@@ -21,8 +21,9 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """A square per head; layers down, heads across."""
-    patterns = [b for b in book.graph if b.leaf == "pattern" and b.axes[0] == "token"]
-    others = [b for b in book.graph if b.leaf == "pattern" and b.axes[0] != "token"]
+    found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
+    patterns = [b for b in found if b.axes[0] == "token"]
+    others = [b for b in found if b.axes[0] != "token"]
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     n = len(book.passage.ids)

@@ -17,12 +17,12 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, INDEX, MATCH, MAX, MIN, ROUND
 from engine.studies import lens
-from exporters import layout
+from exporters import layout, theme
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import When
 from exporters.large import play as large_play
-from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW
-from exporters.lookups import place_of_largest
+from exporters.layout import PLAY, PROMPT_COL
+from exporters.lookups import entry, place_of_largest
 from exporters.model_book import ModelBook
 from exporters.pages import play
 from exporters.saying import percent, quote, rounded
@@ -59,8 +59,8 @@ def add(book: ModelBook) -> None:
     """The sentence, the strips, the tiles, the words; below, where the token looks."""
     sheet, canvas = book.sheet(SHEET), Canvas(book)
     layout.dress(book, sheet)
-    sheet.widths = {0: _width(LABEL)}
-    sheet.widths |= {1 + k: _width(canvas.unit) for k in range(canvas.columns)}
+    sheet.widths = {0: theme.characters(LABEL)}
+    sheet.widths |= {1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)}
     if LOOKED_AT in book.places:
         _dial(book, sheet)
     row = _sentence(book, sheet, canvas, TOP)
@@ -70,11 +70,6 @@ def add(book: ModelBook) -> None:
         row = _tiles(book, sheet, canvas, row + 1, looks + 2)
         _looks(book, sheet, canvas, looks)
     _words(book, sheet, canvas)
-
-
-def _width(pixels: float) -> float:
-    """A column's width in characters."""
-    return (pixels - 5) / 7 if pixels > 12 else pixels / 12
 
 
 def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
@@ -99,7 +94,8 @@ class Canvas:
         """The patterns of every layer, head by head."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
-            if block.leaf == "pattern" and block.axes[0] == "token":
+            own = block.name.startswith("blocks.")  # not of a backward pass
+            if own and block.leaf == "pattern" and block.axes[0] == "token":
                 found.setdefault(int(block.name.split(".")[1]), []).append(block)
         return found
 
@@ -184,12 +180,12 @@ def position(book: ModelBook) -> Area:
 def words(book: ModelBook) -> Area:
     """The texts of all tokens, in a row of Play."""
     end = PROMPT_COL + len(book.passage.ids)
-    return book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL:end]
+    return book.sheet(PLAY)[layout.texts_row(book), PROMPT_COL:end]
 
 
 def looked_at(book: ModelBook) -> Expression:
     """The text of the token that is looked at, in quotes."""
-    return quote(INDEX(words(book).as_range, 1, position(book) + 1))
+    return quote(entry(words(book), 1, position(book) + 1))
 
 
 def _dial(book: ModelBook, sheet: Sheet) -> None:
@@ -257,17 +253,17 @@ def _strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
         _low(sheet, row := row + 1, LOW_LINE if len(names) > MANY_STAGES else LINE)
         sheet.link(row, 0, name, book.address(stage.area))
         for j in range(canvas.shown):
-            number = _number(book, stage, j)
+            adds = at_token(book, stage, j)
             if n:
-                number = number - _number(book, canvas.stages[n - 1], j)
-            sheet.formula(row, 1 + j, number, canvas.style("strip"))
+                adds = adds - at_token(book, canvas.stages[n - 1], j)
+            sheet.formula(row, 1 + j, adds, canvas.style("strip"))
         if book.views.stages:
-            sheet.formula(row, canvas.text_col, _guess(book, n), "said")
+            sheet.formula(row, canvas.text_col, "best guess by now: " & guess(book, n), "said")
     end = canvas.stages[-1]
     _low(sheet, row + 1)
     sheet.link(row + 1, 0, "sum: the stream", book.address(end.area))
     for j in range(canvas.shown):
-        sheet.formula(row + 1, 1 + j, _number(book, end, j), canvas.style("strip"))
+        sheet.formula(row + 1, 1 + j, at_token(book, end, j), canvas.style("strip"))
     _said_of_strips(book, sheet, canvas, head, sheet[first : row + 1, 1 : 1 + canvas.shown])
     sheet.dress(sheet[row + 1, 1 : 1 + canvas.shown], "diverging")
     if "probs" in book.graph.blocks:
@@ -275,10 +271,10 @@ def _strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
     return row + 2
 
 
-def _number(book: ModelBook, stage: Block, j: int) -> Expression:
-    """A number of the stream after a stage, at the token that is looked at."""
-    at_token = position(book) + 1 if stage.shape[0] > 1 else expression(1)
-    return Nth(stage.area[:, j], at_token)
+def at_token(book: ModelBook, block: Block, j: int) -> Expression:
+    """The j-th number of a block at the token that is looked at."""
+    row = position(book) + 1 if block.shape[0] > 1 else expression(1)
+    return Nth(block.area[:, j], row)
 
 
 def _said_of_strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, strips: Area) -> None:
@@ -296,20 +292,21 @@ def _said_of_strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, str
     sheet.formula(_low(sheet, row, 20), 0, said, "part")
 
 
-def _guess(book: ModelBook, n: int) -> Expression:
-    """The word that the model would say after a stage."""
+def guess(book: ModelBook, n: int) -> Expression:
+    """The word that the model would say after the n-th stage, and its probability."""
     scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
     where = place_of_largest(scores, 1)
     word = quote(INDEX(texts, where, 1))
-    return "best guess by now: " & word & " " & percent(INDEX(chances, where, 1))
+    return word & " " & percent(INDEX(chances, where, 1))
 
 
 def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
     found, live, _ = ranked(book)
-    return "says " & quote(found[0]) & ", " & percent(live[0])
+    says = "says " & quote(found[0]) & ", " & percent(live[0])
+    return says if book.large else play.answered(book, says, play.SILENT)
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -364,7 +361,7 @@ def head_name(head: Block) -> str:
 def _most(book: ModelBook, shares: Area) -> Expression:
     """How much of its look goes to the token that it looks at most."""
     most = MAX(shares)
-    word = INDEX(words(book).as_range, 1, MATCH(most, shares.as_range, 0))
+    word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
     return percent(most) & " at " & quote(word)
 
 
@@ -384,6 +381,7 @@ def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
             sheet.formula(at, 1 + j, looked, canvas.style("tile"))
         said = looked_at(book) & " looks " & _most(book, sheet[at, 1 : 1 + n])
         sheet.formula(at, 2 + n, said, "said")
+        book.spots[f"look.{head.name}"] = (SHEET, at, 2 + n)
     sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
 
 

@@ -43,7 +43,7 @@ class OnSheet:
     def __init__(self, book: ModelBook, sheet: Sheet, table: Printed, row: int):
         self.book, self.sheet, self.table, self.row = book, sheet, table, row
         self.block = book.graph[table.block]
-        n_rows, n_cols = self.block.shape
+        n_rows, n_cols = len(table.printed), len(table.printed[0])
         self.rows = list(range(n_rows) if table.rows is None else table.rows)
         self.cols = list(range(n_cols) if table.cols is None else table.cols)
         self.down = len(self.rows) == 1

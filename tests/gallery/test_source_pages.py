@@ -78,3 +78,48 @@ def test_the_variance_of_a_product_grows_with_its_length() -> None:
     (sharp, soft) = shown("one-head", "sharp", "soft")
     assert sharp[0] == pytest.approx(softmax(dots[:, :10], 1).max(axis=1))
     assert soft[0] == pytest.approx(softmax(dots[:, :10] / np.sqrt(widths.T), 1).max(axis=1))
+
+
+def test_a_cache_holds_what_would_be_computed_again() -> None:
+    x, wq, wk, wv = shown("kv-cache", "x", "W_Q", "W_K", "W_V")
+    for step, n in enumerate((3, 4, 5)):
+        keys, values, z = shown("kv-cache", f"K_after_{step}", f"V_after_{step}", f"z_of_{step}")
+        assert keys == pytest.approx(x[:n] @ wk)
+        assert values == pytest.approx(x[:n] @ wv)
+        share = softmax((x[:n] @ wk) @ (x[n - 1] @ wq) / np.sqrt(2), 0)
+        assert z[0] == pytest.approx(share @ x[:n] @ wv)
+    book = default_book("kv-cache")
+    kept = {area.grid.name for area in book.graph["K_after_2"].expression(0, 0).areas()}
+    assert kept == {"K_after_1"}, "an old key is read, not computed"
+
+
+def test_a_head_sees_the_other_corner_in_one_step_and_a_filter_does_not() -> None:
+    book = default_book("ocr-filter")
+    grid = np.array([(r, c) for r in range(5) for c in range(5)])
+    for place in ((0, 0), (0, 4), (3, 1)):
+        ink = np.zeros((5, 5))
+        ink[4 - place[0], 4 - place[1]] = 1
+        cells = {book.graph["place"][0, k]: float(place[k]) for k in range(2)}
+        cells |= {book.graph["image"][i, j]: ink[i, j] for i in range(5) for j in range(5)}
+        after = book.edited(cells)
+        far = ((grid - (4 - np.array(place))) ** 2).sum(axis=1)
+        share = softmax(-4.0 * far, 0).reshape(5, 5)
+        assert after(book.graph["head_shares"].area) == pytest.approx(share)
+        head, stop = after(book.graph["brought"].area)[0]
+        assert head == pytest.approx((share * ink).sum())
+        assert head > 0.9
+        assert stop == (ink[:3, :3] * [-1, 2, -1]).sum()
+    assert book.edited({book.graph["side"][0, 0]: 28.0})(book.graph["layers_needed"].area) == 14
+
+
+def test_training_on_a_napkin() -> None:
+    weights, corpus, flop, printed, hours, dollars = (
+        table[0]
+        for table in shown(
+            "napkin", "trained", "corpus", "training_flop", "flop_printed", "chip_hours", "dollars"
+        )
+    )
+    assert flop * 1e18 == pytest.approx(6 * weights * corpus * 1e9)
+    assert (printed / flop)[:2] == pytest.approx([25.7, 25.4], abs=0.1)
+    assert hours == pytest.approx(flop * 1e18 / (125e12 * 0.3) / 3600)
+    assert dollars == pytest.approx(1.5 * hours)

@@ -9,7 +9,7 @@ from conftest import GOLDEN, InIronCalc, default_book, random_model
 from engine import ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel
+from exporters import anymodel, theme
 from exporters.model_book import ModelBook
 from exporters.pages import machine
 from exporters.pages.machine import SHEET, Canvas
@@ -21,8 +21,7 @@ USUAL = 20  # height of a row
 
 def pixels_across(book: ModelBook, end: int) -> float:
     """How far the columns before `end` reach."""
-    widths = [book.sheets[SHEET].widths[col] for col in range(end)]
-    return sum(7 * w + 5 if w >= 1 else 12 * w for w in widths)
+    return sum(theme.pixels(book.sheets[SHEET].widths[col]) for col in range(end))
 
 
 def pixels_down(book: ModelBook, end: int) -> float:
@@ -38,6 +37,11 @@ def row_of(book: ModelBook, begins: str) -> int:
     return row
 
 
+def formulas_of(book: ModelBook, name: str) -> list[tuple[int, int]]:
+    """Where a sheet's own formulas stand."""
+    return [at for at, entry in book.sheets[name].entries.items() if entry.formula is not None]
+
+
 @pytest.mark.slow
 def test_the_dialogue_game_s_machine_is_one_screen() -> None:
     book = default_book("dialogue-game")
@@ -50,9 +54,9 @@ def test_the_dialogue_game_s_machine_is_one_screen() -> None:
     assert "‘Paolo’ looks 98.9 % at ‘chiama’" in said
 
 
-@pytest.mark.parametrize(("n_heads", "n_tokens"), [(7, 2), (2, 12)])
-def test_twelve_layers_fold(n_heads: int, n_tokens: int) -> None:
+def test_twelve_layers_fold() -> None:
     """Every stage on the first screen; tiles side by side, in further rows where they are many."""
+    n_heads, n_tokens = 7, 3
     spec = ModelSpec(3, 70, 12, n_layers=12, n_heads=n_heads, d_head=1, d_mlp=1)
     model = random_model(spec)
     book = anymodel.build("deep", model, passage(model, [1, 2], n_tokens))
@@ -91,7 +95,11 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
     for text in ("w5", "w8 w0 w4 w4", "w2 w2 w7 w1 w6 w3"):
         after = book.edited({book.graph["sentence"][0, 0]: text})
         with sheet.typed({book.cell("sentence", 0, 0): text}):
-            shown = {at: sheet[SHEET, *at] for at in book.sheets[SHEET].entries}
+            tour = {at: sheet["Start", *at] for at in formulas_of(book, "Start")}
+            shown = {at: sheet[SHEET, *at] for at in formulas_of(book, SHEET)}
+        assert len(tour) == 8
+        assert tour == {at: after.cell("Start", *at) for at in tour}
+        assert f"‘{text}’: that is {len(text.split())} of them" in tour[min(tour)]
         for at, value in shown.items():
             expected = after.cell(SHEET, *at)
             assert value == (pytest.approx(expected) if isinstance(expected, float) else expected)

@@ -74,7 +74,8 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
     for name, model in models.items():
         sampling = Sampling(temperature=0.8, top_k=5)
         book = anymodel.build(name, model, passage(model, [3, 1, 2], 6, sampling, 1))
-        sheets = [*SHEETS, "Text"] if isinstance(model.vocabulary, WordList) else SHEETS
+        text = ["Text"] if isinstance(model.vocabulary, WordList) else []
+        sheets = [*SHEETS, *text, "Built"]
         assert [s for s in book.sheets if s not in ("Weights 0", "Weights 1")] == sheets
         paths[name] = write(book, folder / f"{name}.xlsx")
     return paths
@@ -285,8 +286,9 @@ def edits() -> list[tuple[dict[CellAt, float | str], Evaluator]]:
 def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
     """Every cell of every block of cat-sat shows what the engine has."""
     book = default_book("cat-sat")
-    for name, place in book.places.items():
-        block, values = book.graph[name], live[name]
+    for block in book.graph:
+        name, place = block.name, book.places[block.name]
+        values = live[name]
         for i, j in block.whole.cells():
             if block.has(i, j):
                 found = shown((place.sheet, *place.cell(i, j)))
@@ -431,8 +433,8 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request) -> N
 
 SHEETS = [
     "Start", "Machine", "Play", "Switches", "Embedding", "Block 0", "Block 1", "Readout", "Heads",
-    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Index", "Check", "Sampling",
-    "Source",
+    "Lens", "Attribution", "Trajectory", "Words", "Weights", "Map", "Glossary", "Index", "Check",
+    "Sampling", "Source",
 ]  # fmt: skip
 SHAPES = [
     {},

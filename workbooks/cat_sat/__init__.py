@@ -17,6 +17,7 @@ from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K,
 
 TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
 PROMPT = "the cat sat"
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
 REFERENCES = (  # sentences over which the head's average is measured
     "the cat sat on the mat .",
     "a dog ran on the floor .",
@@ -81,7 +82,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
-    same = passage.ids == [0, 1, 3]
+    same = passage.ids[: passage.n_prompt] == [0, 1, 3]
     printed = PRINTED if same else ()
     return assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
 

@@ -17,6 +17,7 @@ from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
 TOPIC, AFTER, LEVEL = "Inside a block", "low-rank", 2
 PROMPT = "fluffy blue creature forest"
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
 REFERENCES = (  # sentences over which the averages of head and MLP are measured
     PROMPT,
     "blue forest fluffy creature",
@@ -78,7 +79,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
-    same = passage.ids == [0, 1, 2, 3]
+    same = passage.ids[: passage.n_prompt] == [0, 1, 2, 3]
     printed = PRINTED if same else ()
     return assemble("fluffy-creature", model, passage, STORY, printed, HEADINGS)
 

@@ -12,7 +12,7 @@ from engine.cells.functions import MIN, SUM
 from exporters.book import Book, Chart, Series
 from exporters.story import Story
 from exporters.tables import Workbook, Worksheet, near
-from workbooks.napkin import counts, sizes
+from workbooks.napkin import counts, sizes, training
 from workbooks.napkin.counts import Count, Model
 from workbooks.napkin.printed import comparisons
 from workbooks.napkin.sizes import MODELS, SIZES, Sizes
@@ -35,7 +35,8 @@ def book() -> Book:
     widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
     for ws in (on_sizes, on_counts, on_rule):
         ws.widths({0: 32, **widths})
-    w.compare(comparisons(rows), "Slides")
+    training.add(w, rows)
+    w.compare([*comparisons(rows), *training.comparisons(w)], "Slides, Large and In Charge")
     w.checks([
         ("the shares of every model sum to 1", near(SUM(shares.fixed), len(MODELS))),
         ("for a token no model uses more than it has", MIN(rows["idle"]) >= 0),
@@ -127,7 +128,8 @@ def story(w: Workbook, rows: Rows) -> Story:
         ],
         look=[
             "Sizes: type here; the totals follow below. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
-            "Printed: the sizes and totals that the sources print; those that are wrong are marked.",
+            "Training: corpus, FLOP, days and dollars, beside the slides' figures, which differ by a factor of 26 for two models.",
+            "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],
         tries=[
             w.suggestion(

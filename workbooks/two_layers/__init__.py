@@ -21,6 +21,7 @@ from workbooks.two_layers.study import study
 TOPIC, AFTER, LEVEL = "A whole model", "one-layer", 3
 TITLE = "two-layers: two heads, two layers, an MLP: every shape from token ids to a distribution"
 PROMPT = " ".join(fitting.PROMPT)
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
 REFERENCES = (  # sentences over which the averages of heads and MLPs are measured
     PROMPT,
     "the big dog ran",
@@ -72,7 +73,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the source's own prompt."""
-    same = passage.ids == model.vocabulary.encode(PROMPT)
+    same = passage.ids[: passage.n_prompt] == model.vocabulary.encode(PROMPT)
     tables = printed() if same else ()
     return assemble("two-layers", model, passage, story(), tables, HEADINGS, study)
 

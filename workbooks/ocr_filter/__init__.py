@@ -11,6 +11,7 @@ from engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
+from workbooks.ocr_filter import head
 
 TOPIC, AFTER, LEVEL = "Attention", "", 1
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"
@@ -61,6 +62,7 @@ def book() -> Book:
     vertical, horizontal = (convolve(ws, name, image) for name in FILTERS)
     sums = row_sums(ws, image, vertical.weights)
     reading = classify(ws, [vertical.pool, horizontal.pool])
+    head.add(w, image, vertical.conv)
     side_by_side(w)
     compare(w, vertical, horizontal, sums, reading)
     w.checks([
@@ -194,7 +196,8 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
         ],
         look=[
             "Filter: type 1 and 0 into the picture, and follow the reading from pixels to probabilities.",
-            "Filter and head: what the two have in common, and what only a head can do.",
+            "Head: an attention head on the same pixels; what is drawn in one corner reaches the other in one step.",
+            "Filter and head: what the two have in common, and where they differ.",
         ],
         tries=[
             w.suggestion(

@@ -10,7 +10,8 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IF, MAX
 from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.tables import Comparison, Workbook, Worksheet, near
+from workbooks.kv_cache import numbers
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "kv-cache: what each new token computes, and what is kept"
@@ -43,6 +44,7 @@ def book() -> Book:
     w = Workbook("kv-cache")
     ws = w.sheet("Steps", "what is computed in each step: a prompt at once, then a token at a time")
     prompt = steps(ws)
+    numbers.add(w)
     sizes, gigabytes = cache(w.sheet("Cache", "how large keys and values grow"))
     count(ws, prompt, sizes)
     ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
@@ -67,7 +69,12 @@ def book() -> Book:
         "QKV Attention, section 4",
     )
     difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
-    w.checks([("GB and GiB are the same bytes", ABS(difference) < 1)])
+    w.checks(
+        [
+            ("GB and GiB are the same bytes", ABS(difference) < 1),
+            ("with the cache and without, the last result is the same", near(w["z_gap"].fixed, 0)),
+        ]
+    )
     return w.done(story(w))
 
 
@@ -201,6 +208,7 @@ def story(w: Workbook) -> Story:
             "The essay's model of 7 billion weights keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, which are 16 GiB of 2^30.",
         ],
         look=[
+            "Numbers: keys and values themselves, kept from step to step, and the same result without a cache.",
             "Steps: what is new, kept and gone in each step, and how many cells are computed with the cache and without it.",
             "Cache: its size by formula, and how it grows. (GPT-2 small is in the table for comparison: it ends at 1,024 tokens.)",
             "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
