@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, assert_recomputes_after, needs, typed
+from conftest import CellAt, InIronCalc, assert_recomputes_after, libreoffice_shows, typed
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
 from exporters.book import Book
-from exporters.programs import XLSX, convert_in_libreoffice
-from exporters.reading import Value, WorkbookFile
+from exporters.reading import Value
 from exporters.story import Suggestion
 from exporters.verify import read
 from exporters.xlsx import write
@@ -247,11 +246,10 @@ def test_every_edit_does_what_it_says(written) -> None:
 @pytest.mark.office
 def test_and_in_libreoffice(written, tmp_path) -> None:
     """The first ones, which touch the sentence and a table."""
-    needs("libreoffice")
     edits = suggested(0)[1]
     cells = {book().cell(*at): value for at, value in edits.items()}
     copy = typed(written, tmp_path / "typed.xlsx", cells)
-    file = WorkbookFile(*convert_in_libreoffice([copy], XLSX, tmp_path / "out"))
+    file = libreoffice_shows({"typed": copy}, tmp_path / "office")["typed"]
     assert_kept(0, lambda at: file[at[0]][at[1:]])
     assert not [name for name in file if file[name].errors]
 

@@ -19,9 +19,9 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     default_book,
+    libreoffice_shows,
     needs,
     random_model,
-    recomputed,
     typed,
 )
 
@@ -90,7 +90,7 @@ def office(built, decoders, altered, awkward, tmp_path_factory) -> dict[str, Rec
     typings["unknown"] = {("Play", 4, 2): "the catt sat"}
     for key, cells in typings.items():
         paths[key] = typed(built["cat-sat"], folder / f"{key}.xlsx", cells)
-    return recomputed(paths, folder / "office")
+    return libreoffice_shows(paths, folder / "office")
 
 
 @pytest.fixture(scope="module")
