@@ -29,7 +29,7 @@ from exporters.order import reading_order
 from exporters.pages import built, start
 from exporters.pages import glossary as terms
 from exporters.plan import Plan, for_model
-from exporters.story import Printed, Story
+from exporters.story import Chosen, Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
@@ -45,16 +45,45 @@ def assemble(
     headings: Mapping[str, str] | None = None,
     study: Callable[[ModelBook], None] | None = None,
     plan: Plan | None = None,
+    chosen: Chosen | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study". Where the `plan` names parts that are live, what these read from the rest is put
-    as constants, and nothing else is there. A story without a title leaves out the tour, whose
-    place on Start depends on the story.
+    own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
+    what these read from the rest is put as constants, and nothing else is there. A story without a
+    title leaves out the tour, whose place on Start depends on the story.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
+    graph, views, labels = _blocks(model, passage, plan)
+    book = ModelBook(
+        title,
+        graph,
+        labels=labels,
+        headings=headings or {},
+        passage=passage,
+        views=views,
+        plan=plan,
+        model=model,
+        printed=tables,
+        section=story.section,
+        chosen=chosen,
+    )
+    _add_pages(book)
+    if study:
+        study(book)
+    stops = tour.stops(book)
+    _put_in_order(book, stops)
+    start.add(book, story, stops if story.title else ())
+    built.show(book, book.sheet(start.SHEET), 2, 0)
+    return book
+
+
+def _blocks(
+    model: Model, passage: Passage, plan: Plan
+) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
+    """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.heat(graph, passage)
     if plan.live:
@@ -68,18 +97,11 @@ def assemble(
     _follow_what_is_typed(graph, model, passage, plan)
     if not plan.reduced:
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    book = ModelBook(
-        title,
-        graph,
-        labels=labels,
-        headings=headings or {},
-        passage=passage,
-        views=views,
-        plan=plan,
-        model=model,
-        printed=tables,
-        section=story.section,
-    )
+    return graph, views, labels
+
+
+def _add_pages(book: ModelBook) -> None:
+    """Every page that the book wants; blocks are laid out when pages have said where theirs are."""
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
     for module in found:
@@ -90,13 +112,6 @@ def assemble(
         module.add(book)
         sheet = book.sheets[module.SHEET]
         sheet.purpose = sheet.purpose or module.PURPOSE
-    if study:
-        study(book)
-    stops = tour.stops(book)
-    _put_in_order(book, stops)
-    start.add(book, story, stops if story.title else ())
-    built.show(book, book.sheet(start.SHEET), 2, 0)
-    return book
 
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:

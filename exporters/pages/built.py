@@ -199,8 +199,8 @@ def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int)
     first = (now != was) * (height * width - rows * width - cols)
     at = height * width - SUMPRODUCT(LARGE(first, 1))  # the first that differs, row by row
     differs = sheet[row, COUNT] > 0
-    sheet.formula(row, ROW, IF(differs, INT(at / width), 0), "count")
-    sheet.formula(row, COL, IF(differs, MOD(at, width), 0), "count")
+    sheet.formula(row, ROW, IF(differs, INT(at / width), ""), "count")
+    sheet.formula(row, COL, IF(differs, MOD(at, width), ""), "count")
     for col, area, style in ((WAS, was, "step"), (IS, now, "step")):
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
         sheet.formula(row, col, IF(differs, cell, ""), style)
