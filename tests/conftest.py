@@ -79,6 +79,10 @@ SLOW = (
     "test_worksheets",
 )
 
+# Workers inherit this and share the cores: threads of torch and OpenBLAS would wait for each other.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
