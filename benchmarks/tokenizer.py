@@ -22,8 +22,8 @@ from tokenizers import pre_tokenizers as pre
 
 from engine.models.tokenizer import Library
 from exporters import xlsx
-from exporters.reading import WorkbookFile
-from exporters.verify import poison, recalculate_in_libreoffice
+from exporters.programs import recompute_in_libreoffice
+from exporters.verify import poison
 
 N_TEXTS, LENGTH, SIZE = 50, 60, 50_257
 
@@ -68,13 +68,13 @@ def measure(tokenizer: Library, folder: Path) -> None:
     for n in (1, N_TEXTS):
         of_many(wrong, folder / f"{n}.xlsx", sentences[:n], SENTENCE)
         begin = time.perf_counter()
-        (done,) = recalculate_in_libreoffice([folder / f"{n}.xlsx"], folder / "out")
+        (done,) = recompute_in_libreoffice([folder / f"{n}.xlsx"], folder / "out")
         seconds.append(time.perf_counter() - begin)
     each = (seconds[1] - seconds[0]) / (N_TEXTS - 1)
     print(
-        f"LibreOffice, loaded, recomputed, saved: {seconds[0]:.1f} s, and {each:.2f} s a sentence"
+        f"LibreOffice, loaded, recomputed, written: {seconds[0]:.1f} s, and {each:.2f} s a sentence"
     )
-    rows = rows_in(WorkbookFile(done), [f"T{k}" for k in range(N_TEXTS)], book)
+    rows = rows_in(done, [f"T{k}" for k in range(N_TEXTS)], book)
     fine = [assert_right(tokenizer, *each) for each in zip(sentences, rows, strict=True)]
     print(f"{sum(fine)} of {N_TEXTS} texts have the library's ids, the others a message")
     begin = time.perf_counter()

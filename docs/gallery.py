@@ -20,9 +20,9 @@ FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 HEAD = """# The gallery
 
-Every machine of the essays and lecture notes that this project grew from, live: what the text only
-describes can be changed. Each workbook names three edits and what they do, holds every number that
-its source prints against the cell that recomputes it, and says where the source is wrong.
+Machines of the essays and lecture notes that this project grew from, live: what the text only
+describes can be changed. Each workbook names edits and what they do. [sources.md](sources.md) lists
+the printed numbers that they hold, beside the recomputed ones, and says where a source is wrong.
 `cellformer build NAME` writes one, `cellformer build --all` all of them with an index.
 
 """
@@ -52,12 +52,16 @@ def picture(name: str) -> Path:
 
 def page() -> str:
     """The gallery in Markdown: a table per topic, a line and a picture for each workbook."""
-    lines = []
+    first = workbooks.path()[0]
+    levels = "; ".join(f"{level}: {what}" for level, what in workbooks.LEVELS.items())
+    lines = [f"In the order in which one learns, from **`{first}`**. Levels: {levels}.", ""]
     for topic, listed in workbooks.by_topic().items():
         lines += [f"## {topic}", "", "| | |", "|---|---|"]
         for name in listed:
             line = workbooks.title(name).partition(": ")[2]
-            lines.append(f"| **`{name}`**<br>{line} | ![{name}](gallery/{name}.png) |")
+            begin = "start here; " if name == first else ""
+            about = f"**`{name}`** ({begin}level {workbooks.find(name).LEVEL})<br>{line}"
+            lines.append(f"| {about} | ![{name}](gallery/{name}.png) |")
         lines.append("")
     return HEAD + "\n".join(lines)
 

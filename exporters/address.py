@@ -1,16 +1,25 @@
 """Addresses: where an area of cells stands, as spreadsheets spell it.
 
-The only place that knows dollar signs, exclamation marks, and when a sheet's name is quoted.
+The only place that writes dollar signs and exclamation marks, knows when a sheet's name is quoted,
+and how an address moves with its formula.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from engine.cells.access import Rect
+from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Fixed, decimal
 
 SINCE_2013 = ("UNICHAR", "UNICODE")  # functions that a file names with a prefix
+MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
+    r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
+    |(?<![\w.$])(?:(?P<cell>\$?[A-Z]{1,3}\$?\d+)
+        |(?P<lines>\$?[A-Z]{1,3}:\$?[A-Z]{1,3}|\$?\d+:\$?\d+))(?![\w.(!])""",
+    re.VERBOSE,
+)
+COORDINATE = re.compile(r"(\$?)([A-Z]+|\d+)")
 
 
 @cache
@@ -36,15 +45,28 @@ def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
 
 
 def _cell(row: int, col: int, fixed: Fixed) -> str:
-    before_column = "$" if fixed in ("cols", "all") else ""
-    before_row = "$" if fixed in ("rows", "all") else ""
+    before_column, before_row = _dollars(fixed)
     return f"{before_column}{column(col)}{before_row}{row + 1}"
+
+
+def _dollars(fixed: Fixed) -> tuple[str, str]:
+    """What stands before a column, and before a row."""
+    return "$" * (fixed in ("cols", "all")), "$" * (fixed in ("rows", "all"))
 
 
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
     """A rectangle with its sheet's name, unless the formula stands `here`, on the same one."""
     text = a1(rect, fixed, range_)
     return text if sheet == here else f"{quoted(sheet)}!{text}"
+
+
+def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
+    """What `address` gives for each cell of a rectangle, row by row."""
+    head = "" if sheet == here else f"{quoted(sheet)}!"
+    before_column, before_row = _dollars(fixed)
+    columns = [f"{head}{before_column}{column(col)}" for col in range(rect.left, rect.right)]
+    rows = [f"{before_row}{row + 1}" for row in range(rect.top, rect.bottom)]
+    return [col + row for row in rows for col in columns]
 
 
 @dataclass(frozen=True)
@@ -82,3 +104,36 @@ class A1:
         if isinstance(value, str):
             return '"' + value.replace('"', '""') + '"'
         return decimal(value)
+
+
+@cache
+def index(letters: str) -> int:
+    """A column's number by its letters: A is 0."""
+    found = 0
+    for letter in letters:
+        found = 26 * found + ord(letter) - 64
+    return found - 1
+
+
+def position(address: str) -> Span:
+    """The row and column of an address: B5 is (4, 1)."""
+    letters = address.rstrip("0123456789")
+    return int(address[len(letters) :]) - 1, index(letters)
+
+
+def moved(formula: str, down: int, right: int) -> str:
+    """A formula as it reads in a cell further down and to the right."""
+    if not (down or right):
+        return formula
+
+    def coordinate(match: re.Match[str]) -> str:
+        fixed, name = match.groups()
+        if fixed:
+            return match[0]
+        return str(int(name) + down) if name.isdigit() else column(index(name) + right)
+
+    def reference(match: re.Match[str]) -> str:
+        moves = match["cell"] or match["lines"]
+        return COORDINATE.sub(coordinate, moves) if moves else match[0]
+
+    return MOVABLE.sub(reference, formula)

@@ -50,7 +50,9 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
     book = ElementTree.fromstring(archive.read(main))
     sheets = _sheets(book, related(archive, main, "/worksheet"))
     yield from workbook.of_sheets([s.get("name", "") for s in book.iterfind("{*}sheets/{*}sheet")])
-    yield from workbook.of_names(book.findall("{*}definedNames/{*}definedName"), set(sheets))
+    names = book.findall("{*}definedNames/{*}definedName")
+    yield from workbook.of_names(names, set(sheets))
+    areas = frozenset(n.get("name", "").casefold() for n in names if ":" in (n.text or ""))
     n_dressings = 0
     for _, root in _parts(archive, related(archive, main, "/styles").values()):
         yield from workbook.of_styles(root)
@@ -62,7 +64,7 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
         yield from workbook.of_chart(root, part, set(sheets))
     runs: list[Run] = []
     for name, part in sheets.items():
-        rules = SheetRules(name, set(sheets), n_dressings)
+        rules = SheetRules(name, set(sheets), areas, n_dressings)
         with archive.open(part) as stream:
             yield from rules.faults(stream)
         runs += rules.runs

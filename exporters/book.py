@@ -26,7 +26,7 @@ from engine.cells.table import Reader, settled
 from engine.cells.values import CellError, FormulaError
 from exporters.address import A1, address
 from exporters.dressing import Dressing
-from exporters.story import Suggestion
+from exporters.story import Held, Suggestion
 
 MAX_SHEET_NAME = 31
 
@@ -101,10 +101,13 @@ class Place(NamedTuple):
 class Series(NamedTuple):
     """One series of a chart."""
 
-    name: str
+    name: str | Area  # a text, or the cell that has it
     categories: Area  # texts, or the x of a scatter chart
     values: Area
     labels: Sequence[str] = ()  # a text for every point
+    colour: str = ""  # one of the chart's own, unless it is given
+    joined: bool = False  # scatter: a line from point to point
+    bears: str = ""  # on which side of its points the series' name stands: "right", "above", ...
 
 
 @dataclass
@@ -120,6 +123,7 @@ class Chart:
     axes: tuple[str, str] = ("", "")  # titles of x and y
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
+    shares: bool = False  # of a whole: the axis ends at 100 %
 
 
 class Run(NamedTuple):
@@ -153,7 +157,10 @@ class Sheet:
     rules: dict[tuple[int, int], dict[str, Any]] = field(
         default_factory=dict
     )  # what may be typed, and why
+    areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
+    notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
+    tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
@@ -287,6 +294,7 @@ class Book:
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+    held: list[Held] = field(default_factory=list)  # what its source prints, number by number
 
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)
@@ -377,6 +385,13 @@ class Book:
             block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)
         )
 
+    def lines(self, block: Block) -> Callable[[int, int, Sequence[int]], list[str]]:
+        """The formulas of some cells of a row (axis 0) or a column (axis 1) of a computed block."""
+        formulas = self.formulas(block)
+        if isinstance(formulas, Formulas):
+            return formulas.line
+        return lambda axis, at, cells: [formulas(k, at) if axis else formulas(at, k) for k in cells]
+
     def shared(self, block: Block) -> bool:
         """Whether the cells of a column share one formula, which is written once."""
         return False
@@ -396,7 +411,7 @@ class Book:
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
-        return Reading(self, edited(self.graph, edits).values)
+        return Reading(self, ChainMap(self.others, edited(self.graph, edits).values))
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""

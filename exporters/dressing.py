@@ -5,7 +5,8 @@ from typing import Literal
 
 from engine.cells.expression import Expression
 
-# "scale": 0 is white, 1 is full; "diverging": two colours about 0; "bar": as long as the number
+# "scale": 0 is white, 1 is full; "diverging": two colours about 0, alike at the same distance;
+# "bar": as long as the number, 1 is the whole cell
 Shade = Literal["scale", "diverging", "bar"]
 
 
@@ -36,5 +37,13 @@ class When:
     condition: Expression
 
 
-Dressing = Shade | Beyond | Unlike | When
-CHANGED = Beyond(1e-7, 7)  # more than rounding
+@dataclass(frozen=True)
+class AsBuilt:
+    """Marks cells that no longer hold what they were built with: a number, or the cells of a block
+    of that name, whose range the workbook defines."""
+
+    built: float | str
+
+
+Dressing = Shade | Beyond | Unlike | When | AsBuilt
+CHANGED = Beyond(0.0005, 4)  # what a cell with three decimals, or a percentage with one, shows

@@ -31,10 +31,12 @@ MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 MOST_COLUMNS = 16_000  # of a table on one sheet, which ends at 16,384
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
-PROMPT_ROW, PROMPT_COL = 8, 2  # on Play: where the first token's text stands
-SECOND_ROW = 16  # on Play: where the first token of a second sentence stands
-TOKENS = {"token": PROMPT_ROW, AXIS: SECOND_ROW}  # axes of tokens, and where their texts stand
-PICK_ROW, ID_ROW, FROM_ROW, NUMBER_ROW, BUILT_ROW = 7, 9, 10, 11, 12
+# on Play: where the first token's text stands, and what goes with it
+PROMPT_ROW, PROMPT_COL = 33, 2
+PICK_ROW, SAID_ROW, FROM_ROW, NUMBER_ROW, ID_ROW, BUILT_ROW = 32, 34, 35, 36, 37, 38
+# on the Play of one token, or of an encoder; of a second sentence
+TEXTS_ROW, SECOND_ROW = 8, 16
+TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
@@ -43,7 +45,7 @@ BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embe
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
-    "Block": ("Embedding", "attention and MLP, step by step"),
+    "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "how the target’s lead changes with every cell: from the end back"),
     "Gradient": ("Backward", "how the target’s lead changes with every weight, beside the weight"),
@@ -371,7 +373,13 @@ def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
     """The cell that shows the text of token k, of a second sentence where the axis is its."""
-    return book.sheet(PLAY)[TOKENS[axis], PROMPT_COL + k]
+    row = SECOND_ROW if axis == AXIS else texts_row(book)
+    return book.sheet(PLAY)[row, PROMPT_COL + k]
+
+
+def texts_row(book: ModelBook) -> int:
+    """The row of Play where the tokens' texts stand."""
+    return TEXTS_ROW if book.large else PROMPT_ROW
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

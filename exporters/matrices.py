@@ -116,15 +116,27 @@ def sums_of_rows(x: Cells) -> Matrix:
     return Matrix((x.shape[0], 1), lambda i, j: SUM(x[i, :]))
 
 
+def numbered(_: str, shape: Span) -> tuple[Texts, Texts]:
+    """The labels of a matrix's rows and columns: numbers from 1."""
+    height, width = ([str(k + 1) for k in range(n)] for n in shape)
+    return height, width
+
+
 class MatrixSheet:
-    """A sheet of matrices. Titles are names and shapes; rows and columns are numbered from 1.
+    """A sheet of matrices. Titles are names and shapes; `labels` says what heads the rows and the
+    columns of a matrix, by its name and shape.
 
     `given` are the numbers and texts to be typed, [rows, columns] by name; `sheet[name]` is any
     matrix of the workbook that has a place.
     """
 
-    def __init__(self, ws: Worksheet, given: Mapping[str, np.ndarray] | None = None):
-        self.ws, self._given = ws, given or {}
+    def __init__(
+        self,
+        ws: Worksheet,
+        given: Mapping[str, np.ndarray] | None = None,
+        labels: Callable[[str, Span], tuple[Texts, Texts]] = numbered,
+    ):
+        self.ws, self._given, self._labels = ws, given or {}, labels
 
     def __getitem__(self, name: str) -> Cells:
         return Cells(self.ws.book.graph[name].area)
@@ -139,11 +151,10 @@ class MatrixSheet:
     ) -> Cells:
         """A matrix to be typed over, below the last one or right of another."""
         values = self._given[name]
-        height, width = values.shape
-        rows, cols = rows or _numbers(height), _numbers(width)
+        usual, cols = self._labels(name, values.shape)
         title = _title(name, values.shape)
         place = beside.area if beside else None
-        return Cells(self.ws.typed(name, values, rows, cols, title, style, place))
+        return Cells(self.ws.typed(name, values, rows or usual, cols, title, style, place))
 
     def computed(
         self,
@@ -156,16 +167,12 @@ class MatrixSheet:
         title: str = "",
     ) -> Cells:
         """A matrix of formulas, below the last one or right of another."""
-        height, width = matrix.shape
-        rows, cols = rows or _numbers(height), cols or _numbers(width)
+        usual = self._labels(name, matrix.shape)
+        labels = rows or usual[0], cols or usual[1]
         title = title or _title(name, matrix.shape)
         place = beside.area if beside else None
-        area = self.ws.computed(name, matrix.shape, matrix.entry, rows, cols, title, style, place)
+        area = self.ws.computed(name, matrix.shape, matrix.entry, *labels, title, style, place)
         return Cells(area)
-
-
-def _numbers(n: int) -> list[str]:
-    return [str(k + 1) for k in range(n)]
 
 
 def _title(name: str, shape: Span) -> str:

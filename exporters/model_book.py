@@ -9,14 +9,16 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
+from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
-from exporters.address import address, column
+from exporters.address import address, addresses, column
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
-from exporters.story import Printed
+from exporters.story import Chosen, Printed
 
+DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may be 0, or a text
 MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
@@ -38,6 +40,9 @@ class ModelBook(Book):
     views: Views = field(default_factory=Views)
     plan: Plan = WHOLE
     printed: Sequence[Printed] = ()  # tables of the source
+    chosen: Chosen | None = None  # words for the maps
+    section: str = ""  # the document, and where in it they are
+    printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
     @property
@@ -123,16 +128,42 @@ class ModelBook(Book):
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
 
+        def fixed(operand: Block) -> Fixed:
+            return "rows" if generates or ways.get(operand.name) == "still" else ""
+
+        def number(operand: Block, rect: Rect, text: str) -> str:
+            return f"N({text})" if rect.size == 1 and self._typed(operand) else text
+
         def where(operand: Block, rect: Rect) -> str:
             place, area = self.piece(operand, rect)
-            way = ways.get(operand.name)
-            if way == "picked" and self.compact and operand.name not in self.pieces:
+            picked = ways.get(operand.name) == "picked" and self.compact
+            if picked and operand.name not in self.pieces:
                 whole = place.rect(rect._replace(left=0, right=operand.shape[1]))
                 return self._picked(block, address(place.sheet, whole, here, "all"), rect)
-            fixed: Fixed = "rows" if generates or way == "still" else ""
-            return address(place.sheet, area, here, fixed)
+            return number(operand, rect, address(place.sheet, area, here, fixed(operand)))
 
-        return Formulas(block, A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1))
+        def line(operand: Block, axis: int, at: int) -> list[str] | None:
+            apart = operand.name in self.pieces or ways.get(operand.name) == "picked"
+            if apart or self._typed(operand):
+                return None
+            place, (top, bottom, left, right) = self.places[operand.name], operand.whole
+            cells = Rect(top, bottom, at, at + 1) if axis else Rect(at, at + 1, left, right)
+            return addresses(place.sheet, place.rect(cells), here, fixed(operand))
+
+        def runs_down(operand: Block, axis: int) -> bool:
+            return self.places[operand.name].turned == (axis == 1)
+
+        made = Formulas(block, A1, where, runs_down, line)
+        if any("?" in subscript and self._typed(b) for _, subscript, b in block.operands):
+            return lambda i, j: f"N({made(i, j)})"
+        if block.op in DIVIDING and any(self._typed(b) for _, _, b in block.operands):
+            return lambda i, j: f"IFERROR({made(i, j)},0)"
+        return made
+
+    def _typed(self, block: Block) -> bool:
+        """Whether a block's cells may hold what somebody typed, which may be a text: alone it
+        counts as 0, as it does in a sum of products. Of very many formulas each would grow."""
+        return block.kind in ("weight", "setting") and not block.computed and not self.compact
 
     @cached_property
     def compact(self) -> bool:

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 from posixpath import join, normpath
@@ -22,20 +22,13 @@ from engine.cells.access import Span
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters import scanning
-from exporters.address import column
+from exporters.address import index, moved, position
 from exporters.scanning import Value as Value
 from exporters.scanning import plain_text, text_of
 
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
-MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
-    r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
-    |(?<![\w.$])(?:(?P<cell>\$?[A-Z]{1,3}\$?\d+)
-        |(?P<lines>\$?[A-Z]{1,3}:\$?[A-Z]{1,3}|\$?\d+:\$?\d+))(?![\w.(!])""",
-    re.VERBOSE,
-)
-COORDINATE = re.compile(r"(\$?)([A-Z]+|\d+)")
 
 
 class Cell(NamedTuple):
@@ -66,13 +59,34 @@ class Row(NamedTuple):
     cells: dict[int, Cell]
 
 
-class Sheet:
-    """The cells of a sheet that hold something: `sheet["B5"]`, or `sheet[4, 1]`, is a value.
+class Shown:
+    """The values that a sheet shows, read when they are asked for: `sheet["B5"]`, `sheet[4, 1]`."""
+
+    def __init__(self, read: Callable[[], dict[Span, Value]]):
+        self._read = read
+
+    @cached_property
+    def values(self) -> dict[Span, Value]:
+        """The values by row and column."""
+        return self._read()
+
+    def __getitem__(self, at: str | Span) -> Value:
+        return self.values.get(position(at) if isinstance(at, str) else at)
+
+    @property
+    def errors(self) -> list[Span]:
+        """The cells that show an error."""
+        return [at for at, value in self.values.items() if isinstance(value, CellError)]
+
+
+class Sheet(Shown):
+    """The cells of a sheet that hold something.
 
     `arrays` has the values of all of them, and which have formulas.
     """
 
     def __init__(self, arrays: scanning.Cells, rows: Callable[[], Iterator[Row]]):
+        super().__init__(self._scanned)
         self.arrays, self._rows = arrays, rows
 
     @cached_property
@@ -85,9 +99,7 @@ class Sheet:
             if not cell.blank
         }
 
-    @cached_property
-    def values(self) -> dict[Span, Value]:
-        """The values by row and column."""
+    def _scanned(self) -> dict[Span, Value]:
         places = zip(self.arrays.rows.tolist(), self.arrays.cols.tolist(), strict=True)
         return dict(zip(places, self.arrays.values, strict=True))
 
@@ -95,9 +107,6 @@ class Sheet:
     def computed(self) -> dict[Span, Value]:
         """The values of the cells that have formulas."""
         return dict(compress(self.values.items(), self.arrays.formulas))
-
-    def __getitem__(self, at: str | Span) -> Value:
-        return self.values.get(position(at) if isinstance(at, str) else at)
 
     def cell(self, at: str | Span) -> Cell:
         """A cell by its address, or its row and column; one that is blank where there is none."""
@@ -108,11 +117,6 @@ class Sheet:
         height = 1 + max((row for row, at in self.values if at == col), default=-1)
         values = [self[row, col] for row in range(height)]
         return ["" if value is None else str(value) for value in values]
-
-    @property
-    def errors(self) -> list[Span]:
-        """The cells that show an error."""
-        return [at for at, value in self.values.items() if isinstance(value, CellError)]
 
 
 class WorkbookFile:
@@ -277,36 +281,3 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
         for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }
-
-
-@cache
-def index(letters: str) -> int:
-    """A column's number by its letters: A is 0."""
-    found = 0
-    for letter in letters:
-        found = 26 * found + ord(letter) - 64
-    return found - 1
-
-
-def position(address: str) -> Span:
-    """The row and column of an address: B5 is (4, 1)."""
-    letters = address.rstrip("0123456789")
-    return int(address[len(letters) :]) - 1, index(letters)
-
-
-def moved(formula: str, down: int, right: int) -> str:
-    """A formula as it reads in a cell further down and to the right."""
-    if not (down or right):
-        return formula
-
-    def coordinate(match: re.Match[str]) -> str:
-        fixed, name = match.groups()
-        if fixed:
-            return match[0]
-        return str(int(name) + down) if name.isdigit() else column(index(name) + right)
-
-    def reference(match: re.Match[str]) -> str:
-        moves = match["cell"] or match["lines"]
-        return COORDINATE.sub(coordinate, moves) if moves else match[0]
-
-    return MOVABLE.sub(reference, formula)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from engine.cells.access import Rect
 from engine.cells.values import CellError
+from exporters.address import moved
 
 Value = float | str | bool | None  # None: blank; a text may be a CellError
 Positions = NDArray[np.int64]  # of bytes in the XML, or of cells among the cells
@@ -28,6 +29,7 @@ PLAIN = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(rb"""\sr=["'](\d+)""")
+ATTRIBUTE = re.compile(rb"""\b(t|si)=["']([^"']*)["']""")
 MOST_BLANKS = 100  # behind the last tag
 START, STOP = b"<sheetData", b"</sheetData>"
 
@@ -44,8 +46,8 @@ class Cells:
         tags = _Tags(xml)
         at = _Cells(tags)
         self.rows, self.cols = at.rows, at.cols
-        self.formulas = np.zeros(len(at.starts), bool)
-        self.formulas[at.of(tags["f"])] = True
+        self._spelt = _Spelt(tags, at)
+        self.formulas = self._spelt.formula >= 0
         self.numbers, self.others = _values(tags, at, texts)
         self._keep_filled()
 
@@ -61,6 +63,7 @@ class Cells:
         self.rows, self.cols = self.rows[kept], self.cols[kept]
         self.numbers = np.append(self.numbers[kept], np.nan)
         self.formulas = np.append(self.formulas[kept], False)
+        self._of_all = kept  # the cells' numbers among all, blank ones too
         now = np.empty(len(keys), np.int64)
         now[kept] = np.arange(len(kept))
         self.others = {int(now[before]): value for before, value in self.others.items()}
@@ -80,6 +83,10 @@ class Cells:
         for k in np.flatnonzero(np.isnan(numbers)).tolist():
             found[k] = self.others.get(int(which[k]))
         return found
+
+    def spelt(self, which: Positions) -> list[str]:
+        """The formulas of some cells that have one, an array's within braces."""
+        return self._spelt.texts(self._of_all[which])
 
     def at(self, rows: Positions, cols: Positions) -> Positions:
         """Which cells stand at these places: in their shape, -1 where there is none."""
@@ -184,6 +191,52 @@ class _Cells:
         known = np.maximum.accumulate(np.where(address > 0, index, -1))
         after = known >= first  # a cell before it in its row has an address
         return np.where(after, col[known] - 1 + index - known, index - first)
+
+
+class _Spelt:
+    """The formulas of a sheet as they are written; of those that cells share, the first cell's."""
+
+    def __init__(self, tags: _Tags, cells: _Cells):
+        which = tags["f"]
+        begins, ends = tags.content(which)
+        self.cell, places = cells.of(which), zip(begins.tolist(), ends.tolist(), strict=True)
+        self.xml = [tags.xml[begin:end] for begin, end in places]
+        self.rows, self.cols = cells.rows, cells.cols
+        self.formula = np.full(len(cells.starts), -1)  # of each cell, -1 where it has none
+        self.formula[self.cell] = np.arange(len(which))
+        starts = tags.starts[which]
+        self.kinds = {}  # of the formulas that are no ordinary ones: their attributes
+        for k in np.flatnonzero(begins - starts > 3).tolist():
+            attributes = tags.xml[int(starts[k]) : int(begins[k])]
+            if b"t=" in attributes:
+                self.kinds[k] = dict(ATTRIBUTE.findall(attributes))
+
+    def texts(self, cells: Positions) -> list[str]:
+        """The formulas of some cells."""
+        which = self.formula[cells].tolist()
+        texts = b"\0".join([self.xml[k] for k in which]).decode().split("\0") if which else []
+        found = [_unescaped(text.encode()) if "&" in text else text for text in texts]
+        for n, k in enumerate(which) if self.kinds else ():
+            if k in self.kinds:
+                found[n] = self._special(k, found[n])
+        return found
+
+    def _special(self, k: int, text: str) -> str:
+        """A formula that has attributes: an array's, or one that cells share."""
+        kind = self.kinds[k]
+        if kind.get(b"t") == b"array":
+            return f"{{{text}}}"
+        if kind.get(b"t") == b"shared" and not text:
+            first = self.shared[kind[b"si"]]
+            cell, origin = self.cell[k], self.cell[first]
+            down, right = self.rows[cell] - self.rows[origin], self.cols[cell] - self.cols[origin]
+            return moved(_unescaped(self.xml[first]), int(down), int(right))
+        return text
+
+    @cached_property
+    def shared(self) -> dict[bytes, int]:
+        """Which formula others share, by the number that they call it by."""
+        return {kind[b"si"]: k for k, kind in self.kinds.items() if self.xml[k] and b"si" in kind}
 
 
 def _values(

@@ -1,7 +1,11 @@
 """What a workbook says of itself: its story, three edits to try, the tables of its source."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from engine.cells.expression import Area
+from engine.cells.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -22,23 +26,62 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Story:
-    """What a workbook says of itself. The title is `name: what it is`; lists show the latter."""
+    """What a workbook says of itself. The title is `name: what it is`; lists show the latter.
+
+    `section` names the document and the section of it whose printed numbers the workbook holds.
+    """
 
     title: str
     source: str
     about: Sequence[str]
     look: Sequence[str]
     tries: Sequence[Suggestion]
+    section: str = ""
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A table as a source prints it, to be held against the cells `rows` x `cols` of `block`."""
+    """A table as a source prints it, to be held against the cells `rows` x `cols` of `block`.
+
+    An entry that the source leaves out is None. Where no block holds what is printed, `cell` is the
+    formula of entry (i, j) of the block's rows and columns over the blocks of the graph. `follows`
+    is what the tables printed before give for the r-th row and c-th column printed, over their
+    printed cells by title: whether a difference is this step's own slip or one that it inherits.
+    """
 
     title: str
-    printed: Sequence[Sequence[float]]
+    printed: Sequence[Sequence[float | None]]
     block: str
-    rows: Sequence[int] | None = None
+    rows: Sequence[int] | None = None  # None: the first
     cols: Sequence[int] | None = None
     decimals: int = 2
     note: str = ""
+    cell: Callable[[Graph, int, int], Any] | None = None
+    follows: Callable[[Mapping[str, Area], int, int], Any] | None = None
+
+
+class Held(NamedTuple):
+    """A number that a source prints, and the cell of sheet Printed that recomputes it."""
+
+    section: str  # the document, and where in it
+    what: str
+    printed: float
+    cell: Area
+    decimals: int  # that are printed
+    note: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the maps of words start with: words in groups, each with a colour; two directions; a
+    word whose neighbours are shown. All by their ids."""
+
+    groups: Mapping[str, Sequence[int]]
+    directions: Sequence[tuple[Sequence[int], Sequence[int]]]  # the words of each, plus and minus
+    nearest: int
+    tries: Sequence[Suggestion] = ()
+
+    @property
+    def ids(self) -> list[int]:
+        """All words, group after group."""
+        return [v for ids in self.groups.values() for v in ids]

@@ -18,14 +18,16 @@ import numpy as np
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
+from exporters import legend
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import start
-from exporters.story import Story, Suggestion
+from exporters.story import Held, Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
+FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
 Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
@@ -36,9 +38,10 @@ class Comparison(NamedTuple):
 
     what: str
     printed: float
-    cell: Area
+    cell: Expression
     note: str = ""
     decimals: int = 2  # that the source prints
+    section: str = ""  # where it does, unless where the others of the sheet are
 
 
 def near(cells: Expression, value: Any = 1) -> Expression:
@@ -79,23 +82,15 @@ class Workbook:
         """A new sheet, after those there are; the purpose is one line."""
         return Worksheet(self.book, self.book.sheet(name), purpose)
 
-    def compare(self, rows: Sequence[Comparison]) -> None:
-        """The sheet Printed: what the source prints, what the cells give, and the difference."""
+    def compare(self, rows: Sequence[Comparison], section: str) -> None:
+        """The sheet Printed: what the source prints, what the cells give, and the difference.
+
+        `section` is the document, and where in it the numbers stand.
+        """
         ws = self.sheet(
             "Printed", "what the source prints: printed, recomputed, difference, and why"
         )
-        ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
-        sheet = ws.sheet
-        for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
-            sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-        for k, (what, printed, cell, note, decimals) in enumerate(rows, ws.cursor + 1):
-            sheet.put(k, 1, what)
-            sheet.put(k, 2, printed, "printed")
-            ws.formula(k, 3, cell, "live")
-            ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], "change")
-            sheet.put(k, 6, note, "note")
-            sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
-        ws.cursor += len(rows) + 2
+        compare(ws, rows, section)
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
         """The sheet Check: claims that hold as built, each with a formula that says whether."""
@@ -113,8 +108,27 @@ class Workbook:
         for name, following in zip(names[1:], [*names[2:], start.SHEET], strict=True):
             sheet = self.book.sheets[name]
             sheet.link(1, 2, f"next: {following} →", f"{quoted(following)}!A1")
+            legend.add(sheet)
         start.add(self.book, story)
         return self.book
+
+
+def compare(ws: "Worksheet", rows: Sequence[Comparison], section: str = "") -> None:
+    """Numbers that a source prints, what cells give, the difference, and why they differ."""
+    ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
+    sheet = ws.sheet
+    for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
+        sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
+    for k, (what, printed, cell, note, decimals, elsewhere) in enumerate(rows, ws.cursor + 1):
+        fine = " fine" if decimals > FEW_DECIMALS else ""
+        sheet.put(k, 1, what)
+        sheet.put(k, 2, printed, f"printed{fine}")
+        found = ws.formula(k, 3, cell, f"live{fine}")
+        ws.book.held.append(Held(elsewhere or section, what, printed, found, decimals, note))
+        ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], f"change{fine}")
+        sheet.put(k, 6, note, "note")
+        sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
+    ws.cursor += len(rows) + 2
 
 
 class Worksheet:
@@ -220,6 +234,21 @@ class Worksheet:
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
+
+    def suggest(self, *tries: Suggestion) -> None:
+        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
+        self.sheet.tries = tries
+        self.heading("Three things to try here")
+        for suggestion in tries:
+            places = (("type in", suggestion.cell), ("see", suggestion.watch))
+            for col, (verb, at) in enumerate(places):
+                assert isinstance(at, tuple)
+                name, i, j = at
+                cell = self.book.graph[name][i, j]
+                where = self.book.address(cell, self.sheet.name).replace("'", "")
+                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
+            self.sheet.put(self.cursor, 4, suggestion.text)
+            self.cursor += 1
 
     def _place(
         self,

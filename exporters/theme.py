@@ -20,26 +20,32 @@ ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
 COLUMN_WIDTH = 8.5
+CHARACTER = 7  # pixels
+FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
+FAINTEST = "0.000000001"  # numbers that are all nearer to 0 than this have no colour
 SHADES: dict[str, dict[str, Any]] = {
     "scale": {
         "type": "2_color_scale",
         "min_type": "num",
         "min_value": 0,
         "min_color": "#FFFFFF",
-        "max_color": "#F4A259",
+        "max_type": "num",
+        "max_value": 1,
+        "max_color": FULL,
     },
-    "diverging": {
-        "type": "3_color_scale",
-        "min_color": "#E99675",
-        "mid_type": "num",
-        "mid_value": 0,
-        "mid_color": "#FFFFFF",
-        "max_color": "#8FB9DD",
+    "bar": {
+        "type": "data_bar",
+        "min_type": "num",
+        "min_value": 0,
+        "max_type": "num",
+        "max_value": 1,
+        "bar_color": "#9CC3E6",
+        "bar_solid": True,
     },
-    "bar": {"type": "data_bar", "bar_color": "#9CC3E6", "bar_solid": True},
 }
 GRIDLINE = "#E5E5E5"
-SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#70AD47")
+# told apart by their lightness, too: by those who see no red or no green
+SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#262626")
 ONE_SERIES = ("#2E75B6",)
 
 _NUMBER = {"num_format": "0.000", "align": "right"}
@@ -53,6 +59,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "align": "right"},
     "equation": {"italic": True, "font_color": "#404040"},
     "note": {"font_color": GREY, "italic": True},
+    "ledger": {"font_color": GREY},
     "link": {"font_color": "#0563C1", "underline": 1},
     "label": _LABEL,
     "label number": {**_LABEL, "num_format": "0"},
@@ -80,6 +87,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "percent": {"num_format": "0.0%", "font_color": BLACK},
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
+    "live fine": {"num_format": "0.00000", "font_color": GREEN},
+    "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
     "count": {"num_format": "0", "align": "right"},
     "sentence": {
         "font_color": BLUE,
@@ -130,15 +140,91 @@ STYLES: dict[str, dict[str, Any]] = {
     "thousands": {"num_format": "#,##0", "align": "right"},
     "status": {"bold": True, "align": "center"},
 }
+_KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.legend`
+# of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
+GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+for _number, _colour in enumerate(GROUPS):
+    STYLES[f"group {_number}"] = {"font_color": _colour, "bold": True}
 for _kind, _fill in FILLS.items():
+    STYLES[f"key {_kind}"] = {**_KEY, "bg_color": _fill}
     for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
         STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
     STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
     STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
+for _name, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN), ("grey", GREY)):
+    STYLES[f"key {_name}"] = {**_KEY, "font_color": _colour}
+STYLES["key switch"] = {**_KEY, "bg_color": STYLES["switch"]["bg_color"]}
+STYLES["key generated"] = {**_KEY, "font_color": "#2E75B6", "italic": True}
+STYLES["key differs"] = {**_KEY, "bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+STYLES["key full"] = {**_KEY, "bg_color": FULL}
+STYLES["key below"] = {**_KEY, "bg_color": BELOW}
+STYLES["key above"] = {**_KEY, "bg_color": ABOVE}
+STYLES["key 0"] = _KEY
 STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
 STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
 STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+STYLES["said"] = {"font_size": 10, "font_color": "#404040"}
+STYLES["part"] = {"font_size": 10, "bold": True, "font_color": "#1F3864", "valign": "vcenter"}
+_CELL = {
+    "font_size": 9,
+    "align": "center",
+    "valign": "vcenter",
+    "border": 1,
+    "border_color": "#F2F2F2",
+}
+STYLES["strip number"] = {**_CELL, "num_format": "0.00"}
+STYLES["tile number"] = {**_CELL, "num_format": "0%"}
+_TOLD = {"font_color": GREY, "align": "right"}
+STYLES["given number"] = {**_TOLD, "num_format": '"sentence, "0" given"'}
+STYLES["token number"] = {**_TOLD, "num_format": '"token "0', "font_size": 10}
+STYLES["stop"] = {**STYLES["link"], "valign": "top"}
+STYLES["stop number"] = {**_TOLD, "num_format": "0", "valign": "top", "bold": True}
+STYLES["mark"] = {"num_format": ";;;"}
+STYLES["chip"] = {
+    "bold": True,
+    "align": "center",
+    "valign": "vcenter",
+    "shrink": True,
+    "border": 1,
+    "border_color": "#BFBFBF",
+}
+STYLES["here"] = {"bg_color": "#F4A259"}
+
+
+# how high a row is, in points, whose text is larger than a cell's usual 11
+HEIGHTS = {
+    name: 1.32 * style["font_size"]
+    for name, style in STYLES.items()
+    if style.get("font_size", 0) > 11
+}
+
+
+def diverging(largest: str) -> dict[str, Any]:
+    """Two colours about 0, each as strong as a number is far from it; `largest` is the formula of
+    the distance where both are full."""
+    return {
+        "type": "3_color_scale",
+        "min_type": "formula",
+        "min_value": f"=-{largest}",
+        "min_color": BELOW,
+        "mid_type": "num",
+        "mid_value": 0,
+        "mid_color": "#FFFFFF",
+        "max_type": "formula",
+        "max_value": f"={largest}",
+        "max_color": ABOVE,
+    }
+
+
+def pixels(width: float) -> float:
+    """How wide a column of so many characters is; one of less than one has no margins."""
+    return CHARACTER * width + 5 if width >= 1 else 12 * width
+
+
+def characters(pixels: float) -> float:
+    """The width of a column of so many pixels."""
+    return (pixels - 5) / CHARACTER if pixels > 12 else pixels / 12
 
 
 def kind(block: Block) -> str:

@@ -3,7 +3,8 @@
 The truth is the values that the file carries. A program that trusts cached values would only echo
 them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
 
-`formulas` is licensed under the EUPL, and is imported here alone.
+`formulas` is licensed under the EUPL, and is imported here alone; HyperFormula, under the GPL-3.0,
+is asked by `exporters.hyperformula` alone.
 """
 
 import contextlib
@@ -12,7 +13,6 @@ import io
 import logging
 import re
 import shutil
-import subprocess
 import tempfile
 import warnings
 import zipfile
@@ -25,9 +25,10 @@ from pathlib import Path
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
-from exporters import source
-from exporters.address import a1
-from exporters.reading import Value, WorkbookFile, a_workbook, position
+from exporters import hyperformula, source
+from exporters.address import a1, position
+from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
+from exporters.reading import Value, WorkbookFile, a_workbook
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
@@ -37,11 +38,10 @@ TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 MANY_CELLS = 20_000  # formulas for which a process is worth starting
 WRONG = b"-987654321.5"
-TIMEOUT = 600
 
 
 class UnreadableError(Exception):
-    """A file that an engine cannot load, for what the engine does not know."""
+    """A file that an engine cannot compute, for what the engine does not know; the message."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _verdict(book: FormulaCells, engine: str, wrong: Path, told: Told) -> Verdic
         told(engine, "is compared with the file")
         return compare(engine, book, recomputed)
     except UnreadableError as error:
-        return Verdict(engine, 0, 0.0, "", f"it cannot read this file ({error})")
+        return Verdict(engine, 0, 0.0, "", str(error))
     finally:
         told(engine, "")
 
@@ -162,14 +162,20 @@ def _address(row: int, col: int) -> str:
 
 
 def poison(source: Path, target: Path) -> None:
-    """Copy a workbook with a wrong cached value in every formula cell."""
+    """Copy a workbook with a wrong cached value in every formula cell.
+
+    All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
+    """
     cell = re.compile(rb"(<c\b[^>]*>\s*<f\b(?:[^>]*/>|.*?</f>)\s*)<v>(.*?)</v>", re.DOTALL)
+    look = re.compile(rb"""(<xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
     with a_workbook(source), zipfile.ZipFile(source) as old, packing as new:
         for part in old.namelist():
             data = old.read(part)
             if part.startswith("xl/worksheets/sheet"):
                 data = cell.sub(rb"\1<v>" + WRONG + rb"</v>", data)
+            elif part == "xl/styles.xml":
+                data = look.sub(rb'\1"2"', data)  # 0.00
             new.writestr(part, data)
 
 
@@ -194,44 +200,29 @@ def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
     try:
         model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
     except ironcalc.WorkbookError as error:
-        raise UnreadableError(str(error)) from None
+        raise UnreadableError(f"it cannot read this file ({error})") from None
     model.evaluate()
     sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
     return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
 
 
 def _libreoffice(path: Path, book: FormulaCells) -> Values:
-    (out,) = recalculate_in_libreoffice([path], path.parent / "out")
-    return read_values(WorkbookFile(out), book)
-
-
-def recalculate_in_libreoffice(paths: list[Path], folder: Path) -> list[Path]:
-    """Load each workbook, recompute every cell whatever the cache says, save it in `folder`."""
-    folder.mkdir(exist_ok=True)
-    profile = folder / "profile"
-    (profile / "user").mkdir(parents=True, exist_ok=True)
-    (profile / "user" / "registrymodifications.xcu").write_text(_ALWAYS_RECALCULATE)
-    command = [_soffice() or "soffice", f"-env:UserInstallation={profile.resolve().as_uri()}"]
-    command += ["--headless", "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir"]
-    _run([*command, str(folder), *map(str, paths)])
-    return [folder / path.name for path in paths]
-
-
-_ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
-<oor:items xmlns:oor="http://openoffice.org/2001/registry">
-<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
-<prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item>
-</oor:items>
-"""
+    (recomputed,) = recompute_in_libreoffice([path], path.parent / "out")
+    return read_values(recomputed, book)
 
 
 def _gnumeric(path: Path, book: FormulaCells) -> Values:
     with zipfile.ZipFile(path) as archive:
         if any(b",0,ROWS(" in archive.read(part) for part in archive.namelist()):
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
-    out = path.with_name("recalculated.xlsx")
-    _run(["ssconvert", "--recalc", str(path), str(out)])
-    return read_values(WorkbookFile(out), book)
+    return read_values(recompute_in_gnumeric(path, path.with_name("recalculated.xlsx")), book)
+
+
+def _hyperformula(path: Path, book: FormulaCells) -> Values:
+    (answer,) = hyperformula.recompute([path])
+    if answer.fault:
+        raise UnreadableError(answer.fault)
+    return answer.values
 
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
@@ -252,23 +243,17 @@ def _formulas(path: Path, book: FormulaCells) -> Values:
     return found
 
 
-def read_values(file: WorkbookFile, book: FormulaCells) -> Values:
-    """The values that a recalculated file holds where the book has formulas."""
+def read_values(file: WorkbookFile | Recomputed, book: FormulaCells) -> Values:
+    """The values that a recomputed file holds where the book has formulas."""
     return {(sheet, row, col): file[sheet][row, col] for sheet, row, col in book.formulas}
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-    if done.returncode:
-        raise InputError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
-
-
-def _soffice() -> str | None:
-    return shutil.which("soffice") or shutil.which("libreoffice")
 
 
 def _module(name: str) -> Callable[[], bool]:
     return lambda: importlib.util.find_spec(name) is not None
+
+
+def _program(*names: str) -> Callable[[], bool]:
+    return lambda: any(map(shutil.which, names))
 
 
 @dataclass(frozen=True)
@@ -282,9 +267,12 @@ class Engine:
 
 ENGINES = {
     "ironcalc": Engine(_module("ironcalc"), _ironcalc, "pip install 'cellformer[verify]'"),
-    "libreoffice": Engine(lambda: _soffice() is not None, _libreoffice, "install LibreOffice Calc"),
-    "gnumeric": Engine(
-        lambda: shutil.which("ssconvert") is not None, _gnumeric, "install gnumeric"
+    "libreoffice": Engine(
+        _program("soffice", "libreoffice"), _libreoffice, "install LibreOffice Calc"
+    ),
+    "gnumeric": Engine(_program("ssconvert"), _gnumeric, "install gnumeric"),
+    "hyperformula": Engine(
+        lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
     ),
     "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
 }

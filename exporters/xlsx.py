@@ -7,9 +7,10 @@ The same book gives the same bytes: dates are fixed.
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from itertools import cycle
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ import orjson
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
-from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, Worksheet
+from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, CellStringTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import expression
+from engine.cells.expression import Area, decimal, expression
 from engine.cells.files import replacing
 from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
@@ -32,7 +33,7 @@ from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
 from exporters.deflate import THREADS, Deflate
-from exporters.dressing import Beyond, Dressing, Unlike, When
+from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
@@ -50,6 +51,7 @@ ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
+NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -111,14 +113,23 @@ class _Sheet(Worksheet):
         self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
-        if isinstance(cell, CellFormulaTuple) and isinstance(cell.value, str):
-            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            at = xl_rowcol_to_cell(row, col)
-            attributes = [("r", at), ("s", cell.format._get_xf_index()), ("t", "str")]
-            value = LIKE_ESCAPED.sub(r"_x005F\1", cell.value)
-            self._xml_formula_element(cell.formula, value, attributes)
-        else:
+        kind = type(cell)
+        if kind not in (CellStringTuple, CellFormulaTuple):
             super()._write_cell(row, col, cell)
+            return
+        at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
+        if kind is CellStringTuple:
+            self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
+            return
+        formula, value = cell.formula.translate(ESCAPED), cell.value
+        if isinstance(value, str):
+            # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
+            value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
+            at += ' t="str"'
+        elif isinstance(value, bool):
+            value = int(value)
+            at += ' t="b"'
+        self.fh.write(f"{at}><f>{formula}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
@@ -290,7 +301,7 @@ def _write_sheet(
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
-    for row, height in sheet.heights.items():
+    for row, height in (_heights(sheet) | sheet.heights).items():
         ws.set_row(row, height)
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
@@ -316,10 +327,23 @@ def _write_sheet(
         ws.data_validation(row, col, row, col, rule)
     for (row, col), rule in sheet.rules.items():
         ws.data_validation(row, col, row, col, rule)
+    for (top, bottom, left, right), rule in sheet.areas:
+        ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
-        ws.conditional_format(a1(area), _rule(book, sheet, dressing, formats))
+        ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
+    for (row, col), text in sheet.notes.items():
+        ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
+
+
+def _heights(sheet: Sheet) -> dict[int, float]:
+    """The heights of rows whose texts are larger than others: no program grows them by itself."""
+    found: dict[int, float] = {}
+    for (row, _), entry in sheet.entries.items():
+        if height := theme.HEIGHTS.get(entry.style):
+            found[row] = max(height, found.get(row, 0))
+    return found
 
 
 def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
@@ -420,13 +444,11 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
     Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
-    values, formulas = book.values[block.name], book.formulas(block)
+    values, line = book.values[block.name], book.lines(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
-    def formula(row: int, n: int, i: int, j: int) -> str:
-        if shared is not None and row > area.top:
-            return f'<f t="shared" si="{shared + n}"/>'
-        _check_length(text := formulas(i, j), f"{block.name}[{i},{j}]")
+    def spelt(text: str, n: int) -> str:
+        _check_length(text, block.name)
         text = text.replace("<", "&lt;")
         if shared is None:
             return f"<f>{text}</f>"
@@ -435,20 +457,30 @@ def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip
 
     def strip(row: int) -> bytes:
         k = row - area.top
-        pairs = [(i, k) if place.turned else (k, i) for i in range(len(columns))]
+        along = slice(k, k + 1)
+        numbers = (values[:, along] if place.turned else values[along]).ravel().tolist()
+        seen: Sequence[int] = range(len(columns))
+        if block.partial:
+            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
+        if shared is not None and row > area.top:
+            formulas = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
+        else:
+            texts = line(int(place.turned), k, seen)
+            formulas = [spelt(text, n) for text, n in zip(texts, seen, strict=True)]
         cells = []
-        for n, (name, (i, j)) in enumerate(zip(columns, pairs, strict=True)):
-            if not block.partial or block.has(i, j):
-                value = float(values[i, j])
-                kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
-                at = f'<c r="{name}{row + 1}" s="{style}"{kind}>'
-                cells.append(f"{at}{formula(row, n, i, j)}<v>{text}</v></c>")
+        for n, formula in zip(seen, formulas, strict=True):
+            value = numbers[n]
+            kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{formula}<v>{text}</v></c>")
         return "".join(cells).encode()
 
     return strip
 
 
-def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dict[str, Any]:
+def _rule(
+    book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: Formats
+) -> dict[str, Any]:
     """A dressing, as XlsxWriter has it."""
     match dressing:
         case Beyond(limit, places):
@@ -465,6 +497,15 @@ def _rule(book: Book, sheet: Sheet, dressing: Dressing, formats: Formats) -> dic
         case When(style, condition):
             text = "=" + book.text(condition, sheet.name)
             return {"type": "formula", "criteria": text, "format": formats[style]}
+        case AsBuilt(built):
+            first = a1(Rect(area.top, area.top + 1, area.left, area.left + 1))
+            here = f"${column(area.left)}${area.top + 1}:{first}"
+            was = f"INDEX({built},ROWS({here}),COLUMNS({here}))"
+            text = f"={first}<>{decimal(built) if isinstance(built, float) else was}"
+            return {"type": "formula", "criteria": text, "format": formats["differs"]}
+        case "diverging":
+            cells = a1(area, "all", as_range=True)
+            return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")
     return theme.SHADES[dressing]
 
 
@@ -475,11 +516,13 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     drawn = workbook.add_chart(kind)
     several = len(chart.series) > 1
     colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
-    for series, colour in zip(chart.series, colours, strict=True):
-        drawn.add_series(_series(book, chart, series, colour))
+    for series, colour in zip(chart.series, cycle(colours)):
+        drawn.add_series(_series(book, chart, series, series.colour or colour))
     drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
     lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
-    numbers = {"num_format": chart.number, "major_gridlines": lines}
+    numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
+    if chart.shares:
+        numbers |= {"min": 0, "max": 1}
     x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
@@ -487,7 +530,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    drawn.set_legend({"position": "bottom"} if len(chart.series) > 1 else {"none": True})
+    told = several and not any(series.bears for series in chart.series)
+    drawn.set_legend({"position": "bottom"} if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 
@@ -495,7 +539,7 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
     """One series, as XlsxWriter has it."""
     found: dict[str, Any] = {
-        "name": series.name,
+        "name": _name_of(book, series.name),
         "categories": "=" + book.address(series.categories.fixed),
         "values": "=" + book.address(series.values.fixed),
     }
@@ -505,10 +549,20 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
         mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
         line = {"color": colour, "width": 1.5}
         found |= {"marker": mark, "line": line}
-        if chart.kind == "scatter" and not chart.joined:
+        if chart.kind == "scatter" and not (chart.joined or series.joined):
             found["line"] = {"none": True}
+        if series.joined:
+            found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
+    if series.bears:
+        place = {"position": series.bears, "font": {"size": 9}}
+        found["data_labels"] = {"series_name": True, "value": False, **place}
     if series.labels:
         texts = [{"value": _Label(text)} for text in series.labels]
         label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
         found["data_labels"] = label
     return found
+
+
+def _name_of(book: Book, name: str | Area) -> str:
+    """A series' name, or the address of the cell that has it."""
+    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

@@ -2,16 +2,18 @@
 
 import contextlib
 import gc
+import importlib.util
 import io
 import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from exporters.address import a1
 from exporters.book import Book, Reading
+from exporters.programs import Recomputed, recompute_in_libreoffice
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -37,13 +40,14 @@ from exporters.verify import (
     poison,
     read,
     read_values,
-    recalculate_in_libreoffice,
 )
 from exporters.xlsx import write
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+NODE_MODULES = ROOT / "tests" / "node" / "node_modules"
+os.environ["NODE_PATH"] = f"{NODE_MODULES}{os.pathsep}{os.environ.get('NODE_PATH', '')}"
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Files that start no other program, and take more than the first tier's minute has room for.
@@ -109,6 +113,15 @@ def needs(engine: str) -> None:
         if os.environ.get("CI"):
             pytest.fail(f"{engine} is not installed, and CI needs it")
         pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
+
+
+def script(name: str, folder: str = "docs") -> ModuleType:
+    """A script of docs/ or benchmarks/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -278,34 +291,20 @@ def assert_recomputes_after(
 # --- LibreOffice, started as seldom as can be ----------------------------------------------------
 
 
-def recalculated(paths: Mapping[str, Path], folder: Path) -> dict[str, WorkbookFile]:
-    """What one LibreOffice makes of workbooks, by the same keys: every cell recomputed."""
+def recomputed(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
+    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
     needs("libreoffice")
-    assert len({path.name for path in paths.values()}) == len(paths)
-    found = recalculate_in_libreoffice(list(paths.values()), folder)
-    return {key: WorkbookFile(path) for key, path in zip(paths, found, strict=True)}
-
-
-def recomputed_from_wrong(paths: Sequence[Path], folder: Path) -> dict[str, WorkbookFile]:
-    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their names."""
+    wrong = [folder / f"{k}.xlsx" for k in range(len(paths))]
     folder.mkdir()
-    wrong = {path.name: folder / path.name for path in paths}
-    for path in paths:
-        poison(path, wrong[path.name])
-    return recalculated(wrong, folder / "out")
+    for path, copy in zip(paths.values(), wrong, strict=True):
+        poison(path, copy)
+    return dict(zip(paths, recompute_in_libreoffice(wrong, folder / "out"), strict=True))
 
 
-def assert_agrees(book: FormulaCells, recomputed: WorkbookFile) -> None:
+def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
     """LibreOffice has every formula cell's value."""
-    report = compare("libreoffice", book, read_values(recomputed, book))
+    report = compare("libreoffice", book, read_values(shown, book))
     assert report.agrees, (book.path.name, report)
-
-
-def assert_recomputes(paths: Sequence[Path], folder: Path) -> None:
-    """LibreOffice, from wrong cached values, agrees at every formula cell of every file."""
-    found = recomputed_from_wrong(paths, folder)
-    for path in paths:
-        assert_agrees(read(path), found[path.name])
 
 
 # --- models -----------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ WORKBOOK = '''"""halves: a number and its half. Look at the half. Try another nu
 from exporters.story import Story, Suggestion
 from exporters.tables import Workbook
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1
 TITLE = "halves: a number, and its half"
 
 
@@ -222,7 +222,7 @@ def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
     [
         (pages, PAGE, 'AFTER = "Play"', "build cat-sat"),
         (architectures, ARCHITECTURE, 'EPS = "epsilon"', f"info {ROOT}/tests/golden/gpt2"),
-        (workbooks, WORKBOOK, 'TOPIC = "Sizes"', "build lacking"),
+        (workbooks, WORKBOOK, 'TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1', "build lacking"),
     ],
 )
 def test_a_file_that_lacks_a_declaration_gets_one_line(

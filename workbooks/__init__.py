@@ -1,6 +1,8 @@
 """The workbooks: a module or a folder each, found by its name (hyphens on the command line).
 
-A module has a `TOPIC` of the gallery's, and a `TITLE`, `name: what it is`, unless its `STORY` has.
+A module has a place on the way through them: its `TOPIC` of the gallery's, the workbook of it that
+one reads before, `AFTER` ("" for the first of the topic), and a `LEVEL`, what one has to know. It
+has a `TITLE`, `name: what it is`, unless its `STORY` has.
 
 One that is a transformer gives `PROMPT` (what it is built with), `model()` and
 `build(model, passage)`, the Book; `N_TOKENS` where it is to have more columns than the prompt has
@@ -20,14 +22,19 @@ def names() -> list[str]:
     return sorted(m.name.replace("_", "-") for m in iter_modules(__path__) if m.name[0] != "_")
 
 
-TOPICS = (
-    "A whole model",
-    "Words and positions",
+TOPICS = (  # in the order in which one learns
+    "The next word",
     "Attention",
+    "Words and positions",
     "Inside a block",
-    "The last step",
+    "A whole model",
     "Sizes",
 )
+LEVELS = {
+    1: "school arithmetic is enough",
+    2: "after cat-sat, which is one head of attention",
+    3: "after fluffy-creature, which is a whole block",
+}
 OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook declares
 
 
@@ -37,15 +44,23 @@ def title(name: str) -> str:
     return str(module.TITLE if hasattr(module, "TITLE") else module.STORY.title)
 
 
-def by_topic() -> dict[str, list[str]]:
-    """The names of all workbooks under their topics."""
-    from engine.cells.errors import InputError, nearest
+def path() -> list[str]:
+    """The names of all workbooks in the order in which one learns. Raises InputError for a place
+    that there is not."""
+    from exporters.order import reading_order  # the command sets numpy up first
 
-    topics = {name: find(name).TOPIC for name in names()}
-    for name, topic in topics.items():
-        if topic not in TOPICS:
-            raise InputError(f"{name} has the TOPIC {topic!r}; {nearest(topic, TOPICS)}")
-    return {topic: [name for name in names() if topics[name] == topic] for topic in TOPICS}
+    modules = {name: find(name) for name in names()}
+    found: list[str] = []
+    for topic in TOPICS:
+        of_it = {name: module.AFTER for name, module in modules.items() if topic == module.TOPIC}
+        found += reading_order(of_it, "", f"workbook of {topic}")[1:]
+    return found
+
+
+def by_topic() -> dict[str, list[str]]:
+    """The names of all workbooks under their topics, both in the order in which one learns."""
+    listed = path()
+    return {topic: [name for name in listed if topic == find(name).TOPIC] for topic in TOPICS}
 
 
 def find(name: str) -> ModuleType:
@@ -58,4 +73,9 @@ def find(name: str) -> ModuleType:
     module = import_module(f"workbooks.{name.replace('-', '_')}")
     wanted = [] if hasattr(module, "book") else [*OF_A_MODEL]
     wanted += [] if hasattr(module, "STORY") else ["TITLE"]
-    return declared(module, "a workbook", ("TOPIC", *wanted))
+    declared(module, "a workbook", ("TOPIC", "AFTER", "LEVEL", *wanted))
+    if module.TOPIC not in TOPICS:
+        raise InputError(f"{name} has the TOPIC {module.TOPIC!r}; {nearest(module.TOPIC, TOPICS)}")
+    if module.LEVEL not in LEVELS:
+        raise InputError(f"{name} has the LEVEL {module.LEVEL!r}; it is one of {[*LEVELS]}")
+    return module

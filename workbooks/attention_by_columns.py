@@ -10,7 +10,7 @@ from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Workbook, near
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "Attention", "cat-sat", 2
 TITLE = "attention-by-columns: one pattern, queries as rows and as columns"
 WORDS = ("a", "fluffy", "blue", "creature")
 N = len(WORDS)
@@ -80,12 +80,16 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
         title=TITLE,
         source="After lecture notes on transformers, the figure of the attention pattern.",
         about=[
-            "The notes ask: in masked attention, does a row sum to 1, or a column?",
-            "A query's line does. Code writes it as a row; the notes' drawing turns the table.",
+            "An attention pattern is a table that says how much each word looks at each other word. The word that looks is the query,",
+            "the word that is looked at is the key; and the table can be drawn in two ways.",
+            "Code gives every query a row. The drawing in the notes, and the other workbooks here, give every query a column.",
+            "Why it matters: read the wrong way, the table answers another question. The shares of one query sum to 1, in its row or in",
+            "its column. The other sums say how much a word is looked at by all others, and nothing makes them 1.",
+            "The words are four of the eight in the notes' drawing. The notes print no numbers for it: the scores are chosen here.",
         ],
         look=[
-            "Pattern: one table, twice; the sums beside and below each.",
-            "Check: what holds however you change the scores.",
+            "Pattern: type scores; below them stand the same shares twice, with a query in a row and with a query in a column.",
+            "Check: what stays true however you change the scores.",
         ],
         tries=[
             w.suggestion(

@@ -14,7 +14,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Formula, Workbook, Worksheet, near
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "", 2
 TITLE = "fact-lookup: an MLP that knows who plays basketball"
 NAMES = ("F.N. Michael", "F.N. Alexis", "L.N. Jordan", "L.N. Phelps")
 FACTS = ("basketball", "swimming")
@@ -43,7 +43,7 @@ def book() -> Book:
     for label, hidden in (("ReLU", cut), ("GELU", bent)):
         second_layer(ws, label, added_to(embedded, facts, writes, hidden), facts)
     curves(w)
-    w.compare(compared(asked))
+    w.compare(compared(asked), "Slides, MLP Layers")
     before, after, fact = (SUM(w[name].fixed) for name in ("E", "out_relu", "says_relu"))
     stays = near(before - after + fact, 0)
     claim = "directions at right angles: the names stay as they came"
@@ -167,14 +167,20 @@ def story(w: Workbook) -> Story:
     before, leak = w.now(says[basketball, alexis]), w.now(says_gelu[basketball, phelps])
     return Story(
         title=TITLE,
-        source="After lecture slides on transformers, MLP Layers, and 3Blue1Brown's chapter on them.",
+        source="After M. Sinclair, Transformers (lecture slides), MLP Layers, and 3Blue1Brown's chapter on them.",
         about=[
-            "The slides imagine a hidden cell that asks for Michael and Jordan, and writes basketball.",
-            "R0·E is 2 for both names and at most 1 otherwise; a bias of -1 leaves 1 or nothing.",
-            "The slides leave the bias out: without it one name alone would write half a fact.",
-            "ReLU makes a clean AND; GELU writes 0.84 instead of 1, and -0.16 where no name fits.",
+            "Where does a model keep a fact? The slides imagine a place for one: a hidden cell of an MLP that asks for `Michael` and for",
+            "`Jordan` and, if both are there, writes `basketball` into the vector. This workbook is that MLP.",
+            "A row R of the first matrix asks: R·E is 2 for both names and at most 1 for other names. A bias of -1 leaves 1 or nothing,",
+            "and a column C of the second matrix writes the fact.",
+            "Why it matters: two thirds of a model's weights are in its MLPs. An AND of features is the least that they must be able to do.",
+            "The text of the slides has no bias. Without one, a single name would already write half a fact.",
+            "ReLU makes a clean AND. GELU, which GPT models use, writes 0.84 instead of 1, and -0.16 where no name fits.",
         ],
-        look=["Lookup: top to bottom, one vector per column.", "Activations: both curves."],
+        look=[
+            "Lookup: read it from top to bottom; each column is one vector.",
+            "Activations: ReLU and GELU as curves.",
+        ],
         tries=[
             Suggestion(
                 f"Type -0.5: one name is enough; Alexis Jordan plays basketball with {loose:.1f} "

@@ -17,7 +17,7 @@ from exporters.book import Book
 from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 PROMPT = "posited"
 WORDS = ("Tarso", "Cefa", "Paolo")
 QUERIES = ("posited", *WORDS)
@@ -28,10 +28,13 @@ STORY = Story(
     title="final-step: the search, by hand",
     source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
-        "The last step of a language model: a query is held against every word, one dot product each,",
-        "and softmax turns the scores into shares. What built the query is left out: it is posited.",
-        "In the essay it stands for the prompt `Pietro chiama Paolo`. Choose a word's own name in its",
-        "place, and that word's vector is put as the query instead.",
+        "The last step of a language model is a search: one vector, the query, is held against the vector of every word by a dot",
+        "product, and softmax turns the scores into shares. Here are three words and a query of three numbers.",
+        "Why it matters: direction decides which word is found, and length how certain the model is of it.",
+        "What built the query is left out: it is posited. In the essay it stands for the prompt `Pietro chiama Paolo`. If you choose a",
+        "word's own name in its place, that word's vector becomes the query.",
+        "The essay compares it with two other searches. A retrieval system (RAG) holds the vector of a question against the vectors of",
+        "stored texts, by the same dot product; and a tool call is a word like others, which a program outside the model acts on.",
     ],
     look=[
         "Readout: query times length, three dot products, softmax with a temperature.",
@@ -48,6 +51,7 @@ STORY = Story(
         ),
         Suggestion("Choose `Paolo`: the query points another way, and another word is found.", 0),
     ],
+    section="The Final Step, appendix A",
 )
 
 

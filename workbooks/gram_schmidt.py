@@ -13,7 +13,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
 
-TOPIC = "Words and positions"
+TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"
 WORDS = ("king", "queen", "man", "woman")
 VECTORS = ((2, 1, 0), (2, -1, 0), (1, 1, 1), (1, -1, 1))
@@ -215,7 +215,7 @@ def compare(w: Workbook, axes: Axes, coordinates: Area, analogy: Analogy) -> Non
         for what, lines, table in printed
         for i, line in enumerate(lines)
         for j, value in enumerate(line)
-    ])  # fmt: skip
+    ], "Embeddings and the Maps, appendix A")  # fmt: skip
 
 
 def story(
@@ -230,15 +230,18 @@ def story(
     skew, then = w.edited(other), w.edited(poor)
     return Story(
         title=TITLE,
-        source="After an essay on embeddings and their maps, its appendix on Gram-Schmidt.",
+        source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
         about=[
-            "Differences of words serve as axes; Gram-Schmidt sets them at right angles, length 1.",
-            "In the essay's example they are at right angles from the start, so the step that",
-            "takes away has nothing to do; the vectors are chosen so that queen comes out exactly.",
+            "The difference of two words is a direction: from queen to king, say, is from female to male. Two such directions can serve as",
+            "the axes of a map of words, if they stand at right angles and have length 1. Gram-Schmidt makes them so.",
+            "The first keeps its direction. What the second shares with it is taken away, and the rest is brought to length 1.",
+            "Why it matters: it is the one map whose axes mean what you chose. Its price is that it shows two directions out of many.",
+            "In the essay's example the two are at right angles from the start, so that nothing has to be taken away (the first edit",
+            "changes that); and its vectors are chosen so that king - man + woman comes out exactly at queen.",
         ],
         look=[
-            "Axes: v2·e1, what the second difference shares with the first axis.",
-            "Map: the parallelogram. Analogy: the cosine of every word with the target.",
+            "Axes: the two differences, and v2·e1, which is what the second shares with the first.",
+            "Map: the words on the two axes, and the analogy as a parallelogram. Analogy: the cosine of every word with its target.",
         ],
         tries=[
             w.suggestion(

@@ -10,13 +10,20 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
+from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
 TITLE = "induction: two heads that continue a text as it went before"
 PROMPT = "the cat sat on the"
+REFERENCES = (  # sentences over which the heads' averages are measured
+    PROMPT,
+    "the dog sat on the",
+    "cat sat on dog sat",
+    "on the cat sat on the",
+)
 N_TOKENS = 8  # columns of the workbook: the prompt, and three words that it goes on with
 WORDS = ("the", "cat", "dog", "sat", "on")
 N_WORDS, N_CTX = len(WORDS), N_TOKENS
@@ -67,7 +74,8 @@ def model() -> Model:
         f"{MATCHER}.W_O": WRITE * reading(NEXT).T,
         "W_U": reading(NEXT)[:, :N_WORDS] + reading(TOKEN)[:, :N_WORDS] @ USUAL,
     }
-    return Model(spec, weights, WordList(WORDS))
+    made = Model(spec, weights, WordList(WORDS))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
 
 
 def reading(features: np.ndarray) -> np.ndarray:
@@ -109,13 +117,13 @@ def story(model: Model) -> Story:
         source="After A Gentle Introduction to Transformers (2025), which names induction heads as what "
         "a second layer is for.",
         about=[
-            "In `the cat sat on the` the second `the` is followed by what followed the first: `cat`. The rule is",
-            "A B ... A, so B, whatever A and B are. All weights are set by hand, most of them to 0.",
-            "One layer cannot do it: a place must first know which word came before it, and then be found by that word.",
-            "So information takes two hops. Layer 0 notes at each place its previous word; layer 1 finds the note that fits.",
-            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, "
-            f"{NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",
-            "the, cat, dog, sat, on. Past both heads, W_U reads `token` with a bigram table: what usually follows a word.",
+            "In `the cat sat on the` the second `the` is followed by what followed the first: `cat`. The rule is A B ... A, so B, whatever A",
+            "and B are. Two attention heads can do it, and in trained models such pairs are found: they are called induction heads.",
+            "Why it matters: no weight knows the words. What comes next is learned from the prompt itself, while it is read.",
+            "One layer is not enough. Layer 0 notes at each place which word came before it; layer 1 looks for the place whose note is the word",
+            "now read, and says what stands there. All weights are set by hand, most of them to 0.",
+            f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, {NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",
+            "the, cat, dog, sat, on. Beside both heads, W_U reads `token` with a bigram table, which says what usually follows a word.",
         ],
         look=[
             "Heads: layer 0 is one step off the diagonal; in layer 1 the second `the` looks at `cat`. A word that is new",

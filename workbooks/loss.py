@@ -25,7 +25,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import NEAR, Columns, Comparison, Workbook, Worksheet
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"
 OUTCOMES = ("mat", "floor", "on", "ran", "sat")
 COUNTS, WEIGHTS = (8, 4, 2, 1, 1), (4, 4, 4, 2, 2)  # P, Q, not yet shares
@@ -33,7 +33,7 @@ LOG_LOSS, ALIKE = 4.087, 17  # the slides' loss, and the number of words that it
 BELIEF, DOUBT = 0.7, 0.55
 REPORTS = [k / 20 for k in range(21)]
 VOCABULARY = ("fluffy", "blue", "creature", "forest")
-AFTER = {
+CHANCES = {
     "fluffy": (0.332751, 0.001746, 0.332751, 0.332751),
     "blue": (0.162080, 0.047138, 0.756035, 0.034747),
     "creature": (0.324218, 0.003566, 0.424714, 0.247501),
@@ -79,7 +79,8 @@ def book() -> Book:
         [
             Comparison("perplexity of a log loss of 4.087", ALIKE, w["as_bits"], note, 0),
             Comparison("log loss of guessing among 17 words", LOG_LOSS, w["in_bits"], decimals=3),
-        ]
+        ],
+        "Slides, Perplexity",
     )
     counts, cross, divergence = w["counts"], w["bits"][1], w["bits"][2]
     mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)
@@ -193,7 +194,7 @@ def sentence(ws: Worksheet) -> None:
     ws.cursor = top
     words = ws.typed("next_words", [VOCABULARY], style="label")
     ws.cursor = top + 1  # the words head the table
-    after = ws.typed("after", list(AFTER.values()), [f"after {word}" for word in AFTER])
+    after = ws.typed("after", list(CHANCES.values()), [f"after {word}" for word in CHANCES])
 
     columns = ws.columns(len(TARGETS), top, left=5)
     targets = columns.typed("targets", "next word", TARGETS, "token")
@@ -222,14 +223,20 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
         about=[
-            "Training makes the loss small: -log of the share that the model gave to what came. Why the log? If a report",
-            "cost 1 - q, saying 1 for the likeliest would pay; with the log, or Brier's square, one's belief pays. The",
-            "slides write log and take bits. The notes write a sum of losses; their PyTorch call takes the mean, in nats.",
-            "Huffman codewords are -log2 P long, as the slides have it, only where these are whole, as built here.",
+            "Training makes one number small, the loss: minus the logarithm of the probability that the model gave to the word that came.",
+            "It is 0 for a model that was certain and right, and large for one that held the word to be nearly impossible.",
+            "Why the logarithm? Suppose that a report of q for a word cost 1 - q. Then the cheapest report would be 1 for the likeliest",
+            "word, whatever one believes. With the logarithm, or with Brier's square, the cheapest report is one's own belief.",
+            "The unit is a choice. The slides take the logarithm to base 2 and count bits; the notes' PyTorch call counts nats (base e).",
+            "The notes write a sum over the words, and the call computes their mean. Perplexity undoes the logarithm: it is the number of",
+            "equally likely words among which a guess would cost as much.",
+            "The slides give each word a codeword -log2 P bits long. That is exact only where it is a whole number, as for the P here.",
         ],
         look=[
-            "Entropy: what a wrong Q costs. Scoring: three rules, and their best reports. Sentence: one dear word.",
-            f"A probability of 0 counts as {LEAST:g}: its loss is without end, and LN(0) has no value.",
+            "Entropy: how many bits a word takes with the true shares P, and how many more with a model's shares Q.",
+            "Scoring: three rules, what each report is expected to cost, and which report is cheapest under each.",
+            "Sentence: what every next word costs, and their mean: one unlikely word can carry most of it.",
+            f"A probability of 0 would cost infinitely much. LN(0) is an error in a spreadsheet, so it counts as {LEAST:g} here.",
         ],
         tries=suggestions(w),
     )

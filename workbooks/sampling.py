@@ -27,11 +27,11 @@ from engine.cells.functions import (
 from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import Columns, Comparison, Workbook, Worksheet, near
-from workbooks import cat_sat
+from workbooks.cat_sat import weights
 
-TOPIC = "The last step"
+TOPIC, AFTER, LEVEL = "The next word", "final-step", 1
 TITLE = "sampling: from logits to one word, and a thousand draws"
-WORDS, LOGITS = cat_sat.WORDS, cat_sat.PRINTED_LOGITS
+WORDS, LOGITS = weights.WORDS, weights.PRINTED_LOGITS
 NUMBERS = np.random.default_rng(0).integers(0, 10_000, 1000) / 10_000
 TEN_LOGITS = (-0.48, 0.27, 2.01, -0.91, 0.35, -1.04, -1.80, 1.03, 0.60, 0.36)
 TEN_PRINTED = (0.04, 0.07, 0.42, 0.02, 0.08, 0.02, 0.01, 0.16, 0.10, 0.08)
@@ -75,7 +75,8 @@ def book() -> Book:
         [
             *comparisons(w, "section 5", w["ranked"], w["probs"], FIRST_PRINTED),
             *comparisons(w, "section 6", w["names_10"], w["shares_10"], TEN_PRINTED),
-        ]
+        ],
+        "QKV Attention",
     )
     w.checks(
         [
@@ -235,7 +236,7 @@ def draws(ws: Worksheet, ranked: Ranked, kept: Kept) -> None:
     columns.computed("spreads", "spread", spread)
     series = [Series("kept", names, targets), Series("drawn", names, drawn)]
     title = "The shares kept, and those of the draws"
-    ws.chart(Chart(top + n + 3, 3, "column", title, series))
+    ws.chart(Chart(top + n + 3, 3, "column", title, series, shares=True))
 
 
 # --- what the essay prints ------------------------------------------------------------------
@@ -260,8 +261,9 @@ def comparisons(
     for i, p in enumerate(printed):
         share = w.now(shares[i])
         note = f"printed {p:.2f}; the softmax of the printed logits gives {share:.4f}"
-        what = f"QKV Attention, {section}: {w.now(words[i])}"
-        found.append(Comparison(what, p, shares[i], note if abs(p - share) > 0.005 else ""))
+        what = f"{section}, probability of {w.now(words[i])}"
+        said = note if abs(p - share) > 0.005 else ""
+        found.append(Comparison(what, p, shares[i], said, 2, f"QKV Attention, {section}"))
     return found
 
 
@@ -271,14 +273,17 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After L. Erzegovesi, QKV Attention and The Final Step (2026), and M. Sinclair, Transformers.",
         about=[
-            "The last step of a language model: logits become shares, and one word is drawn. The logits are those",
-            "that the essay on attention posits after `the cat sat`; it names the first eleven of the twenty words.",
-            "Temperature divides the logits, so their order stays; 0 is greedy: the first of the likeliest has all.",
-            "Top-p is nucleus sampling (Holtzman et al. 2020): the fewest words that hold the share p.",
+            "A language model ends with a number for each word, its logit. This workbook turns twenty logits into one word, a step",
+            "per column: temperature, softmax, top-k, top-p, and a random number that falls on a word.",
+            "The logits are those that the essay on attention posits after `the cat sat`, for the twenty words that its Setup lists.",
+            "Why it matters: with these four settings alone the same model writes dull text or wild text.",
+            "Temperature divides the logits and leaves their order; 0 means greedy, the likeliest word every time. Top-p, or nucleus",
+            "sampling (Holtzman et al. 2020), keeps the fewest words that together hold the share p.",
         ],
         look=[
-            "Choice: from left to right; `from` is where a word's share begins on the line from 0 to 1.",
-            "Draws: a thousand random numbers. Two times in three a drawn share is less than `spread` off.",
+            "Choice: read it from left to right. The column `from` says where a word's share begins on the line from 0 to 1.",
+            "Draws: a thousand random numbers, and how often each word came. Two shares in three lie within `spread` of what was kept.",
+            "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
         tries=suggestions(w),
     )

@@ -17,7 +17,7 @@ from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
 PROMPT = "ROMEO:"
 N_TOKENS = 32  # columns of the workbook: the prompt, and room to continue it
 FOLDER = Path(__file__).parent / "models" / "shakespeare"

@@ -18,7 +18,7 @@ from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
 from exporters.tables import NEAR, Workbook, Worksheet, near
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "The next word", "", 1
 TITLE = "zero-layer: a transformer without layers is a bigram table"
 WORDS = ("the", "cat", "dog", "sat", "ran", ".")
 LINES = (
@@ -206,7 +206,7 @@ def next_word(labelled: Labelled, probs: Area) -> None:
     values = ws.rect(p)
     words = ws.sheet[values.top - 1, values.left : values.right]
     series = Series("p", words, p)
-    ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series]))
+    ws.chart(Chart(ws.cursor + 1, 1, "column", "The next word", [series], shares=True))
 
 
 def checks(w: Workbook) -> None:
@@ -235,15 +235,19 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After A Gentle Introduction to Transformers (2025), the zero-layer transformer.",
         about=[
-            "Embed a word, unembed it, softmax: without attention a model sees one word, and can at best know how",
-            "often each word follows it. W_U is computed from those counts here, so it does so exactly. W_pos is left",
-            "out: its logits depend on the place alone. GPT-2 small has d_model 768 for 50,257 words (printed 5025 in the",
-            "source's appendix), so W_E and W_U, of rank 768 at most, cannot hold every table. The source's one-hot example",
-            "puts the 1 of the token with index -24 in position 324: one number is meant for both.",
+            "The smallest language model there is: it sees one word and says how likely each word is to come next.",
+            "The word becomes a vector (W_E), the vector becomes a score for every word (W_U), and softmax makes shares of the scores.",
+            "Nothing stands between the two, so the most that it can know is how often each word follows each other: a bigram table.",
+            "Here W_U is computed from such counts, and softmax gives exactly these shares back.",
+            "Why it matters: every larger model starts from this table. Its layers add what one word alone cannot tell.",
+            "Three remarks on the source. It adds positions, which are left out here: with no attention they say only what is usual at a place.",
+            "It prints 5025 for the 50,257 words of GPT-2 small, whose 768 numbers a word are too few for every such table. And its example of",
+            "a one-hot vector has the token's index as -24 and its 1 in position 324: one of the two is a slip.",
         ],
         look=[
-            "Bigrams: corpus, pairs, counts. Model: the same shares out of softmax; the difference is 0.",
-            "Next word: type one. The likeliest each time make `the cat sat . the cat sat .`, round and round.",
+            "Bigrams: a corpus, its pairs of words, and how often each pair occurs.",
+            "Model: embedding, unembedding and softmax for every word at once. The last table, the difference from the counts, is 0.",
+            "Next word: type a word. If the likeliest is taken each time, the text runs in a circle: `the cat sat . the cat sat .`",
         ],
         tries=suggestions(w),
     )

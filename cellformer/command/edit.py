@@ -26,15 +26,25 @@ Built = Annotated[
     typer.Option("--model", help="What it was built from, if it is too large to carry that along."),
 ]
 TOP = 8
+LONGEST = 90  # characters of a text or formula that is shown
 
 
 def diff(file: File, model: Built = None) -> None:
-    """List every weight, setting, switch and token that differs from the workbook as built."""
+    """List every weight, setting, formula and text that differs from the workbook as built.
+
+    A formula that was replaced by a number or by another formula is told with both; how a program
+    spells it when it saves makes no difference.
+    """
     found = edited.read(file, _finder(model), names.book)
-    if not found.inputs and not found.overwritten:
+    groups = (
+        ("changed", found.inputs),
+        ("formula typed over", found.overwritten),
+        ("text or constant changed", found.labels),
+    )
+    if not any(changes for _, changes in groups):
         line(f"{file}: nothing differs from the workbook as built")
         return
-    for title, changes in (("changed", found.inputs), ("formula typed over", found.overwritten)):
+    for title, changes in groups:
         if changes:
             table = printing.table_of(title, "at", "was", "is")
             for change in changes:
@@ -56,9 +66,17 @@ def import_(
     model: Built = None,
     force: Force = False,
 ) -> None:
-    """Write the model that an edited workbook holds as a checkpoint."""
+    """Write the model that an edited workbook holds as a checkpoint.
+
+    What no checkpoint holds is refused by name: a formula that was replaced, a word renamed.
+    """
     check_replaceable(output, checkpoint.is_part, force)
     found = edited.read_model(file, _finder(model))
+    for cell in found.unheld:
+        raise InputError(
+            f"{cell.where} ({cell.name}) was {_short(cell.was)} and is {_short(cell.now)}, which a "
+            "checkpoint cannot hold; change it back"
+        )
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output, force)
@@ -77,7 +95,10 @@ def _finder(name: str | None) -> Callable[[str], Model]:
 
 
 def _short(value: float | str) -> str:
-    return f"{value:.10g}" if isinstance(value, float | int) else value
+    """A number with ten digits, a text whole if it is not long."""
+    if isinstance(value, float | int):
+        return f"{value:.10g}"
+    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
 
 
 def _prompt(found: edited.EditedModel) -> None:

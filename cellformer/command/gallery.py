@@ -23,8 +23,8 @@ def build(folder: Path) -> None:
     sizes = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("", total=len(workbooks.names()))
-        for name in workbooks.names():
+        task = bar.add_task("", total=len(workbooks.path()))
+        for name in workbooks.path():
             bar.update(task, description=f"{name:<22}")
             book = names.book(name)
             xlsx.write(book, folder / f"{name}.xlsx")
@@ -38,22 +38,31 @@ def build(folder: Path) -> None:
 
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:
-    """A sheet with a link to each workbook, by topic; `sizes` has their sheets and formulas."""
+    """A sheet with a link to each workbook, in the order in which one learns; `sizes` has their
+    sheets and formulas."""
     book = Book("gallery")
     sheet = book.sheet("Gallery")
-    sheet.widths = {0: 3, 1: 24, 2: 80, 3: 9, 4: 10}
+    sheet.widths = {0: 11, 1: 24, 2: 80, 3: 7, 4: 9, 5: 10}
     sheet.put(0, 0, "cellformer: the gallery", "title")
     sheet.put(1, 0, "Keep this file beside the others: each name opens a workbook", "note")
-    row = 3
+    text = "Read them from top to bottom: a workbook uses what those above it explain"
+    sheet.put(2, 0, text, "note")
+    row, place = 4, 0
     for topic, listed in workbooks.by_topic().items():
         sheet.put(row, 0, topic, "heading")
-        sheet.put(row, 3, "sheets", "head")
-        sheet.put(row, 4, "formulas", "head")
+        for col, head in enumerate(("level", "sheets", "formulas"), 3):
+            sheet.put(row, col, head, "head")
         for name in listed:
-            row += 1
+            row, place = row + 1, place + 1
+            sheet.put(row, 0, place if place > 1 else "start here", "row number")
             sheet.link(row, 1, name, f"external:{name}.xlsx")
             sheet.put(row, 2, workbooks.title(name).partition(": ")[2])
-            sheet.put(row, 3, sizes[name][0], "count")
-            sheet.put(row, 4, sizes[name][1], "thousands")
+            sheet.put(row, 3, workbooks.find(name).LEVEL, "count")
+            sheet.put(row, 4, sizes[name][0], "count")
+            sheet.put(row, 5, sizes[name][1], "thousands")
         row += 2
+    for level, what in workbooks.LEVELS.items():
+        sheet.put(row, 0, f"level {level}", "row label")
+        sheet.put(row, 1, what, "note")
+        row += 1
     return book

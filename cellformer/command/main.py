@@ -23,8 +23,11 @@ from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command.options import (
+    Backward,
+    Digits,
     Force,
     Ids,
+    Live,
     NoSpecial,
     Prompt,
     Second,
@@ -49,13 +52,19 @@ app = typer.Typer(
 
 @app.command("list")
 def list_() -> None:
-    """Name the workbooks by topic, with a line each."""
+    """Name the workbooks in the order in which one learns, with a line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    first = workbooks.path()[0]
     for topic, listed in workbooks.by_topic().items():
         table.add_row(Text(topic, style="italic"))
         for name in listed:
-            table.add_row(Text(f"  {name}", style="bold"), workbooks.title(name).partition(": ")[2])
+            line = workbooks.title(name).partition(": ")[2]
+            begin = "start here; " if name == first else ""
+            level = Text(f"level {workbooks.find(name).LEVEL}", style="dim")
+            table.add_row(Text(f"  {name}", style="bold"), level, Text(begin + line))
     console.print(table)
+    for number, what in workbooks.LEVELS.items():
+        console.print(f"level {number}: {what}", style="dim")
 
 
 @app.command()
@@ -80,18 +89,9 @@ def build(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
-    live: Annotated[
-        list[str] | None,
-        typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
-    ] = None,
-    gradient: Annotated[
-        bool,
-        typer.Option("--gradient", help="The backward pass as well: how every cell counts."),
-    ] = False,
-    digits: Annotated[
-        str,
-        typer.Option("--digits", help="exact, or short: the shortest decimals of float32."),
-    ] = "",
+    live: Live = None,
+    gradient: Backward = False,
+    digits: Digits = "",
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from cellformer.command import build as building
@@ -143,7 +143,10 @@ app.command("import")(editing.import_)
 def verify(
     file: Annotated[Path, typer.Argument(help="An .xlsx file with computed values.")],
     engine: Annotated[
-        str, typer.Option("--engine", help="ironcalc, libreoffice, gnumeric, formulas or all.")
+        str,
+        typer.Option(
+            "--engine", help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all."
+        ),
     ] = "",
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.

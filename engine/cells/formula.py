@@ -8,7 +8,7 @@ once, with holes, and filled per cell.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,14 +185,16 @@ NAMED = Style(
 GRADIENT, TURNED = "gradient.", "turned."  # what the names of a backward pass's blocks begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
 Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
+Addresses = Callable[[Block, int, int], Sequence[str] | None]
 Read = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
 
 
 class Formulas:
     """The formulas of one block: call it with a row and a column.
 
-    `address` turns a rectangle of an operand into text; `runs_down` says whether an operand's
-    range stands in a column of the sheet (only lookups care).
+    `address` turns a rectangle of an operand into text; `addresses` gives those of all cells of a
+    row (axis 0) or column (axis 1) of it at once, where that is faster. `runs_down` says whether an
+    operand's range stands in a column of the sheet (only lookups care).
     """
 
     def __init__(
@@ -201,28 +203,51 @@ class Formulas:
         style: Style,
         address: Address,
         runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
+        addresses: Addresses = lambda operand, axis, at: None,
     ):
         self._block, self._style, self._address = block, style, address
-        self._runs_down = runs_down
+        self._runs_down, self._addresses = runs_down, addresses
         # which of the output's row and column each operand depends on
         self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
+        self._both = [k for k, axes in enumerate(self._axes) if len(axes) == 2]
         self._rows: dict[int, Read] = {}
         self._cols: dict[int, Read] = {}
-        self._halves: dict[tuple[int, Single], tuple[str, list[int]]] = {}
+        self._halves: dict[Single, dict[int, tuple[str, list[int]]]] = {}
         self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
 
     def __call__(self, i: int, j: int) -> str:
-        """The formula of one cell.
+        """The formula of one cell."""
+        return self.line(0, i, [j])[0]
+
+    def line(self, axis: int, at: int, cells: Sequence[int]) -> list[str]:
+        """The formulas of some cells of a row (axis 0) or of a column (axis 1).
 
         Most operands are read at one place by a whole row of the output, or by a whole column: so
         formulas are filled in twice, by column and then by row, and the halves are kept. Of
         `SUMPRODUCT(B$2:B$9,F2:F9)`, where the weights F2:F9 belong to the column, the template is
         `SUMPRODUCT(%s,%s)`, the column's half `SUMPRODUCT(%s,F2:F9)`, and a row fills in the rest.
         """
-        texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
-        half, order = self._halves.get((j, single)) or self._half(i, j, single)
-        found = tuple([texts[k] if k in texts else self._read(k, i, j)[0] for k in order])
-        return half % found
+        both = [(k, self._read_by(k, axis, at, cells)) for k in self._both]
+        found = []
+        for n, other in enumerate(cells):
+            i, j = (other, at) if axis else (at, other)
+            texts, single = self._rows.get(i) or self._along(self._rows, i, 0, i, j)
+            halves = self._halves.get(single) or self._halves.setdefault(single, {})
+            half, order = halves.get(j) or self._half(halves, i, j, single)
+            for k, read in both:
+                texts[k] = read[n]
+            found.append(half % tuple([texts[k] for k in order]))
+        return found
+
+    def _read_by(self, k: int, axis: int, at: int, cells: Sequence[int]) -> list[str]:
+        """What operand k is read at by cells of a row or a column, each at a place of its own."""
+        _, subscript, operand = self._block.operands[k]
+        if len(cells) > 1 and subscript == ("i", "j"):
+            texts = self._addresses(operand, axis, at)
+            if texts is not None:
+                return [texts[n] for n in cells]
+        pairs = [(n, at) if axis else (at, n) for n in cells]
+        return [self._read(k, i, j)[0] for i, j in pairs]
 
     def _along(self, kept: dict[int, Read], at: int, axis: int, i: int, j: int) -> Read:
         """What the operands are read at that follow one axis of the output alone, or neither."""
@@ -235,24 +260,26 @@ class Formulas:
         kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
         return kept[at]
 
-    def _half(self, i: int, j: int, single: Single) -> tuple[str, list[int]]:
+    def _half(
+        self, halves: dict[int, tuple[str, list[int]]], i: int, j: int, single: Single
+    ) -> tuple[str, list[int]]:
         """The formula of a column, with holes for what its rows differ in, and what fills them."""
         if len(self._rows) > MOST_KEPT:
             self._rows.clear()
         if len(self._cols) > MOST_KEPT:
             self._cols.clear()
-        if len(self._halves) > MOST_KEPT:
-            self._halves.clear()
+        if len(halves) > MOST_KEPT:
+            halves.clear()
         texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
-        both = {k: True for k, axes in enumerate(self._axes) if len(axes) == 2}
+        both = dict.fromkeys(self._both, True)
         flags = both | dict(ones) | dict(single)
         key = tuple([flags[k] for k in range(len(self._axes))])
         text, order = self._templates.get(key) or self._template(key)
         rows = {k for k, _ in single}
         filled = tuple("%s" if k in rows or k in both else texts[k] for k in order)
         left = [k for k in order if k in rows or k in both]
-        self._halves[j, single] = text.replace("%%", "%%%%") % filled, left
-        return self._halves[j, single]
+        halves[j] = text.replace("%%", "%%%%") % filled, left
+        return halves[j]
 
     def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
         """What operand k is read at by the cell at i and j, as text; whether that is one cell."""

@@ -247,6 +247,12 @@ def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
     return np.asarray(order[at] + 1.0)
 
 
+def _number_in(x: Any) -> float:
+    """The number in a cell; of a text, or of a blank, 0."""
+    x = scalar(x)
+    return float(x) if isinstance(x, int | float | np.number) else 0.0
+
+
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
 CHOOSE = Function("CHOOSE", _choose, lazy=True)
 IF = Function("IF", _if, lazy=True)
@@ -257,6 +263,7 @@ ISNUMBER = Function(
     lambda x: isinstance(scalar(x), int | float | np.number) and not isinstance(x, bool),
 )
 MATCH = Function("MATCH", _match)
+N = Function("N", _number_in)
 NOT = Function("NOT", lambda x: not _truth(x))
 OR = Function("OR", lambda *xs: any(_truths(*xs)))
 TRUE = Function("TRUE", lambda: True)
@@ -273,9 +280,9 @@ def _exact(a: Any, b: Any) -> Any:
     return text_of(a) == text_of(b)
 
 
-def _find(sought: Any, x: Any) -> float:
-    """Where a text begins within another, from 1, its case regarded."""
-    place = text_of(x).find(text_of(sought))
+def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
+    """Where a text begins within another, from 1, its case regarded; looked for from `start` on."""
+    place = text_of(x).find(text_of(sought), int(number(start)) - 1)
     if place < 0:
         raise FormulaError("#VALUE!")
     return float(place + 1)
@@ -307,8 +314,10 @@ EXACT = Function("EXACT", _exact)
 FIND = Function("FIND", _find)
 LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
 LEN = Function("LEN", lambda x: float(len(text_of(x))))
+LOWER = Function("LOWER", lambda x: text_of(x).lower())
 MID = Function("MID", _middle)
 REPT = Function("REPT", lambda x, n: text_of(x) * int(number(n)))
+RIGHT = Function("RIGHT", lambda x, n=1.0: text_of(x)[-int(number(n)) :] if number(n) else "")
 SUBSTITUTE = Function(
     "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
 )

@@ -18,18 +18,33 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
-from engine.cells.functions import IF, INDEX, LARGE, MATCH, ROUND, SUM
+from engine.cells.functions import (
+    AND,
+    IF,
+    INDEX,
+    INT,
+    ISNUMBER,
+    LARGE,
+    MATCH,
+    MAX,
+    MIN,
+    NOT,
+    ROUND,
+    SUM,
+    N,
+)
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError
 from engine.models import halving, parts
-from engine.models.halving import id_at
+from engine.models.halving import id_at, in_range
 
 DECIMALS = 10  # of the logits that are ranked
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
 ONE = ("token", "")  # the axes of a table with a number for each token
+LEAST = 1e-9  # of a share that is kept
 
 
 @dataclass(frozen=True)
@@ -90,15 +105,30 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     top_p = g.input("top_p", sampling.top_p, kind="table")
     random = g.input("random", np.reshape(numbers, (-1, 1)), ("token", ""), "table")
     at, one = g.at("choice"), (n_tokens, 1)
+    cold = N(g["temperature"][0, 0]) <= 0
+    top_k, top_p = _in_range(at, top_k, top_p)
     order = _ranking(at, min(n_words, N_RANKS))
     draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
     drawn = draw(at, order, top_k, top_p, random)
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
-        return IF(choose[0, 0] == BY_NUMBER, drawn[t, 0], greedy[t, 0])
+        by_number = AND(choose[0, 0] == BY_NUMBER, NOT(cold))
+        return IF(by_number, drawn[t, 0], greedy[t, 0])
 
     return at.table("chosen", one, chosen, ONE)
+
+
+def _in_range(at: Graph, top_k: Block, top_p: Block) -> tuple[Block, Block]:
+    """What top-k and top-p count for, whatever is typed for them: a whole number of words, 0 for
+    all; a share above 0, 1 for all. Each [1, 1]."""
+    k, p = top_k[0, 0], top_p[0, 0]
+    whole = IF(ISNUMBER(k), INT(MAX(0, k)), 0)
+    share = IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1)
+    return (
+        at.table("k", (1, 1), lambda *_: whole),
+        at.table("p", (1, 1), lambda *_: share),
+    )
 
 
 def _ranking(at: Graph, n_ranks: int) -> Block:
@@ -143,7 +173,7 @@ def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random
     total = at.table("total", one, lambda t, _: SUM(kept[t, :].as_range), ONE)
 
     def falls_on(t: int, _: int) -> Expression:
-        return MATCH(random[t + 1, 0] * total[t, 0], before[t, :].as_range, 1)
+        return MATCH(in_range(random[t + 1, 0]) * total[t, 0], before[t, :].as_range, 1)
 
     rank = at.table("rank", one, falls_on, ONE)  # from 1
     return at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), ONE)

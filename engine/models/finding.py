@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import FIND, IFERROR, LEFT, LEN, SUBSTITUTE
+from engine.cells.functions import FIND, IFERROR, LEFT, LEN, LOWER, SUBSTITUTE
 from engine.cells.graph import Graph
 
 LONGEST = 32_000  # characters of a text that are filled; a cell holds 32,767, a wide one as two
@@ -49,3 +49,22 @@ def place_of(text: Expression, g: Graph, words: str) -> Expression:
         found = IFERROR(place + n_before if n_before else place, found)
         n_before += held.count(" ") - 1
     return found
+
+
+def add_lowered(g: Graph, words: Sequence[str]) -> None:
+    """Add `lowered`, all words in lower case as one text; nothing where one cell has no room."""
+    texts = [f" {' '.join(part)} " for part in _parts([word.lower() for word in words])]
+    if len(texts) == 1:
+        g.input("lowered", texts[0], kind="table")
+
+
+def only_place_of(text: Expression, g: Graph, lowered: str) -> Expression:
+    """The place of the word that a text is but for its case; -1 if there is none, or several."""
+    if lowered not in g.blocks:
+        return expression(-1)
+    sought, among = " " & LOWER(text) & " ", g[lowered][0, 0].fixed
+    first = FIND(sought, among)
+    before = LEFT(among, first)
+    place = LEN(before) - LEN(SUBSTITUTE(before, " ", "")) - 1
+    several = FIND(sought, among, first + 1) * 0 - 1
+    return IFERROR(IFERROR(several, place), -1)

@@ -10,11 +10,12 @@ from typing import Any
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, INDEX, LARGE, MATCH, MIN, SUMPRODUCT
+from engine.cells.functions import IF, INDEX, LARGE, MATCH, MAX, MIN, SUMPRODUCT, N
 from engine.cells.graph import Graph
 
 ONE = ("token", "")
 STEPS = ("token", "step")
+MOST = 0.999999999999  # of a random number
 
 
 def id_at(logits: Area, ids: Block, value: Any, nth: Any) -> Expression:
@@ -22,6 +23,11 @@ def id_at(logits: Area, ids: Block, value: Any, nth: Any) -> Expression:
     own, n_words = logits.as_range, ids.shape[1]
     of_the_same = LARGE((own == value) * (n_words - ids.area.fixed.as_range), nth)
     return IF(nth == 1, MATCH(value, own, 0) - 1, n_words - SUMPRODUCT(of_the_same))
+
+
+def in_range(number: Expression) -> Expression:
+    """A random number, from 0 to below 1 whatever is typed for it."""
+    return MAX(0, MIN(MOST, N(number)))
 
 
 class Ranks:
@@ -100,11 +106,16 @@ class Ranks:
         def holds(t: int) -> Expression:
             return self.hold(t, n_kept[t, 0], self.logit(t, n_kept[t, 0]))
 
+        def drawn_at(t: int) -> Expression:
+            return in_range(random[t + 1, 0]) * held[t, 0]
+
         less = self.count("top_p", share, strictly=True)
         n_kept = self.one("n_kept", keeps)
         held = self.one("held", holds)
         self.one("total", lambda t: held[t, 0] / whole[t, 0])
-        before = self.count("draw", lambda t: random[t + 1, 0] * held[t, 0], strictly=False)
+        before = self.count(
+            "draw", lambda t: in_range(random[t + 1, 0]) * held[t, 0], strictly=False
+        )
         rank = self.one("rank", lambda t: MIN(n_kept[t, 0], before[t, last] + 1))
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
         nth = self.one("drawn_tie", lambda t: rank[t, 0] - self.n_larger(t, value[t, 0]))

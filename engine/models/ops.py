@@ -9,6 +9,8 @@ from math import inf
 
 from engine.cells.op import Math, X, op
 
+COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
+
 # --- embedding and residual stream --------------------------------------------------------
 
 
@@ -197,7 +199,9 @@ def row_max(m: Math, x: X) -> X:
 def exp(m: Math, x: X, top: X, temperature: X = None) -> X:
     """The top keeps it from overflowing, and cancels: so it counts as a constant."""
     below = x - m.held(top)
-    return m.exp(below) if temperature is None else m.exp(below / temperature)
+    if temperature is None:
+        return m.exp(below)
+    return m.exp(below / m.maximum(temperature, COLDEST))
 
 
 @op(x="i,≤i")

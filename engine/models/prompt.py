@@ -12,16 +12,21 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
-from engine.cells.expression import Expression, Nth, expression
+from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import (
+    ABS,
+    AND,
     IF,
     IFERROR,
+    INT,
     LEFT,
     LEN,
     MATCH,
     MAX,
     MID,
+    MIN,
     REPT,
+    RIGHT,
     SUBSTITUTE,
     SUM,
     TRIM,
@@ -75,13 +80,15 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     """Add a sentence, and the ids of its tokens: [n_tokens, 1].
 
-    A token may be picked in the place of what was typed; of one that is unknown the id is 0.
-    `n_prompt` counts up to the first that is missing.
+    A token may be picked in the place of what was typed. Its case is forgiven where it fits one
+    word alone; of one that is unknown the id is 0, and nothing is `prompt.answered`. `n_prompt`
+    counts up to the first that is missing.
     """
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
     finding.add(at, words)
+    finding.add_lowered(at, words)
     typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
     if typed_text is None:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
@@ -96,13 +103,46 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     def given_at(t: int, _: int) -> Expression:
         return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
 
-    def ident(t: int, _: int) -> Expression:
-        return MAX(0, finding.place_of(typed[t, 0], g, "prompt.words"))
+    def exact_at(t: int, _: int) -> Expression:
+        return finding.place_of(typed[t, 0], g, "prompt.words")
+
+    def found_at(t: int, _: int) -> Expression:
+        loose = finding.only_place_of(typed[t, 0], g, "prompt.lowered")
+        return IF(exact[t, 0] >= 0, exact[t, 0], loose)
+
+    def unknown_at(t: int, _: int) -> Expression:
+        here = IF(AND(given[t, 0] == 1, found[t, 0] < 0), typed[t, 0], "")
+        return IF(unknown[t - 1, 0] != "", unknown[t - 1, 0], here) if t else here
 
     typed = at.table("typed", one, typed_at, TOKENS)
     given = at.table("given", one, given_at, TOKENS)
     g.table("n_prompt", (1, 1), lambda *_: MAX(1, SUM(given.area.as_range)))
-    return at.table("id", one, ident, TOKENS)
+    exact = at.table("exact", one, exact_at, TOKENS)
+    found = at.table("found", one, found_at, TOKENS)
+    unknown = at.table("unknown", one, unknown_at, TOKENS)
+    last = unknown[n_tokens - 1, 0]
+    at.table("answered", (1, 1), lambda *_: IF(AND(typed[0, 0] != "", last == ""), 1, 0))
+    if typed_text is None:
+        nearest(at, vocabulary, last)
+    return at.table("id", one, lambda t, _: MAX(0, found[t, 0]), TOKENS)
+
+
+def nearest(at: Graph, vocabulary: Block, unknown: Expression) -> None:
+    """Add the word of the vocabulary that is most like one that is unknown, `nearest`: it begins
+    and ends alike, and is about as long. Case makes no difference."""
+
+    def alike(v: int, _: int) -> Expression:
+        word, same = vocabulary[v, 0], expression(0)
+        for side, most in ((LEFT, 4), (RIGHT, 3)):
+            for k in range(1, most + 1):
+                same = same + IF(side(word, k) == side(unknown, k), 1, 0)
+        return IF(unknown == "", 0, same - ABS(LEN(word) - LEN(unknown)) / 4)
+
+    found = at.table("alike", vocabulary.shape, alike, vocabulary.axes)
+    scores = found.area.as_range
+    place = MATCH(MAX(scores), scores, 0)
+    word = IF(unknown == "", "", Nth(vocabulary.area.fixed, place))
+    at.table("nearest", (1, 1), lambda *_: word)
 
 
 def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
@@ -204,17 +244,40 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
 
 def look(g: Graph, words: Sequence[str]) -> None:
     """Have lens and attribution, see `lens.add`, follow what is typed: they look at the end of the
-    prompt, for two words out of those that have a logit, `words`."""
+    prompt, for the two words that are the likeliest there, out of those that have a logit, `words`.
+    What is typed `instead` of each stands in its place."""
     n_prompt = g["n_prompt"]
-    g.follow("position", lambda i, j: n_prompt[0, 0] - 1)
-    g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
-    at = g.at("look")
+    outputs = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
+    at, n_tokens = g.at("look"), g["tokens"].shape[0]
     finding.add(at, words)
-    for name in ("target", "rival"):
-        text = words[int(g.inputs[name][0, 0])]
-        word = at.input(name, text, kind="table")[0, 0]
-        ident = MAX(0, finding.place_of(word, g, "look.words"))
-        g.follow(name, lambda *_, ident=ident: ident)
+    finding.add_lowered(at, words)
+    place = at.input("position.instead", "", kind="table")[0, 0]
+    typed = IF(place == "", -1, IFERROR(INT(place * 1), -1))
+    g.follow("position", lambda *_: IF(typed < 0, n_prompt[0, 0] - 1, MIN(n_tokens - 1, typed)))
+    ids = {name: _instead(at, name) for name in ("target", "rival")}
+    order, here = g["choice.order"], g["position"][0, 0] + 1
+    first, second = (_at(order[:, rank], here) for rank in (0, min(1, order.shape[1] - 1)))
+    g.follow("target", lambda *_: IF(ids["target"] >= 0, ids["target"], first))
+    other = IF(g["target"][0, 0] == second, first, second)
+    g.follow("rival", lambda *_: IF(ids["rival"] >= 0, ids["rival"], other))
+    for name in ids:
+        word = Nth(outputs.area.fixed, g[name][0, 0] + 1)
+        at.table(name, (1, 1), lambda *_, word=word: word)
+
+
+def _instead(at: Graph, name: str) -> Expression:
+    """The id of a word that is typed for the `target` or the `rival`, -1 where none is: [1, 1]."""
+    typed = at.input(f"{name}.instead", "", kind="table")[0, 0]
+    sought = finding.place_of(typed, at, "look.words")
+    exact = at.table(f"{name}.exact", (1, 1), lambda *_: sought)[0, 0]
+    loose = finding.only_place_of(typed, at, "look.lowered")
+    ident = IF(typed == "", -1, IF(exact >= 0, exact, loose))
+    return at.table(f"{name}.id", (1, 1), lambda *_: ident)[0, 0]
+
+
+def _at(area: Area, k: Expression) -> Expression:
+    """The k-th of some cells, of which there may be one alone."""
+    return Nth(area.as_range, k) if area.rect.size > 1 else area
 
 
 def column(texts: Sequence[str | float]) -> np.ndarray:

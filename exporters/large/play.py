@@ -28,7 +28,7 @@ from engine.models.tokenizer import readable
 from exporters import layout
 from exporters.book import Place, Sheet
 from exporters.dressing import When
-from exporters.layout import ID_ROW, PICK_ROW, PLAY, PROMPT_COL, PROMPT_ROW
+from exporters.layout import PLAY, PROMPT_COL, TEXTS_ROW
 from exporters.lookups import entry, id_of
 from exporters.model_book import ModelBook
 
@@ -37,10 +37,12 @@ PURPOSE = "type a sentence in the yellow cell: what comes next is ranked"
 IDS = "the prompt as token ids: type others where they are live, and the next token is ranked"
 AFTER = "Start"
 HEADING_ROW, SENTENCE_ROW, MESSAGE_ROW, POSITION_ROW = 3, 4, 5, 6
+PICK_ROW, ID_ROW = TEXTS_ROW - 1, TEXTS_ROW + 1
 GIVEN_ROW, BUILT_ROW, DIALS_ROW, LINE_ROW, RESULTS_ROW = 10, 11, 12, 16, 18
 LABEL_COL, LOOKUP_COL = PROMPT_COL - 1, 9
 WIDE = 12  # columns of the sentence
 N_RANKS = 20
+CHARTED = 10
 BASELINE = "baseline"
 DIALS = {
     "position": "the token whose next word is ranked, counted from 0",
@@ -87,7 +89,7 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 13, 1: 16} | dict.fromkeys(range(2, 8), 12)
     for row, text in (
         (POSITION_ROW, "position"),
-        (PROMPT_ROW, "token"),
+        (TEXTS_ROW, "token"),
         (ID_ROW, "token id"),
     ):
         sheet.put(row, LABEL_COL, text, "row label")
@@ -131,7 +133,7 @@ def _constant(book: ModelBook, sheet: Sheet) -> None:
     what = f"Live: {', '.join(book.live)}; the prompt is as built"
     sheet.put(HEADING_ROW, 0, what, "heading")
     for t in range(len(book.passage.ids)):
-        sheet.put(PROMPT_ROW, PROMPT_COL + t, layout.prompt_text(book, t), "word shown")
+        sheet.put(TEXTS_ROW, PROMPT_COL + t, layout.prompt_text(book, t), "word shown")
     sheet.regions.append((book.places["tokens"], "input count"))
 
 
@@ -141,7 +143,7 @@ def _ids(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(SENTENCE_ROW, 0, tokenizing.refusal(book.model.vocabulary), "note")
     sheet.regions.append((book.places["tokens"], "input count"))
     for col in range(PROMPT_COL, PROMPT_COL + len(book.passage.ids)):
-        sheet.formula(PROMPT_ROW, col, entry(texts(book), sheet[ID_ROW, col] + 1, 1), "word shown")
+        sheet.formula(TEXTS_ROW, col, entry(texts(book), sheet[ID_ROW, col] + 1, 1), "word shown")
         sheet.rules[ID_ROW, col] = _an_id(book)
 
 
@@ -171,7 +173,7 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     book.lay(book.places["tokens"], "id")
     for t, col in enumerate(range(PROMPT_COL, PROMPT_COL + n_tokens)):
         shown = entry(texts(book), sheet[ID_ROW, col] + 1, 1)
-        sheet.formula(PROMPT_ROW, col, IF(expression(t) < n_given, shown, ""), "word shown")
+        sheet.formula(TEXTS_ROW, col, IF(expression(t) < n_given, shown, ""), "word shown")
         sheet.rules[PICK_ROW, col] = _an_id(book)
     ids = sheet[ID_ROW, PROMPT_COL : PROMPT_COL + n_tokens]
     behind = sheet[POSITION_ROW, PROMPT_COL].fixed_rows >= n_given.fixed
@@ -182,7 +184,7 @@ def _message(book: ModelBook) -> Expression:
     """What became of the sentence, in a line."""
     fine, told = (book.graph[f"tokenizer.{leaf}"][0, 0] for leaf in ("fine", "message"))
     n_tokens, n_given = len(book.passage.ids), book.graph["n_prompt"][0, 0]
-    first = book.sheet(PLAY)[PROMPT_ROW, PROMPT_COL]
+    first = book.sheet(PLAY)[TEXTS_ROW, PROMPT_COL]
     stands_in = told & " (" & first & " stands in)"
     counted = n_given & " given, room for " & n_tokens - n_given & " more"
     counted = IF(_picked(book), "ids are typed: they stand in the sentence's place", counted)
@@ -258,6 +260,14 @@ def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
         built = sheet.formula(row, 5, INDEX(baseline, ident + 1, 1), "constant percent")
         sheet.formula(row, 6, live - built, "change percent")
     sheet.dress(sheet[top:end, 4], "bar")
+
+
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    top = RESULTS_ROW + 2
+    rows = slice(top, top + min(CHARTED, book.graph["logits"].area.rect.size))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, 1], sheet[rows, 4], sheet[rows, 5]
 
 
 def largest_change(book: ModelBook) -> Expression:

@@ -6,6 +6,7 @@ along the direction that the readout scores the word by; the norm's divisor is t
 """
 
 from engine.cells.block import Block
+from engine.cells.expression import Area
 from engine.cells.functions import SUM
 from exporters import layout
 from exporters.book import Chart, Place, Series, Sheet
@@ -18,7 +19,7 @@ PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
 COLUMNS = {"target": 1, "rival": 2}  # of each word's shares at the position
-CHART_COL, EVERY_COL = 6, 14
+CHART_COL, EVERY_COL = 4, 14
 
 
 def wanted(book: ModelBook) -> bool:
@@ -52,6 +53,13 @@ def add(book: ModelBook) -> None:
     _directions(book, sheet, max(end + 5, TOP + size[1] // 20 + 2))
 
 
+def shares(book: ModelBook) -> tuple[Area, Area]:
+    """What has written, and its share of the target's logit: two columns."""
+    rows = slice(TOP, TOP + len(book.views.credits["target"]))
+    sheet = book.sheet(ATTRIBUTION)
+    return sheet[rows, 0].as_range, sheet[rows, COLUMNS["target"]].as_range
+
+
 def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
     texts = sheet[TOP:end, 0]
     series = [
@@ -59,7 +67,7 @@ def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
         Series("target − rival", texts, sheet[TOP:end, 3]),
     ]
     title = "Shares of the target’s logit, and of its lead"
-    chart = Chart(TOP - 2, CHART_COL - 1, "bar", title, series, size, number="0.0")
+    chart = Chart(TOP - 2, CHART_COL, "bar", title, series, size, number="0.0")
     sheet.charts.append(chart)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engine.cells.block import Block
 from engine.cells.expression import Expression
-from engine.cells.functions import ABS, IF, MAX, MIN, SUM
+from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM
 from exporters import layout
 from exporters.dressing import Unlike
 from exporters.large import play as large
@@ -33,7 +33,7 @@ def add(book: ModelBook) -> None:
         sheet.put(TOP - 1, col, head, "block")
     for row, (claim, gap) in enumerate(checks(book), TOP):
         sheet.put(row, 0, claim)
-        sheet.formula(row, 1, gap, "tiny")
+        sheet.formula(row, 1, IFERROR(gap, "an error"), "tiny")
         status = IF(sheet[row, 1] < index.TOLERANCE, "ok", "look")
         sheet.dress(sheet.formula(row, 2, status, "status"), Unlike("ok"))
 

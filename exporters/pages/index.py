@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
-from engine.cells.functions import ABS, COUNT, IF, SUM
+from engine.cells.functions import ABS, COUNT, IF, SUM, N
 from exporters import layout, words
 from exporters.dressing import Unlike
 from exporters.lookups import product_sum
@@ -43,7 +43,7 @@ def add(book: ModelBook) -> None:
         sheet.put(row, 5, words.meaning(block))
         sheet.formula(row, 6, COUNT(block.area), "count")
         if block.op is None and block.kind != "ids" and not book.large:
-            sheet.dress(sheet.formula(row, 7, _edited(book, block), "label"), Unlike("no"))
+            sheet.dress(sheet.formula(row, 7, edited(book, block), "label"), Unlike("no"))
 
 
 def counts(book: ModelBook) -> Area:
@@ -60,9 +60,11 @@ def blocks(book: ModelBook) -> list[Block]:
     return found
 
 
-def _edited(book: ModelBook, block: Block) -> Expression:
+def edited(book: ModelBook, block: Block) -> Expression:
     """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
+    if area.rect.size == 1:
+        return IF(ABS(N(area) - Rounded(float(values[0, 0]))) > TOLERANCE, "edited", "no")
     total, squares = float(values.sum()), float((values**2).sum())
     within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))
     gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))

@@ -18,6 +18,7 @@ AFTER = "Heads"
 TOP, LEFT = 5, 2
 WORDS_SHOWN = 3
 CHART_ROWS = 17
+FEW_STAGES = 3  # no line is drawn through so few points
 
 
 def wanted(book: ModelBook) -> bool:
@@ -48,7 +49,9 @@ def add(book: ModelBook) -> None:
     sheet.dress(chances, "scale")
     series = [Series("target", sheet[TOP, LEFT:last], chances)]
     title = "Probability of the target word, down the depth"
-    sheet.charts.append(Chart(TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1, "line", title, series))
+    kind = "line" if len(stages) > FEW_STAGES else "column"
+    at = (TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1)
+    sheet.charts.append(Chart(*at, kind, title, series, shares=True))
 
 
 def stage_name(name: str) -> str:

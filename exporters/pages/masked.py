@@ -10,7 +10,7 @@ from engine.models.tokenizer import mask_of, shown
 from exporters import layout, typed_sentence
 from exporters.book import Place, Sheet
 from exporters.large import play as ranked
-from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW
+from exporters.layout import PLAY, PROMPT_COL, TEXTS_ROW
 from exporters.lookups import entry
 from exporters.model_book import ModelBook
 
@@ -31,7 +31,7 @@ def wanted(book: ModelBook) -> bool:
 
 def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
-    typed_sentence.place(book, "", PROMPT_ROW)
+    typed_sentence.place(book, "", TEXTS_ROW)
     for k, name in enumerate(DIALS, DIALS_ROW + 1):
         book.places[name] = Place(book.graph[name], PLAY, k, PROMPT_COL, turned=False)
 
@@ -44,7 +44,7 @@ def add(book: ModelBook) -> None:
     mask = mask_of(book.model.vocabulary)
     name = "a token" if mask is None else shown(book.model.vocabulary.texts)[mask]
     heading = f"Type a sentence with {name} in it: each token is read with all the others"
-    typed_sentence.add(book, sheet, "", PROMPT_ROW, heading)
+    typed_sentence.add(book, sheet, "", TEXTS_ROW, heading)
     _dials(book, sheet, mask)
     ranked.add_baseline(book)
     ranked.add_ranking(book, sheet, "What may stand there")

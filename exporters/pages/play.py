@@ -6,23 +6,9 @@ A model whose tokens see those after them cannot be continued word by word: its 
 columns of its prompt, and where a word is missing, the one that it was built with.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from engine.cells.expression import Area, Expression, decimal, expression
-from engine.cells.functions import (
-    AND,
-    COUNTIF,
-    EXACT,
-    IF,
-    LEFT,
-    LEN,
-    SUBSTITUTE,
-    SUMPRODUCT,
-    TRIM,
-)
-from engine.models.choosing import BY_NUMBER, GREEDILY
-from exporters import layout, words
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
+from exporters import dials, layout
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.dressing import CHANGED, When
 from exporters.layout import (
@@ -34,23 +20,25 @@ from exporters.layout import (
     PLAY,
     PROMPT_COL,
     PROMPT_ROW,
+    SAID_ROW,
 )
 from exporters.lookups import entry
 from exporters.model_book import ModelBook
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next word is ranked"
+PURPOSE_WITHOUT_ROOM = "type a sentence in the yellow cell: the next word is ranked"
+RANKED_ONLY = "the next word is ranked"
 BOTH_WAYS = "type a sentence in the yellow cell: the words that a position leads to are ranked"
 AFTER = "Start"
 SENTENCE_ROW, MESSAGE_ROW = 4, 5
-TEXT_ROW, TEXT_HEIGHT = 13, 48  # height in points: three lines
-DIALS_ROW = 14
-RESULTS_ROW = 22
-MOST_RANKS = 64  # ranked words shown, of a vocabulary that has more 20
-FEW_RANKS = 20
-CHARTED = 10
-LOOK_COL = 7  # of the dials on the right
-LABEL_COL = PROMPT_COL - 1
+TEXT_ROW, TEXT_HEIGHT = 6, 36  # height in points: two lines
+RESULTS_ROW = 8  # the first screen ends some rows below the ranked words
+N_RANKS = 10  # ranked words shown, and charted
+WORDS_ROW = BUILT_ROW + 5  # of every word by id
+LABEL_COL, CHART_COL = PROMPT_COL - 1, 7
+CHART_SIZE = (600, 262)  # pixels
+SILENT = "nothing is answered"
 
 # the columns of the ranked words; their ids stand hidden under the chart
 RANK, WORD, LOGIT, PROBABILITY, BASELINE, CHANGE, DRAWN, IDENT = 0, 1, 2, 3, 4, 5, 6, 8
@@ -60,20 +48,6 @@ ALL_ID, ALL_WORD, ALL_LOGIT, ALL_PROB = 0, 1, 2, 5
 BUILT, LIVE, MOVED = 0, 1, 2
 ALL = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
-DIALS = {  # each with its note
-    "choose": "the largest logit, or by the random number",
-    "temperature": words.MEANING["temperature"],
-    "top_k": "only the k likeliest words; 0: all",
-    "top_p": "only those that hold this share; 1: all",
-}
-LOOKED_AT = {
-    "n_prompt": "words given",
-    "prompt": "the prompt is",
-    "position": "position",
-    "target": "target word",
-    "rival": "rival word",
-}
-
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show every word at every token."""
@@ -82,48 +56,47 @@ def wanted(book: ModelBook) -> bool:
 
 def place(book: ModelBook) -> None:
     """Say where the controls stand, before other pages refer to them."""
-    where = {"sentence": (SENTENCE_ROW, PROMPT_COL)}
-    where |= {name: (DIALS_ROW + 1 + k, PROMPT_COL) for k, name in enumerate(DIALS)}
-    look = {name: (DIALS_ROW + 1 + k, LOOK_COL + 1) for k, name in enumerate(LOOKED_AT)}
-    book.spots["prompt"] = (PLAY, *look.pop("prompt"))
-    for word in ("target", "rival"):
-        row, col = look[word]
-        text = book.graph[f"look.{word}"]
-        book.places[text.name] = Place(text, PLAY, row, col, turned=False, named=False)
-        look[word] = (row, col + 1)  # the id stands right of the word
-    for name, (row, col) in (where | look).items():
-        book.places[name] = Place(book.graph[name], PLAY, row, col, turned=False)
-    tokens = book.graph["tokens"]
+    sentence, tokens = book.graph["sentence"], book.graph["tokens"]
+    book.places["sentence"] = Place(sentence, PLAY, SENTENCE_ROW, PROMPT_COL, turned=False)
     book.places["tokens"] = Place(tokens, PLAY, ID_ROW, PROMPT_COL, turned=True)
+    dials.place(book)
 
 
 def add(book: ModelBook) -> None:
-    """The prompt, the dials, the ranked next words, and every word's baseline beside live."""
+    """The sentence and how it goes on, the ranked next words; the dials; below, the words one by
+    one, and every word's baseline beside live."""
     sheet = book.sheet(PLAY)
     layout.dress(book, sheet)
-    sheet.purpose = PURPOSE if book.plan.continues else BOTH_WAYS
-    sheet.widths = {0: 13, 1: 14, LOOK_COL: 13} | {
-        PROMPT_COL + t: 10 for t in range(len(book.passage.ids)) if PROMPT_COL + t != LOOK_COL
+    continued = PURPOSE if has_room(book) else PURPOSE_WITHOUT_ROOM
+    sheet.purpose = continued if book.plan.continues else BOTH_WAYS
+    sheet.widths = {0: 13, 1: 14, CHART_COL: 13} | {
+        col: 10
+        for col in range(PROMPT_COL, PROMPT_COL + max(9, len(book.passage.ids)))
+        if col != CHART_COL
     }
     _sentence(book, sheet)
-    _tokens(book, sheet)
     _text(book, sheet)
-    _choosing(book, sheet)
-    _looking(book, sheet)
-    n = _results(book, sheet)
-    _every_word(book, sheet, by_id_row(book))
-    _chart(book, sheet, n)
+    _results(book, sheet)
+    dials.add(book, sheet)
+    _tokens(book, sheet)
+    _every_word(book, sheet)
 
 
-def by_id_row(book: ModelBook) -> int:
-    """The first row of the table of every word by id."""
-    return RESULTS_ROW + 3 + n_results(book) + 4
+def has_room(book: ModelBook) -> bool:
+    """Whether there are columns for words that the prompt does not fill."""
+    return len(book.passage.ids) > book.passage.n_prompt
 
 
 def n_results(book: ModelBook) -> int:
     """How many ranked words are shown."""
-    n = book.graph["logits"].shape[1]
-    return n if n <= MOST_RANKS else FEW_RANKS
+    return min(N_RANKS, book.graph["logits"].shape[1])
+
+
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words, their probabilities live, and as built: for charts."""
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + n_results(book))
+    sheet = book.sheet(PLAY)
+    return sheet[rows, WORD], sheet[rows, PROBABILITY], sheet[rows, BASELINE]
 
 
 def logits(book: ModelBook) -> Area:
@@ -137,8 +110,8 @@ def logit_changes(book: ModelBook) -> Area:
 
 
 def _of_every_word(book: ModelBook, col: int) -> Area:
-    top, n_words = by_id_row(book), book.graph["logits"].shape[1]
-    return book.sheet(PLAY)[top : top + n_words, col]
+    n_words = book.graph["logits"].shape[1]
+    return book.sheet(PLAY)[WORDS_ROW : WORDS_ROW + n_words, col]
 
 
 # --- the prompt ---------------------------------------------------------------------------
@@ -154,62 +127,95 @@ def sentence(book: ModelBook) -> str:
     return str(book.graph.inputs["sentence"][0, 0])
 
 
+def answered(book: ModelBook, shown: Expression, otherwise: Expression | str = "") -> Expression:
+    """What is shown of an answer: nothing where a word is unknown, or none is typed."""
+    return IF(book.graph["prompt.answered"][0, 0] == 1, shown, otherwise)
+
+
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
     what = "it continues itself" if book.plan.continues else "each word is read with all the others"
+    what = RANKED_ONLY if book.plan.continues and not has_room(book) else what
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
-    sheet.merged.append(_wide(book, sheet, SENTENCE_ROW).rect)
-    sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book, sheet), "note")
+    sheet.merged.append(_wide(sheet, SENTENCE_ROW).rect)
+    said = sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book), "note")
+    sheet.dress(said, When("differs", RIGHT(said, len(SILENT)) == SILENT))
 
 
-def _wide(book: ModelBook, sheet: Sheet, row: int) -> Area:
+def _wide(sheet: Sheet, row: int) -> Area:
     """The cells of a row that a text is shown over."""
-    return sheet[row, PROMPT_COL : PROMPT_COL + max(8, min(len(book.passage.ids), 12))]
+    return sheet[row, PROMPT_COL : PROMPT_COL + 11]
 
 
 def _text(book: ModelBook, sheet: Sheet) -> None:
     """The sentence and its continuation as one text, where the tokens have one."""
     if "text.whole" in book.graph.blocks:
         sheet.put(TEXT_ROW, LABEL_COL, "as text", "line label")
-        whole = Place(book.graph["text.whole"], PLAY, TEXT_ROW, PROMPT_COL, turned=False)
-        book.lay(whole, "line")
-        sheet.merged.append(_wide(book, sheet, TEXT_ROW).rect)
+        whole = book.graph["text.whole"][0, 0]
+        shown = answered(book, whole, book.graph["sentence"][0, 0])
+        sheet.formula(TEXT_ROW, PROMPT_COL, shown, "line")
+        sheet.merged.append(_wide(sheet, TEXT_ROW).rect)
         sheet.heights[TEXT_ROW] = TEXT_HEIGHT
 
 
-def _message(book: ModelBook, sheet: Sheet) -> Expression:
+def _message(book: ModelBook) -> Expression:
     """What became of the sentence, in a line."""
     n, count = len(book.passage.ids), book.graph["n_prompt"][0, 0]
+    picks = book.graph["prompt.pick"].area.as_range
+    n_picked = SUMPRODUCT((picks != "") * 1)
+    picked = IF(n_picked > 0, "; " & n_picked & " picked instead of what is typed", "")
     if "tokenizer.fine" in book.graph.blocks:
         fine, told = book.graph["tokenizer.fine"][0, 0], book.graph["tokenizer.message"][0, 0]
-        return IF(fine == 0, told, count & " given, " & n - count & _not_typed(book))
-    first, stand_in = book.graph["prompt.typed"][0, 0], sheet[PROMPT_ROW, PROMPT_COL]
+        said = IF(fine == 0, told, count & " given, " & n - count & _not_typed(book) & picked)
+        return _unless_unknown(book, said, "", told)
     spaced = TRIM(book.graph["sentence"][0, 0])
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
-    unknown = COUNTIF(along(book, sheet, FROM_ROW).as_range, "given") < count
     longer = f"longer than the {n} columns of this sheet: the rest is left out"
     if book.plan.continues:
-        nothing: Any = "nothing is typed: " & stand_in & " stands in"
-        counted = count & " given, " & n - count & " generated"
+        counted = count & " given, " & n - count & " generated" & picked
     else:
-        nothing = "nothing is typed: " & stand_in & " stands in, then the words as built"
         missing = " given; for those that are missing, the words as built stand in"
-        counted = IF(count < n, count & missing, count & " given")
-    a_word = "a word is unknown: pick one from a list"
-    return IF(first == "", nothing, IF(unknown, a_word, IF(n_words > n, longer, counted)))
+        counted = IF(count < n, count & missing, count & " given") & picked
+    nearest = "; nearest: " & book.graph["prompt.nearest"][0, 0]
+    nothing = expression("nothing is typed: " + SILENT)
+    return _unless_unknown(book, IF(n_words > n, longer, counted), nearest, nothing)
+
+
+def _unless_unknown(
+    book: ModelBook, said: Expression, nearest: Expression | str, nothing: Expression
+) -> Expression:
+    """A message, or else the word that the vocabulary does not have."""
+    unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
+    told = "‘" & unknown & "’ is unknown" & nearest & ": " & SILENT
+    first = book.graph["prompt.typed"][0, 0]
+    return IF(unknown != "", told, IF(first == "", nothing, said))
+
+
+def _not_typed(book: ModelBook) -> str:
+    return " generated" if book.plan.continues else " as built"
+
+
+def _not_given(book: ModelBook) -> str:
+    """Where a word comes from that was not typed."""
+    return "generated" if book.plan.continues else "as built"
+
+
+# --- the words one by one -----------------------------------------------------------------
 
 
 def _tokens(book: ModelBook, sheet: Sheet) -> None:
     """Word, id and origin of every position; the list that a word can be picked from."""
+    sheet.put(PICK_ROW - 2, 0, "Word by word", "heading")
     for row, text in (
         (PICK_ROW - 1, "position"),
         (PICK_ROW, "pick instead"),
         (PROMPT_ROW, "word"),
-        (ID_ROW, "token id"),
+        (SAID_ROW, "built with"),
         (FROM_ROW, "from"),
         (NUMBER_ROW, "random number"),
-        (BUILT_ROW, "built with"),
+        (ID_ROW, "token id"),
+        (BUILT_ROW, "built with id"),
     ):
         sheet.put(row, LABEL_COL, text, "row label")
     book.lay(book.places["tokens"], "id")
@@ -231,104 +237,35 @@ def _tokens(book: ModelBook, sheet: Sheet) -> None:
     sheet.dress(shown, When("generated", first == _not_given(book)))
 
 
-def _not_typed(book: ModelBook) -> str:
-    return " generated" if book.plan.continues else " as built"
-
-
-def _not_given(book: ModelBook) -> str:
-    """Where a word comes from that was not typed."""
-    return "generated" if book.plan.continues else "as built"
-
-
 def _token(book: ModelBook, sheet: Sheet, t: int) -> None:
     """The word at a position, and where it comes from."""
     col, typed = PROMPT_COL + t, book.graph["prompt.typed"][t, 0]
     sheet.put(PICK_ROW - 1, col, t, "label number")
+    sheet.put(SAID_ROW, col, book.labels["vocab"][book.passage.ids[t]], "built")
     sheet.lists[PICK_ROW, col] = layout.vocabulary_texts(book)
     shown = layout.text_at(book, book.graph["tokens"][t, 0] + 1)
-    word = sheet.formula(PROMPT_ROW, col, shown, "word shown")
-    origin = IF(EXACT(typed, word), "given", "unknown: " & typed)
+    unknown = book.graph["prompt.found"][t, 0] < 0
+    word = IF(unknown, "?", shown)
+    origin = IF(book.graph["prompt.pick"][t, 0] != "", "picked", "given")
+    origin = IF(unknown, "unknown: " & typed, origin)
     if t:
         given = expression(t) < book.graph["n_prompt"][0, 0]
         origin = IF(given, origin, _not_given(book))
+        word = IF(given, word, answered(book, shown))
+    sheet.formula(PROMPT_ROW, col, word, "word shown")
     sheet.formula(FROM_ROW, col, origin, "label")
-
-
-# --- the dials ----------------------------------------------------------------------------
-
-
-def _choosing(book: ModelBook, sheet: Sheet) -> None:
-    """How a word is chosen; below, the settings that a model of its own kind has."""
-    sheet.put(DIALS_ROW, 0, "How a word is chosen", "heading")
-    for name, text in DIALS.items():
-        place = book.places[name]
-        _control(sheet, place, name.replace("_", "-"), text)
-        if name == "temperature":  # one of the model's blocks
-            sheet.regions.append((place, "input setting"))
-        else:
-            book.lay(place, "dial")
-    whole = {"validate": "integer", "criteria": ">=", "value": 0}
-    share = {"validate": "decimal", "criteria": "between", "minimum": decimal(1e-9), "maximum": 1}
-    above_zero = {"validate": "decimal", "criteria": ">", "value": 0}
-    rules: Mapping[str, dict[str, Any]] = {
-        "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},
-        "temperature": above_zero | {"error_message": "A number above 0."},
-        "top_k": whole | {"error_message": "A whole number; 0 keeps all words."},
-        "top_p": share | {"error_message": "A share above 0, up to 1."},
-    }
-    for name, rule in rules.items():
-        sheet.rules[book.places[name].cell(0, 0)] = rule
-    others = [b for b in book.blocks if layout.on_play(b) and b.name not in book.places]
-    for k, block in enumerate(others, DIALS_ROW + 5):
-        place = Place(block, PLAY, k, PROMPT_COL, turned=False)
-        book.places[block.name] = place
-        sheet.regions.append((place, "input setting"))
-        _control(sheet, place, block.name.replace("_", " "), words.meaning(block))
-
-
-def _control(sheet: Sheet, place: Place, label: str, note: str) -> None:
-    """What stands left and right of a cell to type in."""
-    sheet.put(place.top, place.left - 1, label, "row label")
-    sheet.put(place.top, place.left + 1, note, "note")
-
-
-def _looking(book: ModelBook, sheet: Sheet) -> None:
-    """How long the prompt is, which position is looked at, and for which words."""
-    n, n_prompt = len(book.passage.ids), book.passage.n_prompt
-    sheet.put(DIALS_ROW, LOOK_COL, "What is looked at", "heading")
-    for k, text in enumerate(LOOKED_AT.values(), DIALS_ROW + 1):
-        sheet.put(k, LOOK_COL, text, "row label")
-    book.lay(book.places["n_prompt"], "id")
-    ids, built = (sheet[row, PROMPT_COL : PROMPT_COL + n_prompt] for row in (ID_ROW, BUILT_ROW))
-    same = AND(book.graph["n_prompt"][0, 0] == n_prompt, SUMPRODUCT(ids - built, ids - built) == 0)
-    _, row, col = book.spots["prompt"]
-    sheet.formula(row, col, IF(same, "as built", "changed"), "label")
-    position = book.places["position"]
-    book.lay(position, "dial")
-    text = "the last word given; type another to look there"
-    sheet.put(position.top, position.left + 1, text, "note")
-    whole = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": n - 1}
-    sheet.rules[position.cell(0, 0)] = whole | {"error_message": f"A position from 0 to {n - 1}."}
-    for name, text in (
-        ("target", "followed on Lens, Attribution"),
-        ("rival", "and held against the target"),
-    ):
-        word, ident = book.places[f"look.{name}"], book.places[name]
-        book.lay(word, "token")
-        sheet.lists[word.cell(0, 0)] = book.graph["outputs"].area.fixed.as_range
-        book.lay(ident, "id")
-        sheet.put(ident.top, ident.left + 1, text, "note")
 
 
 # --- the results --------------------------------------------------------------------------
 
 
-def _results(book: ModelBook, sheet: Sheet) -> int:
-    """The ranked words at the position, live, with their baseline; returns how many."""
+def _results(book: ModelBook, sheet: Sheet) -> None:
+    """The ranked words at the position, live, with their baseline, and a chart of them."""
     n, top = n_results(book), RESULTS_ROW + 3
     position = book.graph["position"][0, 0]
     here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
-    sheet.formula(RESULTS_ROW, 0, "What comes after ‘" & here & "’", "heading")
+    title = answered(book, "What comes after ‘" & here & "’", "No answer: see the line in orange")
+    sheet.formula(RESULTS_ROW, 0, title, "heading")
     text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
     sheet.put(RESULTS_ROW + 1, 0, text, "note")
     for col, head in enumerate(RANKED):
@@ -344,30 +281,31 @@ def _results(book: ModelBook, sheet: Sheet) -> int:
         row = top + rank
         sheet.put(row, RANK, rank + 1, "label number")
         ident = sheet.formula(row, IDENT, ranked("order", rank), "hidden")
-        sheet.formula(row, WORD, of_word(ALL_WORD), "word")
-        sheet.formula(row, LOGIT, of_word(ALL_LOGIT + LIVE), "live here")
-        live = sheet.formula(row, PROBABILITY, of_word(ALL_PROB + LIVE), "percent")
-        built = sheet.formula(row, BASELINE, of_word(ALL_PROB + BUILT), "constant percent")
-        sheet.formula(row, CHANGE, live - built, "change percent")
-        share = ranked("kept", rank) / ranked("total", 0)
-        sheet.formula(row, DRAWN, share, "live percent")
+        live, built = of_word(ALL_PROB + LIVE), of_word(ALL_PROB + BUILT)
+        for col, formula, style in (
+            (WORD, of_word(ALL_WORD), "word"),
+            (LOGIT, of_word(ALL_LOGIT + LIVE), "live here"),
+            (PROBABILITY, live, "percent"),
+            (BASELINE, built, "constant percent"),
+            (CHANGE, sheet[row, PROBABILITY] - sheet[row, BASELINE], "change percent"),
+            (DRAWN, ranked("kept", rank) / ranked("total", 0), "live percent"),
+        ):
+            sheet.formula(row, col, answered(book, formula), style)
     for col in (PROBABILITY, BASELINE, CHANGE, DRAWN):
         sheet.dress(sheet[top : top + n, col], CHANGED if col == CHANGE else "bar")
-    return n
+    _chart(book, sheet)
 
 
-def _chart(book: ModelBook, sheet: Sheet, n: int) -> None:
-    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + min(n, CHARTED))
-    series = [
-        Series(name, sheet[rows, WORD], sheet[rows, col])
-        for name, col in (("baseline", BASELINE), ("live", PROBABILITY))
-    ]
-    chart = Chart(RESULTS_ROW, LOOK_COL + 1, "column", "The likeliest words", series)
-    sheet.charts.append(chart)
+def _chart(book: ModelBook, sheet: Sheet) -> None:
+    texts, live, built = ranked(book)
+    series = [Series("baseline", texts, built), Series("live", texts, live)]
+    at, title = (RESULTS_ROW, CHART_COL), "The likeliest words"
+    sheet.charts.append(Chart(*at, "column", title, series, CHART_SIZE, shares=True))
 
 
-def _every_word(book: ModelBook, sheet: Sheet, top: int) -> None:
+def _every_word(book: ModelBook, sheet: Sheet) -> None:
     """Every word by id: logit and probability, baseline, live and their difference."""
+    top = WORDS_ROW
     last, position = book.passage.n_prompt - 1, book.graph["position"][0, 0]
     sheet.put(top - 3, 0, "Every word, by id", "heading")
     for col, head in ((ALL_LOGIT, "logit"), (ALL_PROB, "probability")):

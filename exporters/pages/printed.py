@@ -1,14 +1,21 @@
-"""Printed: a source's tables three times, side by side: printed, recomputed, difference."""
+"""Printed: a source's tables side by side: printed, recomputed, difference.
+
+Where a source worked by hand, a slip travels: a fourth copy is what its own printed tables before
+give, so that each step's own slips are told from those that it inherits.
+"""
+
+from collections.abc import Iterator
 
 from exporters import layout
 from exporters.book import Sheet
 from exporters.dressing import Beyond
 from exporters.model_book import ModelBook
-from exporters.story import Printed
+from exporters.story import Held, Printed
 
 SHEET = "Printed"
 PURPOSE = "the source’s tables: printed, recomputed (it follows your edits), difference"
 AFTER = "Vocabulary"
+COPIES = ("printed", "recomputed", "difference", "from the printed tables above")
 
 
 def wanted(book: ModelBook) -> bool:
@@ -21,38 +28,73 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
-    sheet.put(2, 0, text, "note")
-    row = 4
+    sheet.put(3, 0, text, "note")
+    row = 5
     for table in book.printed:
-        row = _printed_table(book, sheet, table, row)
+        here = OnSheet(book, sheet, table, row)
+        here.put_labels()
+        here.put_numbers()
+        row = here.top + here.height + 1
 
 
-def _printed_table(book: ModelBook, sheet: Sheet, table: Printed, row: int) -> int:
-    block = book.graph[table.block]
-    rows = list(range(block.shape[0]) if table.rows is None else table.rows)
-    cols = list(range(block.shape[1]) if table.cols is None else table.cols)
-    sheet.put(row, 0, f"{table.title}   ({table.block})", "heading")
-    if table.note:
-        sheet.put(row + 1, 0, table.note, "note")
-    down = len(rows) == 1  # a single printed row is easier to compare as a column
-    top = row + (2 if down else 3) + bool(table.note)
-    height, width = (len(cols), 1) if down else (len(rows), len(cols))
-    lefts = [1 + k * (width + (0 if down else 2)) for k in range(3)]
-    for left, head in zip(lefts, ("printed", "recomputed", "difference"), strict=True):
-        sheet.put(top - (1 if down else 2), left, head, "head" if down else "block")
-        for c in range(0 if down else width):
-            layout.label(book, sheet, top - 1, left + c, block.axes[1], cols[c], "label")
-    for r in range(height):
-        axis, k = (block.axes[1], cols[r]) if down else (block.axes[0], rows[r])
-        layout.label(book, sheet, top + r, 0, axis, k, "row label")
-    for r, i in enumerate(rows):
-        for c, j in enumerate(cols):
-            if block.has(i, j):
-                at, offset = (top + c, 0) if down else (top + r, c)
-                printed, live, difference = (left + offset for left in lefts)
-                sheet.put(at, printed, table.printed[r][c], "printed")
-                sheet.formula(at, live, block[i, j], "live")
-                sheet.formula(at, difference, sheet[at, live] - sheet[at, printed], "change")
-    differences = sheet[top : top + height, lefts[2] : lefts[2] + width]
-    sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + 1e-9))
-    return top + height + 1
+class OnSheet:
+    """A printed table on the sheet. A single printed row is easier to compare as a column."""
+
+    def __init__(self, book: ModelBook, sheet: Sheet, table: Printed, row: int):
+        self.book, self.sheet, self.table, self.row = book, sheet, table, row
+        self.block = book.graph[table.block]
+        n_rows, n_cols = len(table.printed), len(table.printed[0])
+        self.rows = list(range(n_rows) if table.rows is None else table.rows)
+        self.cols = list(range(n_cols) if table.cols is None else table.cols)
+        self.down = len(self.rows) == 1
+        self.top = row + (2 if self.down else 3) + bool(table.note)
+        size = len(self.rows), len(self.cols)
+        self.height, self.width = size[::-1] if self.down else size
+        step = self.width + (0 if self.down else 2)
+        self.lefts = [1 + k * step for k in range(4 if table.follows else 3)]
+
+    def put_labels(self) -> None:
+        """Title, note, what each copy is, and what its rows and columns are of."""
+        book, sheet, axes = self.book, self.sheet, self.block.axes
+        name = "" if self.table.cell else f"   ({self.table.block})"
+        sheet.put(self.row, 0, self.table.title + name, "heading")
+        if self.table.note:
+            sheet.put(self.row + 1, 0, self.table.note, "note")
+        for left, copy in zip(self.lefts, COPIES, strict=False):
+            sheet.put(self.top - 2 + self.down, left, copy, "head" if self.down else "block")
+            for c in range(0 if self.down else self.width):
+                at = self.top - 1, left + c
+                layout.label(book, sheet, *at, axes[1], self.cols[c], "label")
+        axis, along = (axes[1], self.cols) if self.down else (axes[0], self.rows)
+        for r, k in enumerate(along):
+            layout.label(book, sheet, self.top + r, 0, axis, k, "row label")
+
+    def put_numbers(self) -> None:
+        """The copies, entry by entry; the printed ones are kept for the tables that follow."""
+        sheet, table, (printed, live, change, *chained) = self.sheet, self.table, self.lefts
+        region = sheet[self.top : self.top + self.height, printed : printed + self.width]
+        self.book.printed_cells[table.title] = region
+        for r, c, number in self.entries():
+            row, col = (self.top + c, 0) if self.down else (self.top + r, c)
+            i, j = self.rows[r], self.cols[c]
+            cell = table.cell(self.book.graph, i, j) if table.cell else self.block[i, j]
+            sheet.put(row, printed + col, number, "printed")
+            found = sheet.formula(row, live + col, cell, "live")
+            sheet.formula(row, change + col, found - sheet[row, printed + col], "change")
+            for left in chained:
+                assert table.follows is not None
+                formula = table.follows(self.book.printed_cells, r, c)
+                sheet.formula(row, left + col, formula, "live")
+            what = f"{table.title} [{i}, {j}]"
+            held = Held(self.book.section, what, number, found, table.decimals, table.note)
+            self.book.held.append(held)
+        differences = sheet[self.top : self.top + self.height, change : change + self.width]
+        sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + 1e-9))
+
+    def entries(self) -> Iterator[tuple[int, int, float]]:
+        """Row, column and number of what is printed, where there is a cell to hold it against."""
+        for r, line in enumerate(self.table.printed):
+            for c, number in enumerate(line):
+                there = self.table.cell or self.block.has(self.rows[r], self.cols[c])
+                if number is not None and there:
+                    yield r, c, number

@@ -27,6 +27,7 @@ STEPS = (
     ("choice.before", "share of the ranks before", "step"),
     ("choice.kept", "shares that top-p keeps: ranks that less than top-p stands before", "step"),
 )
+ALIKE = "first and last letters shared with the unknown word, less a quarter for each that is odd"
 ROUNDED = "logits, rounded: programs differ in the last digits, and equal ones are ranked by id"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
@@ -41,6 +42,8 @@ STEPS_OF_HALVING = (
 )
 # tables of one row: name, label, style; a gap before the sentence
 CHOICE = (
+    ("choice.k", "top-k counts as", "id"),
+    ("choice.p", "top-p counts as", "step"),
     ("choice.whole", "within top-k", "step"),
     ("choice.n_kept", "words kept", "id"),
     ("choice.held", "they hold", "step"),
@@ -57,9 +60,20 @@ SENTENCE = (
     ("prompt.word", "its first word", "word"),
     ("prompt.typed", "typed or picked", "word"),
     ("prompt.given", "1: given", "id"),
+    ("prompt.exact", "its place; -1: none", "id"),
+    ("prompt.found", "or case aside", "id"),
     ("prompt.id", "its id", "id"),
+    ("prompt.unknown", "first unknown", "word"),
+    ("prompt.answered", "1: all known", "id"),
+    ("prompt.nearest", "nearest to it", "word"),
+    ("look.target.exact", "target’s place", "id"),
+    ("look.target.id", "or case aside", "id"),
+    ("look.rival.exact", "rival’s place", "id"),
+    ("look.rival.id", "or case aside", "id"),
     ("prompt.words", "every word, to be found", "clipped"),
+    ("prompt.lowered", "in lower case", "clipped"),
     ("look.words", "every word with a logit", "clipped"),
+    ("look.lowered", "in lower case", "clipped"),
 )
 
 
@@ -94,6 +108,17 @@ def add(book: ModelBook) -> None:
         sheet.put(row + v, 0, v, "label number")
         sheet.put(row + v, 1, word, "row label")
     _lay(book, "choice.logits", row, "step green")
+    if "prompt.alike" in book.graph.blocks:
+        _alike(book, row)
+
+
+def _alike(book: ModelBook, row: int) -> None:
+    """How like each word is to one that is unknown: right of the rounded logits."""
+    col = PROMPT_COL + len(book.passage.ids) + 2
+    book.sheet(SHEET).put(row - 1, col - 1, ALIKE, "heading")
+    for v, word in enumerate(book.labels["vocab"]):
+        book.sheet(SHEET).put(row + v, col - 1, word, "row label")
+    book.lay(Place(book.graph["prompt.alike"], SHEET, row, col, turned=False, named=False), "step")
 
 
 def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:

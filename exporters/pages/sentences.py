@@ -6,7 +6,7 @@ from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
 from engine.models.encoding import SECOND
 from exporters import layout, typed_sentence
 from exporters.book import Sheet
-from exporters.layout import PLAY, PROMPT_COL, PROMPT_ROW, SECOND_ROW
+from exporters.layout import PLAY, PROMPT_COL, SECOND_ROW, TEXTS_ROW
 from exporters.model_book import ModelBook
 
 SHEET = PLAY
@@ -24,7 +24,7 @@ def wanted(book: ModelBook) -> bool:
 
 def place(book: ModelBook) -> None:
     """Say where the sentences stand, before other pages refer to them."""
-    for prefix, row in zip(PREFIXES, (PROMPT_ROW, SECOND_ROW), strict=True):
+    for prefix, row in zip(PREFIXES, (TEXTS_ROW, SECOND_ROW), strict=True):
         typed_sentence.place(book, prefix, row)
 
 
@@ -33,7 +33,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {0: 13, 1: 16} | dict.fromkeys(range(2, 2 + len(book.passage.ids)), 12)
-    typed_sentence.add(book, sheet, "", PROMPT_ROW, "Type a sentence")
+    typed_sentence.add(book, sheet, "", TEXTS_ROW, "Type a sentence")
     typed_sentence.add(book, sheet, PREFIXES[1], SECOND_ROW, "Type another one")
     _cosine(book, sheet)
     _vectors(book, sheet)

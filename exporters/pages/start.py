@@ -6,22 +6,26 @@ from exporters.address import quoted
 from exporters.book import Book, Sheet
 from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.story import Story, Suggestion
+from exporters.tour import Stop
 
 SHEET = "Start"
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
+LONGEST_MERGED = 150  # of one that the last column is part of
 
 
-def add(book: Book, story: Story) -> None:
-    """The first thing that a reader sees."""
+def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
+    """The first thing that a reader sees; of a model, with the stops of its tour."""
     sheet = book.sheet(SHEET)
     book.tries = story.tries
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
     row = _section(sheet, 3, "What this is", story.about)
+    if stops:
+        row = _tour(book, sheet, row, stops)
     sheet.put(row, 0, "Three things to try", "heading")
     for k, suggestion in enumerate(story.tries, 1):
-        where = _cell_of(book, suggestion)
+        where = cell_of(book, suggestion)
         sheet.put(row + k, 0, k, "row number")
         sheet.link(row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
@@ -48,6 +52,21 @@ def add(book: Book, story: Story) -> None:
         sheet.put(k, 2, text)
 
 
+def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
+    """The stops in their order, each with its sentence; returns the row below."""
+    heading = f"The tour: {len(stops)} stops, at the sentence that is typed now"
+    sheet.put(row, 0, heading, "heading")
+    for k, stop in enumerate(stops, 1):
+        sheet.put(row + k, 0, k, "stop number")
+        sheet.put(row + k, 1, stop.concept, "stop")
+        sheet.links[row + k, 1] = stop.target
+        sheet.formula(row + k, 2, stop.text, "wrapped")
+        sheet.merged.append(sheet[row + k, 2:4].rect)
+        told = str(book.clean.cell(SHEET, row + k, 2))
+        sheet.heights[row + k] = LINE * (1 + len(told) // LONGEST_MERGED)
+    return row + len(stops) + 2
+
+
 def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
     sheet.put(row, 0, heading, "heading")
     for k, line in enumerate(lines, 1):
@@ -55,7 +74,7 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
     return row + len(lines) + 2
 
 
-def _cell_of(book: Book, suggestion: Suggestion) -> str:
+def cell_of(book: Book, suggestion: Suggestion) -> str:
     """The address of the cell that an edit is typed into."""
     if isinstance(suggestion.cell, int):
         return book.address(book.sheet(PLAY)[PICK_ROW, PROMPT_COL + suggestion.cell])

@@ -3,15 +3,23 @@
 What is off writes nothing into the residual stream or, under mean ablation, its average. Beside
 the switches stands what the target word's logit loses when that part alone is off: constants that
 the engine computed for the prompt that the workbook was built with, grey once that has changed.
+Below them stands an estimate that follows the sentence: what each part writes along the word's
+direction (its share on Attribution), without what later layers make of it; how far it is from the
+constants, where both are known, is said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
+from engine.cells.expression import Expression
+from engine.cells.functions import SUM
 from engine.studies import ablation
 from exporters import layout
 from exporters.book import Place, Sheet
 from exporters.dressing import Unlike, When
 from exporters.layout import SWITCHES
+from exporters.lookups import entry
 from exporters.model_book import ModelBook
 from exporters.pages.play import sentence
 
@@ -19,6 +27,7 @@ SHEET = SWITCHES
 PURPOSE = "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside"
 AFTER = "Play"
 GRID_ROW = 9
+BELOW = 5  # rows from one grid of effects to the other, without its layers
 Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
 
 
@@ -44,7 +53,9 @@ def add(book: ModelBook) -> None:
     _heads(sheet, 0, layers, heads.values(), "Switches: 1 works, 0 is off")
     if not book.large:
         _heads(sheet, right, layers, heads.values(), "")
-        _effects(book, sheet, right, cells)
+        _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
+        effects = _effects(book, sheet, right, cells)
+        _estimates(book, sheet, right, cells, effects)
     for part, (row, col) in cells.items():
         _settle(book, f"{part}.switch", row, col)
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
@@ -52,7 +63,11 @@ def add(book: ModelBook) -> None:
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
     sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
-    measured = "not measured; type your own" if book.large else "constants, over reference prompts"
+    if not book.large:
+        row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
+    measured = "constants, over reference sentences or the prompt"
+    if book.large:
+        measured = "not measured; type your own"
     if "mean_ablation" in book.graph.blocks:
         row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)
@@ -89,18 +104,18 @@ def _mean(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _heads(
-    sheet: Sheet, left: int, layers: Sequence[int], heads: Iterable[str], title: str
+    sheet: Sheet, left: int, layers: Sequence[int], heads: Iterable[str], title: str, down: int = 0
 ) -> None:
     """Heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
     for k, name in enumerate(heads):
-        sheet.put(GRID_ROW - 1, left + 1 + k, name, "label")
+        sheet.put(GRID_ROW - 1 + down, left + 1 + k, name, "label")
     for layer in layers:
-        sheet.put(GRID_ROW + layer, left, f"layer {layer}", "row label")
+        sheet.put(GRID_ROW + down + layer, left, f"layer {layer}", "row label")
 
 
-def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> None:
+def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> dict[str, float]:
     """What the target's logit loses when one part alone is off: constants, with their prompt."""
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
@@ -109,12 +124,52 @@ def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> None:
     sheet.put(GRID_ROW - 3, left, title, "heading")
     sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’; the prompt is", "note")
     state = sheet.formula(GRID_ROW - 2, left, book.named("prompt"), "label")
-    for effect in ablation.effects(book.graph, target, row_of):
-        row, col = cells[effect.part]
-        sheet.put(row, left + col, -effect.logit, "constant")
+    effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}
+    for part, loss in effects.items():
+        row, col = cells[part]
+        sheet.put(row, left + col, loss, "constant")
     rows, cols = zip(*cells.values(), strict=True)
     grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
     sheet.dress(grid, When("stale", state.fixed != "as built"), "diverging")
+    return effects
+
+
+def _estimates(
+    book: ModelBook, sheet: Sheet, left: int, cells: Cells, effects: Mapping[str, float]
+) -> None:
+    """What each part itself writes along the target's direction: live, at the position that Play
+    looks at; and how far this is from the effects that are known."""
+    n_layers = book.model.spec.n_layers
+    top = GRID_ROW + n_layers + BELOW
+    word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
+    title = "An estimate, live: what each itself adds to the logit of ‘" & word & "’"
+    sheet.formula(top - 3, left, title, "heading")
+    last, off = book.passage.n_prompt - 1, []
+    for part, (row, col) in cells.items():
+        blocks = [book.views.credits["target"][name] for name in writers(book, part)]
+        shares: list[Expression] = [entry(block.area, 1, position) for block in blocks]
+        if shares:
+            at = (row - GRID_ROW + top, left + col)
+            sheet.formula(*at, SUM(*shares) if shares[1:] else shares[0], "live")
+            now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
+            off.append(abs(now - effects[part]))
+    text = (
+        f"without later layers: as built it is off by {np.median(off):.3f} (median), "
+        f"{max(off):.3f} (most)"
+    )
+    sheet.put(top - 2, left, text, "note")
+    grid = sheet[top : top + n_layers, left + 1 : left + 1 + max(col for _, col in cells.values())]
+    sheet.dress(grid, "diverging")
+
+
+def writers(book: ModelBook, part: str) -> list[str]:
+    """What a part writes into the stream, as Attribution has it; a layer's bias is no part's."""
+    return [
+        name
+        for name in book.views.credits["target"]
+        if name == f"{part}_out"
+        or (name.startswith(f"{part}.") and not name.rpartition(".")[2].startswith("b_"))
+    ]
 
 
 def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:

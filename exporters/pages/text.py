@@ -55,6 +55,9 @@ def add(book: ModelBook) -> None:
         | {col: _width(LOOKED_UP[name]) for col, name in enumerate(tables, left)}
         | {1 + columns.index("line"): LINE_WIDTH}
     )
+    sheet.put(TOP - 2, 0, "all of it", "row label")
+    whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
+    book.lay(whole, "text")
     sheet.put(TOP - 1, 0, "token", "label")
     for t in range(len(book.passage.ids)):
         sheet.formula(TOP + t, 0, book.sheet(layout.PLAY)[PROMPT_ROW, PROMPT_COL + t], "row label")

@@ -24,6 +24,7 @@ SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
 AFTER = "Attribution"
 WORDS_ROW, TABLE_ROW = 5, 10
+CHART_COL = 6  # right of the table
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 U, V, E1, REST, E2, VARIANCE = range(1, 7)  # the columns of the workings
 NONE = 1e-9  # a vector that is shorter has no direction
@@ -52,12 +53,16 @@ def add(book: ModelBook) -> None:
     _table(book, sheet)
     _shares(book, sheet)
     stages = book.views.stages
+    if len(stages) == 1:
+        text = "this model has no layers: the stream stands where the embedding put it"
+        sheet.put(WORDS_ROW - 1, CHART_COL, text, "note")
+        return
     rows = slice(TABLE_ROW + 1, TABLE_ROW + 1 + len(stages))
     texts = [stage_name(stage.name) for stage in stages]
     series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], texts)]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    chart = Chart(WORDS_ROW - 1, 7, "scatter", title, series, (620, 420), axes, True, "0.0")
+    chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (620, 420), axes, True, "0.0")
     sheet.charts.append(chart)
 
 
@@ -184,4 +189,5 @@ def _shares(book: ModelBook, sheet: Sheet) -> None:
     squares = np.linalg.svd(path - path.mean(axis=0), compute_uv=False) ** 2
     best = float(squares[:2].sum() / squares.sum()) if squares.sum() else 0.0
     sheet.put(row + 1, 1, best, "constant percent")
+    book.spots |= {"share of the path": (SHEET, row, 1), "best of the path": (SHEET, row + 1, 1)}
     sheet.put(row + 1, 2, "two principal components of the path as built; a constant", "note")

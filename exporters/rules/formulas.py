@@ -6,8 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from engine.cells.access import Rect
-from exporters.address import SINCE_2013
-from exporters.reading import index
+from exporters.address import SINCE_2013, index
 from exporters.rules.cycles import Reference
 
 LONGEST, MOST_ARGUMENTS, DEEPEST, LONGEST_TEXT = 8192, 255, 64, 255
@@ -40,16 +39,22 @@ class Formula(NamedTuple):
     """A formula, taken apart."""
 
     text: str
-    shape: str  # with A1 for every reference and "" for every text
+    shape: str  # with A1 for every cell, A1:A2 for every range and "" for every text
     reads: tuple[Reference, ...]  # counted from its cell
 
 
 def formula(text: str, sheet: str, row: int, col: int) -> Formula:
     """A formula that stands in a cell, without its equals sign."""
     parts = REFERENCE.split(TEXT.sub('""', text) if '"' in text else text)
-    return Formula(
-        text, "A1".join(parts[::2]), tuple(_read(p, sheet, row, col) for p in parts[1::2])
-    )
+    reads = tuple(_read(p, sheet, row, col) for p in parts[1::2])
+    parts[1::2] = ["A1:A2" if ":" in p and _is_range(p) else "A1" for p in parts[1::2]]
+    return Formula(text, "".join(parts), reads)
+
+
+def _is_range(reference: str) -> bool:
+    """Whether it has more than one cell."""
+    _, top, left, bottom, right, _ = parsed(reference)
+    return (top, left) != (bottom, right)
 
 
 def _read(reference: str, sheet: str, row: int, col: int) -> Reference:

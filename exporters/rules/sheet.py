@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from engine.cells.access import Rect
-from exporters.reading import index
-from exporters.rules import Fault, formulas
+from exporters.address import index
+from exporters.rules import Fault, formulas, ranges
 from exporters.rules.cycles import Reference, Run
 from exporters.rules.formulas import REFERENCE, Formula, parsed, rectangle, units
 from exporters.rules.workbook import LONGEST_TEXT
@@ -29,8 +29,9 @@ LONG = re.compile(rb">([^<>]{%d,})<" % (LONGEST_TEXT + 1))
 class SheetRules:
     """Holds a sheet to the rules, and gathers what its formulas read."""
 
-    def __init__(self, name: str, sheets: set[str], n_dressings: int):
+    def __init__(self, name: str, sheets: set[str], areas: frozenset[str], n_dressings: int):
         self.name, self.sheets, self.n_dressings = name, sheets, n_dressings
+        self.areas = areas  # names of ranges
         self.runs: list[Run] = []  # of formulas that read alike
         self._open: dict[int, tuple[tuple[Reference, ...], int, int]] = {}  # by column: from, to
         self._shared: dict[str, tuple[tuple[Reference, ...], Rect]] = {}  # what it reads, and where
@@ -73,6 +74,8 @@ class SheetRules:
             found = formulas.formula(text, self.name, row, col)
             reads = found.reads
             yield from ((rule, where) for rule in formulas.faults(found, self.sheets))
+            if kind.get("t") != "array":
+                yield from ((rule, where) for rule in ranges.faults(found.shape, self.areas))
             if kind.get("t") == "shared":
                 yield from self._first_of_shared(kind, found, (row, col), where)
         else:

@@ -11,6 +11,7 @@ import pytest
 from conftest import cli
 
 from exporters import verify as verification
+from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import WorkbookFile
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
@@ -230,7 +231,7 @@ def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
     done = cli("build", "dialogue-game", *how, "--tokens", "9", "-o", "d.xlsx", cwd=tmp_path)
     assert done.code == 0, done.err
     play = WorkbookFile(tmp_path / "d.xlsx")["Play"]
-    words = [play[8, 2 + k] for k in range(9)]
+    words = [play[PROMPT_ROW, PROMPT_COL + k] for k in range(9)]
     text, _, *rows = cli("generate", "dialogue-game", *how, "-n", "7", "--table").out.splitlines()
     assert words == text.split() == ["<BOS>", "3", *(row.split()[1] for row in rows)]
 

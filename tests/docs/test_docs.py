@@ -1,6 +1,5 @@
 """What the documents say is so: snippets run, generated pages are current, examples do as told."""
 
-import importlib.util
 import os
 import re
 import runpy
@@ -8,21 +7,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import ROOT, script
 
 import cellformer as cf
 
-ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PRINTED = {  # a line of each example's output
     "a_checkpoint_and_back": "0.0",
     "a_model_of_your_own": "generates",
     "a_worksheet_of_your_own": "a: 0.609, and 0.174 for 0",
     "an_edited_workbook": "blocks.0.attn.h0.W_V[2,2]",
-    "build_a_workbook": "the-dog-sat.xlsx: 17 sheets",
+    "build_a_workbook": "the-dog-sat.xlsx: 19 sheets",
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
@@ -30,15 +28,6 @@ PRINTED = {  # a line of each example's output
     "switch_heads_off": "after Pietro chiama Paolo: Tarso",
     "trace_a_cell": "is read by blocks.0.attn.h0.row_max[2,0]",
 }
-
-
-def script(name: str) -> ModuleType:
-    """A script of docs/, as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def snippets() -> list[str]:
@@ -114,6 +103,7 @@ def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None
         check=True,
         capture_output=True,
     )
+    assert (site / "exporters" / "hyperformula.cjs").is_file()
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     (snippet,) = snippets()
     code = snippet + "\nimport engine, workbooks\nprint(cf.__file__, engine.__file__)\n"

@@ -15,7 +15,7 @@ from conftest import (
     assert_agrees,
     assert_recomputes_after,
     needs,
-    recalculated,
+    recomputed,
     typed,
 )
 
@@ -27,8 +27,9 @@ from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.book import Book
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
-from exporters.reading import Value, WorkbookFile
-from exporters.verify import FormulaCells, poison, read, verify
+from exporters.programs import Recomputed
+from exporters.reading import Value
+from exporters.verify import FormulaCells, read, verify
 from exporters.xlsx import write
 from workbooks import dialogue_game
 from workbooks.dialogue_game import game
@@ -100,6 +101,17 @@ def test_epithets_and_calls_over_ten_thousand_turns() -> None:
     assert np.mean(kept) >= 0.995
 
 
+def test_the_essays_concept_plane_holds_as_much_as_is_said() -> None:
+    """Paolo less Pietro, and names among peers less ranks: 5.3 % of the spread of the words."""
+    words = np.asarray(MODEL.weights["W_E"], float)
+    of = {word: words[k] for word, k in game.ID.items()}
+    leaders = of["Paolo"] - of["Pietro"]
+    names = of["Tarso"] + of["Cefa"] - of["capo"] - of["vice"]
+    axes, _ = np.linalg.qr(np.array([leaders, names]).T)
+    spread = words - words.mean(axis=0)
+    assert ((spread @ axes) ** 2).sum() / (spread**2).sum() == pytest.approx(0.053, abs=5e-4)
+
+
 def test_one_head_carries_one_rule() -> None:
     games = game.games(np.random.default_rng(79), 120)
     kept = game.accuracies(MODEL, games, [{}, {("blocks.1.attn.h1.switch", 0, 0): 0.0}])
@@ -144,7 +156,7 @@ N_TYPED, N_COLUMNS = 8, 9
 IN_LIBREOFFICE = ("0 sampled", "4 greedy", *PARTS[:2], "full")
 SENTENCES = [
     ("", "nothing is typed"),
-    ("<BOS> Pitro chiama", "a word is unknown"),
+    ("<BOS> Pitro chiama", "‘Pitro’ is unknown; nearest: Pietro"),
     ("<BOS> Pietro chiama 3 <SEP> 3", "6 given, 3 generated"),
     ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP>", "9 given, 0 generated"),
     ("<BOS> 1 chiama 2 <SEP> 2 chiama 3 <SEP> 3", "longer than the 9 columns"),
@@ -227,13 +239,11 @@ def opened(tmp_path_factory) -> Callable[[int], Opened]:
 
 
 @pytest.fixture(scope="module")
-def office(built, opened, tmp_path_factory) -> dict[str, WorkbookFile]:
-    """All that LibreOffice is asked here, in one start: from wrong values, and typed."""
+def office(built, opened, tmp_path_factory) -> tuple[dict[str, Path], dict[str, Recomputed]]:
+    """All that LibreOffice is asked here, in one start: the files, and what it makes of them."""
     folder, paths = tmp_path_factory.mktemp("office"), {}
     for name in IN_LIBREOFFICE:
-        path = write(built_otherwise(name), folder / f"plain {name}.xlsx")
-        paths[name] = folder / f"{name}.xlsx"
-        poison(path, paths[name])
+        paths[name] = write(built_otherwise(name), folder / f"{name}.xlsx")
     for key in KEYS_IN_LIBREOFFICE:
         book, path, *_ = opened(N_COLUMNS)
         paths[key] = typed(path, folder / f"typed {key}.xlsx", typing(key, book))
@@ -241,7 +251,7 @@ def office(built, opened, tmp_path_factory) -> dict[str, WorkbookFile]:
     for k, (text, _) in enumerate(SENTENCES[:2]):
         name, cells = f"sentence {k}", {book.cell("sentence", 0, 0): text}
         paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return recalculated(paths, folder / "out")
+    return paths, recomputed(paths, folder / "office")
 
 
 def inputs_of(other: Book, book: Book) -> dict[CellName, float | str]:
@@ -270,8 +280,8 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_it_recomputes_however_it_is_built(name: str, office) -> None:
     """Sampled and greedy, a prompt alone and one of the whole context, a switch off, averages."""
-    path = office[name].path.parent.parent / f"plain {name}.xlsx"
-    assert_agrees(read(path), office[name])
+    paths, found = office
+    assert_agrees(read(paths[name]), found[name])
 
 
 def test_there_are_two_layers_of_parts_to_switch_off() -> None:
@@ -300,7 +310,7 @@ def test_the_sheet_generates_what_generate_does(key: str, opened) -> None:
 @OFFICE
 @pytest.mark.parametrize("key", KEYS_IN_LIBREOFFICE)
 def test_and_in_libreoffice(key: str, office) -> None:
-    play = office[key]["Play"]
+    play = office[1][key]["Play"]
     ids = typed_games()[key][2]
     assert [play[ID_ROW, PROMPT_COL + k] for k in range(N_COLUMNS)] == ids
 
@@ -325,6 +335,6 @@ def test_no_sentence_makes_an_error(text: str, message: str, opened) -> None:
 @OFFICE
 @pytest.mark.parametrize("k", range(2))
 def test_nor_in_libreoffice(k: int, office) -> None:
-    file, (text, message) = office[f"sentence {k}"], SENTENCES[k]
+    file, (text, message) = office[1][f"sentence {k}"], SENTENCES[k]
     assert not [sheet for sheet in file if file[sheet].errors]
     assert_told(text, message, lambda at: file[at[0]][at[1:]], NARROW)

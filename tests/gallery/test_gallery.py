@@ -9,16 +9,30 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import ERROR, ROOT, Built, CellAt, InIronCalc, cli, default_book, recalculated, typed
+from conftest import (
+    ERROR,
+    ROOT,
+    Built,
+    CellAt,
+    InIronCalc,
+    cli,
+    default_book,
+    recomputed,
+    script,
+    typed,
+)
 from openpyxl import load_workbook
 
 import workbooks
 from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
+from engine.cells.errors import InputError
+from engine.studies import ablation
 from exporters.book import Book, Reading
-from exporters.reading import Value, WorkbookFile
+from exporters.programs import Recomputed
+from exporters.reading import Value
 from exporters.story import Suggestion
-from workbooks import dialogue_game, shakespeare
+from workbooks import cat_sat, dialogue_game, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
@@ -35,9 +49,13 @@ class Promise(NamedTuple):
 
 @cache
 def promises(name: str) -> list[Promise]:
-    """The edits of a workbook's start sheet. The first ones say theirs in words alone: there the
-    engine says what becomes of the probabilities."""
-    return [promise_of(default_book(name), t) for t in default_book(name).tries]
+    """The edits of a workbook's start sheet, and of its other sheets. The first ones say theirs in
+    words alone: there the engine says what becomes of the probabilities."""
+    book = default_book(name)
+    assert len(book.tries) == 3
+    assert {len(sheet.tries) for sheet in book.sheets.values()} <= {0, 3}
+    of_sheets = [t for sheet in book.sheets.values() for t in sheet.tries]
+    return [promise_of(book, t) for t in (*book.tries, *of_sheets)]
 
 
 def promise_of(book: Book, t: Suggestion) -> Promise:
@@ -100,7 +118,6 @@ def assert_kept(name: str, k: int, built: Built, shown: Callable[[CellAt], Value
 def test_every_edit_does_what_its_text_says(name: str, built) -> None:
     """Each edit made in the workbook, which IronCalc recalculates."""
     found = promises(name)
-    assert len(found) == 3
     sheet = InIronCalc(built[name])
     for k, promise in enumerate(found):
         with sheet.typed(promise.typed):
@@ -114,15 +131,15 @@ def tried_in_libreoffice(name: str) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def office(built, tmp_path_factory) -> dict[str, WorkbookFile]:
-    """The edits of every workbook made in copies, all recalculated by one LibreOffice."""
+def office(built, tmp_path_factory) -> dict[str, Recomputed]:
+    """The edits of every workbook made in copies, all recomputed by one LibreOffice."""
     folder = tmp_path_factory.mktemp("tried")
     copies = {
         f"{name} {k}": typed(built[name], folder / f"{name} {k}.xlsx", promises(name)[k].typed)
         for name in TRIED
         for k in tried_in_libreoffice(name)
     }
-    return recalculated(copies, folder / "out")
+    return recomputed(copies, folder / "office")
 
 
 @pytest.mark.office
@@ -137,8 +154,64 @@ def test_and_in_libreoffice(name: str, built, office) -> None:
 @pytest.mark.parametrize("name", workbooks.names())
 def test_modules_say_what_to_look_at(name: str) -> None:
     module = workbooks.find(name)
-    assert module.TOPIC in workbooks.TOPICS
     assert module.__doc__.startswith(f"{name}: ")
+
+
+def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> None:
+    sources = script("sources")
+    found = list(sources.lines(default_book))
+    assert sources.TARGET.read_text() == sources.page(found), "python docs/sources.py"
+    for line in found:
+        assert line.document in sources.DOCUMENTS, line
+        assert line.held.note or not line.differs, line
+
+
+def test_what_a_source_prints_is_held_against_its_own_tables_too() -> None:
+    """The figures that the printed tables give, step by step, as numpy has them."""
+    Q, K = (np.array(t.printed) for t in cat_sat.PRINTED[:2])
+    shown = from_printed("cat-sat")
+    assert shown["Step 3: Q Kᵀ"] == pytest.approx((Q @ K.T).ravel())
+    assert shown["Step 3: Q Kᵀ, divided by √5"][1::2][:2] == pytest.approx(
+        [0.031, -0.004], abs=1e-3
+    )
+    assert shown["Step 4: attention weights"][3:] == pytest.approx([0.286, 0.315, 0.399], abs=5e-4)
+    blend = [0.027, -0.109, 0.269, 0.013, 0.132]
+    assert shown["Step 5: weighted sum of V"][10:] == pytest.approx(blend, abs=5e-4)
+    shown = from_printed("fluffy-creature")
+    after = np.array([[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]])
+    logits = after @ np.array([[1.0, 2.0], [2.0, 0.5], [1.5, 1.5], [0.5, 2.5]]).T
+    assert shown["Logits, as multiplied out"] == pytest.approx(logits.ravel())
+    assert logits[1, [1, 3]] == pytest.approx([27.735, 27.43])
+    assert logits[2, 3] == pytest.approx(30.57)
+    code = (0.1620798, 0.0471384, 0.7560350, 0.0347468)  # that the notes' code prints
+    assert shown["Probabilities, from the notes' code"][4:8] == pytest.approx(code, abs=1e-6)
+
+
+def from_printed(name: str) -> dict[str, list[float]]:
+    """What each table's last copy shows: what the tables printed before it give."""
+    book, found = default_book(name), {}
+    for table in book.printed:
+        region = book.printed_cells[table.title].rect
+        step = region.right - region.left
+        step += 0 if len(table.printed) == 1 else 2
+        left = region.left + 3 * step
+        cells = [(r, left + c - region.left) for r, c in region.cells()]
+        values = [book.clean.cell("Printed", *cell) for cell in cells]
+        found[table.title] = [value for value in values if value is not None]
+    return found
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "induction"])
+def test_mean_ablation_writes_averages_that_are_not_nothing(name: str) -> None:
+    book = default_book(name)
+    moved = []
+    for part in ablation.parts(book.graph):
+        off = {(f"{part}.switch", 0, 0): 0.0}
+        zero, mean = (
+            edited(book, off | {("mean_ablation", 0, 0): x}).values["logits"] for x in (0.0, 1.0)
+        )
+        moved.append(np.abs(zero - mean).max())
+    assert max(moved) > 0.1
 
 
 def test_two_layers_gives_every_printed_table() -> None:
@@ -161,13 +234,15 @@ def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monke
     for module in (dialogue_game, shakespeare):
         monkeypatch.setattr(module, "N_TOKENS", 7)
     if names:
-        monkeypatch.setattr(workbooks, "names", lambda: list(names))
+        monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
-    assert written == {f"{name}.xlsx" for name in workbooks.names()} | {"index.xlsx"}
+    assert written == {f"{name}.xlsx" for name in workbooks.path()} | {"index.xlsx"}
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
-    assert links == {name: f"{name}.xlsx" for name in workbooks.names()}
+    assert links == {name: f"{name}.xlsx" for name in workbooks.path()}
+    assert [*links] == workbooks.path(), "in the order in which one learns"
+    assert sheet["A6"].value == "start here"
 
 
 @pytest.mark.parametrize(
@@ -189,6 +264,19 @@ def test_what_cannot_be_is_told(line: str, fault: str, tmp_path) -> None:
     assert done.code == 2
     assert fault in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_way_through_the_workbooks_leads_to_each_of_them(monkeypatch) -> None:
+    """Levels do not fall inside a topic; a place that there is not is told."""
+    path = workbooks.path()
+    assert sorted(path) == workbooks.names()
+    assert path[0] == "zero-layer"
+    for listed in workbooks.by_topic().values():
+        levels = [workbooks.find(name).LEVEL for name in listed]
+        assert levels == sorted(levels), listed
+    monkeypatch.setattr(workbooks.find("loss"), "AFTER", "nothing")
+    with pytest.raises(InputError, match="'loss' comes AFTER 'nothing', which is no workbook"):
+        workbooks.path()
 
 
 def test_every_workbook_is_listed_and_pictured() -> None:

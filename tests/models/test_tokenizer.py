@@ -20,9 +20,9 @@ from engine.models.tokenizer import (
 )
 from exporters import anymodel
 from exporters.layout import PROMPT_COL, PROMPT_ROW
-from exporters.pages.play import by_id_row
+from exporters.pages.play import WORDS_ROW
+from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
-from exporters.verify import recalculate_in_libreoffice
 from exporters.xlsx import write
 
 SHOWN = {
@@ -105,12 +105,11 @@ def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(
     path = write(book, tmp_path / "bytes.xlsx")
     if saved_by == "libreoffice":
         needs("libreoffice")
-        (path,) = recalculate_in_libreoffice([path], tmp_path / "out")
+        (path,) = convert_in_libreoffice([path], XLSX, tmp_path / "out")
     play = WorkbookFile(path)["Play"]
     prompt = [play[PROMPT_ROW, PROMPT_COL + k] for k in range(len(ids))]
     assert prompt == [show(texts[i]) for i in ids]
-    top = by_id_row(book)
-    words = [play[top + v, 1] for v in range(len(texts))]
+    words = [play[WORDS_ROW + v, 1] for v in range(len(texts))]
     assert words == list(shown(texts))
     assert {type(text) for text in (*prompt, *words)} == {str}
 

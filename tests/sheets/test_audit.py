@@ -109,6 +109,65 @@ def format_of(code: str) -> str:
     return f'<numFmts><numFmt numFmtId="164" formatCode="{code}"/></numFmts>'
 
 
+# What takes one value and gets a range. Others, as Excel's users know them, are in SPREAD_RIGHT.
+SPREAD = {
+    "B1:B3": "a cell",
+    "Other!B:B": "a cell",
+    "IF(A9,B1:B3,C1:C3)": "IF",
+    "INDEX(B1:D3,0,2)": "a cell",
+    "INDEX(B1:D3,2,)": "a cell",
+    "MMULT(B1:C2,D1:E2)": "a cell",
+    "B1:B3*2": "an operator",
+    "-B1:B3": "an operator",
+    "SUM(B1:B3*C1:C3)": "an operator",
+    "MAX(ABS(B1:B3))": "ABS",
+    "LEN(B1:B3)": "LEN",
+    "AND(B1:B3=1,TRUE)": "an operator",
+    "SUM((B1:B3&gt;0)*1)": "an operator",
+    "COUNT(1/(B1:B3=2))": "an operator",
+    "MATCH(1,(B1:B3=2)*(C1:C3=1),0)": "an operator",
+    "IF(B1:B3=1,2,3)": "an operator",
+    "SUMPRODUCT(IF(B1:B3&gt;0,1,0))": "an operator",
+    "SUMPRODUCT(ABS(IF(A9,B1:B3*2,0)))": "an operator",
+    "SUMPRODUCT(IFERROR(B1:B3/C1:C3,0))": "an operator",
+    "SUMPRODUCT(B1:B3,TRANSPOSE(C1:E1))": "TRANSPOSE",
+    "SUMPRODUCT(INDEX(B1:B3,C1:C3))": "INDEX",
+    "SUMPRODUCT(VLOOKUP(B1:B3,C1:D3,2,FALSE))": "VLOOKUP",
+    "VLOOKUP(B1:B3,C1:D3,2)": "VLOOKUP",
+    "COUNTIF(B1:B3,C1:C3)": "COUNTIF",
+    "SUMIFS(B1:B3,C1:C3,D1:D3)": "SUMIFS",
+    "LARGE(B1:B3,C1:C3)": "LARGE",
+    "RANK(B1:B3,B1:B3)": "RANK",
+    "SUM(Range*2)": "an operator",
+    "TANH((B1:B3))": "TANH",
+    "EXP(B1:INDEX(B1:B9,3))": "EXP",
+}
+SPREAD_RIGHT = (
+    "SUM(B1:B3,C:C,2:3)",
+    "SUMPRODUCT((B1:B3=2)*ABS(C1:C3),D1:D3-1)",
+    "SUMPRODUCT(1/COUNTIF(B1:B3,B1:B3))",
+    "SUMPRODUCT(MAX((B1:B3=2)*C1:C3))",
+    "SUMPRODUCT(--EXACT(B1:B3,C1),LEN(Range))",
+    "SUMPRODUCT(B1:B3,INDEX(C1:E3,0,2))",
+    "SUMPRODUCT(B1:B3,IF(A9,C1:C3,D1:D3))",
+    "SUM(INDEX(B1:D3,0,2))",
+    "SUM(INDEX(B1:B3*C1:C3,0))",
+    "MATCH(1,INDEX((B1:B3=2)*(C1:C3=1),0),0)",
+    "INDEX(B1:D3,2,MATCH(MAX(B1:B3),B1:B3,0))+1",
+    "LOOKUP(2,1/(B1:B3=1),C1:C3)",
+    "SUM(IF(A9,B1:B3,C1:C3))",
+    "IF(A9,SUM(B1:B3),CHOOSE(2,B1,C1))",
+    "SUM(B1:INDEX(B1:B9,3))*2",
+    "SUM(LARGE(B1:B3,{1,2}))",
+    "ROWS(B1:B3)*COLUMNS(B1:D1)+N(B1:B3)",
+    "SUMIFS(B1:B3,C1:C3,&quot;&gt;1&quot;,D1:D3,E1)",
+    "RANK(B1,B1:B3)+COUNTIF(B1:B3,B1)",
+    "VLOOKUP(B1,C1:D3,2,FALSE)&amp;&quot;B1:B3*2&quot;",
+    "B1:B3 B2:D2",
+    "ABS(B1:B1)+MAX((B1:B3,C1))",
+    "FREQUENCED(B1:B3",
+)
+
 DXFS = "<dxfs><dxf/></dxfs>"
 LONG = "&quot;" + "x" * 256 + "&quot;"
 PANE = '<sheetViews><sheetView><pane {} state="frozen"/></sheetView></sheetViews>'
@@ -159,6 +218,13 @@ BREAKS = {
         "leads nowhere",
     ),
     "rows in disorder": ({"rows": '<row r="2"/><row r="1"/>'.replace("/>", "></row>")}, "ascend"),
+    **{
+        formula: (
+            {"rows": cells(formula), "names": named("Range", to="One!$F$1:$F$3")},
+            f"A1: {who} gets a range where Excel takes one value",
+        )
+        for formula, who in SPREAD.items()
+    },
     "a circle": ({"rows": cells("A3", "1", "IF(TRUE,1,SUM(A1:A2))")}, "in a circle"),
     "a cell of itself": ({"rows": cells("INDEX(A1:A3,2)")}, "in a circle"),
     "a circle down a column": ({"rows": cells("A4", "A1+1", "A2+1", "A3+1")}, "in a circle"),
@@ -178,6 +244,10 @@ KEEPS: dict[str, dict[str, str]] = {
     "a pane": {"before": PANE.format('ySplit="2"')},
     "a rule": {"after": validated() + dressed("A1&gt;1E-9"), "styles": DXFS},
     "a chart": {"chart": "One!$A$1:$A$5"},
+    "ranges": {"rows": cells(*SPREAD_RIGHT), "names": named("Range", to="One!$F$1:$F$3")},
+    "ranges in an array formula": {
+        "rows": cells(next(iter(SPREAD)), attributes=' t="array" ref="A1"')
+    },
 }
 
 

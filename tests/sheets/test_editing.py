@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import EARLIER, GOLDEN, cli, default_book, random_model, recalculated, typed
+from conftest import EARLIER, GOLDEN, cli, default_book, needs, random_model, typed
 from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, ModelSpec
@@ -16,8 +16,10 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import ablation
 from engine.studies.folding import folded
-from exporters import anymodel, edited
+from exporters import anymodel, dials, edited
 from exporters.book import Book
+from exporters.layout import ID_ROW, PICK_ROW
+from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
@@ -60,13 +62,15 @@ def edits() -> Edits:
 def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
     saved by LibreOffice, started once."""
+    needs("libreoffice")
     folder = tmp_path_factory.mktemp("office")
     book = default_book("dialogue-game")
     cells = {book.cell(*cell): value for cell, value in edits.items()}
     cells[book.cell("sentence", 0, 0)] = TYPED
     hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
-    return recalculated({"hundred": hundred, "three": three}, folder / "out")
+    saved = convert_in_libreoffice([hundred, three], XLSX, folder / "out")
+    return dict(zip(("hundred", "three"), map(WorkbookFile, saved), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +128,8 @@ def test_nothing_edited_nothing_found(name: str, built) -> None:
 
 def three_edits(sheets: Any) -> None:
     """A word picked in place of the second, another top-k, and a formula for a weight."""
-    sheets["Play"]["D8"] = "dog"
-    sheets["Play"]["C18"] = 3
+    sheets["Play"][f"D{PICK_ROW + 1}"] = "dog"
+    sheets["Play"][f"C{dials.ROW + 4}"] = 3
     place = default_book("cat-sat").places["blocks.0.attn.h0.W_K"]
     row, col = place.cell(0, 0)
     sheets[place.sheet].cell(row + 1, col + 1).value = "=1+1"
@@ -211,7 +215,7 @@ def inserted_column(sheets: Any) -> None:
 
 
 def unknown_token(sheets: Any) -> None:
-    sheets["Play"]["D10"] = 99
+    sheets["Play"][f"D{ID_ROW + 1}"] = 99
 
 
 BAD = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, assert_agrees, cli, poison, recalculated, typed
+from conftest import InIronCalc, assert_agrees, cli, recomputed, typed
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
@@ -80,14 +80,11 @@ def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
 def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(tmp_path: Path) -> None:
     """One pair typed; `benchmarks/sentences.py` types twenty."""
     written = {kind: cf.write(book(kind), tmp_path / f"{kind}.xlsx") for kind in KINDS[:2]}
-    wrong = {kind: tmp_path / f"wrong-{kind}.xlsx" for kind in written}
-    for kind, path in written.items():
-        poison(path, wrong[kind])
     where, pair = book("sentence"), PAIRS[7]
     names = zip(("sentence", "b.sentence"), pair, strict=True)
     cells = {where.cell(name, 0, 0): text for name, text in names}
-    wrong["typed"] = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
-    found = recalculated(wrong, tmp_path / "out")
+    answered = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
+    found = recomputed({**written, "typed": answered}, tmp_path / "office")
     for kind, path in written.items():
         assert_agrees(read(path), found[kind])
     sheet, row, col = where.cell("cosine", 0, 0)

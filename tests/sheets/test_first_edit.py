@@ -39,7 +39,7 @@ TYPED: dict[str, list[dict[tuple[str, int, int], float | str]]] = {
     "cat-sat": [
         {("sentence", 0, 0): "the dog"},
         {("prompt.pick", 1, 0): "cat"},
-        {("look.target", 0, 0): "dog"},
+        {("look.target.instead", 0, 0): "dog"},
     ],
     "qwen3": [{("prompt.pick", 0, 0): "5"}, {("sentence", 0, 0): "7 3"}],
     "characters": [{("sentence", 0, 0): "What"}, {("prompt.pick", 2, 0): "␣"}],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, random_model, recalculated, typed
+from conftest import InIronCalc, random_model, recomputed, typed
 
 from engine import ModelSpec
 from engine.cells.evaluator import Evaluator
@@ -56,19 +56,19 @@ def in_libreoffice(source: Path, sentences: list[str], folder: Path) -> Iterator
         sentence: typed(source, folder / f"{n}.xlsx", {SENTENCE: sentence})
         for n, sentence in enumerate(sentences)
     }
-    for file in recalculated(paths, folder / "out").values():
+    for file in recomputed(paths, folder / "office").values():
         yield verify.read_values(file, book)
 
 
 @pytest.mark.parametrize(
-    "recomputed", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
+    "program", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
 )
 def test_a_model_that_reads_both_ways_takes_any_sentence(
-    recomputed: Recomputed, both_ways: Path, tmp_path: Path
+    program: Recomputed, both_ways: Path, tmp_path: Path
 ) -> None:
     """Shorter, longer, none: no error anywhere, and the words as built where some are missing."""
     sentences = [" ".join(WORDS[i] for i in ids) for ids in SENTENCES]
-    found = recomputed(both_ways, sentences, tmp_path)
+    found = program(both_ways, sentences, tmp_path)
     for values, (ids, (n_given, message)) in zip(found, SENTENCES.items(), strict=True):
         errors = [at for at, value in values.items() if str(value).startswith("#")]
         assert not errors, (ids, errors[:5])

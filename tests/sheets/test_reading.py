@@ -14,8 +14,9 @@ from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.generate import passage
 from exporters import anymodel, xlsx
-from exporters.reading import WorkbookFile, moved
-from exporters.verify import recalculate_in_libreoffice
+from exporters.address import moved
+from exporters.programs import XLSX, convert_in_libreoffice
+from exporters.reading import WorkbookFile
 
 BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
@@ -66,7 +67,7 @@ def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) ->
 @pytest.mark.office
 def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
     needs("libreoffice")
-    saved = recalculate_in_libreoffice([built[name] for name in SAVED], tmp_path / "out")
+    saved = convert_in_libreoffice([built[name] for name in SAVED], XLSX, tmp_path / "out")
     for path in saved:
         assert_same_as_openpyxl(path)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, needs, recalculated, typed
+from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, needs, recomputed, typed
 
 from engine import Evaluator, InputError, Model
 from engine.cells.stored import SafetensorsFile, Stored, decimals
@@ -23,8 +23,9 @@ from exporters import anymodel, deflate, layout, xlsx
 from exporters.audit import audit
 from exporters.book import Book
 from exporters.plan import for_model
+from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
-from exporters.verify import poison, read, verify
+from exporters.verify import read, verify
 
 N_WORDS = 2100  # which are many
 IDS = [3, 1, 2000]
@@ -120,15 +121,12 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
 @pytest.fixture(scope="module")
 def office(
     many_words, in_file, several, architectures, parts, stories, compact, tmp_path_factory
-) -> dict[str, WorkbookFile]:
+) -> dict[str, Recomputed]:
     """All that LibreOffice is asked here, in one start."""
-    folder, paths = tmp_path_factory.mktemp("office"), {}
-    wrong = {"part": parts["part"], "stories": stories[2], "compact": compact}
-    wrong |= {kind: several[kind] for kind in KINDS}
-    wrong |= {name: architectures[name] for name in IN_LIBREOFFICE}
-    for name, path in wrong.items():
-        poison(path, folder / path.name)
-        paths[name] = folder / path.name
+    folder = tmp_path_factory.mktemp("office")
+    paths = {"part": parts["part"], "stories": stories[2], "compact": compact}
+    paths |= {kind: several[kind] for kind in KINDS}
+    paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
     model = checkpoint.load(many_words)
     book = anymodel.build("many", model, passage(model, IDS))
     many = xlsx.write(book, folder / "many.xlsx")
@@ -140,7 +138,7 @@ def office(
     }
     for name, (path, cells) in typings.items():
         paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return recalculated(paths, folder / "out")
+    return recomputed(paths, folder / "office")
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:
@@ -404,7 +402,7 @@ def test_golden_models_are_small() -> None:
 
 @OFFICE
 def test_eight_layers_and_fifty_thousand_words(stories, office) -> None:
-    """A million cells: built, opened, recalculated, compared."""
+    """A million cells: built, opened, recomputed, compared."""
     model, book, path = stories
     assert book.n_cells > 1_000_000
     ours, theirs = WorkbookFile(path), office["stories"]

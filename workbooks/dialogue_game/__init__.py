@@ -9,7 +9,6 @@ The weights are shipped, float32, in `models/dialogue-game`; `cellformer train d
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -19,14 +18,15 @@ from engine.models.generate import Passage
 from engine.models.training import Progress, Recipe
 from engine.studies import ablation
 from exporters.book import Book
-from exporters.story import Story, Suggestion
+from exporters.model_book import ModelBook
+from exporters.story import Chosen, Story, Suggestion
 from exporters.transformer import assemble
-from workbooks.dialogue_game import game
+from workbooks.dialogue_game import calibration, game, measured, printed, rules
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
-FOLDER = Path(__file__).parent.parent / "models" / "dialogue-game"
+FOLDER = measured.FOLDER
 SPEC = ModelSpec(
     d_vocab=len(game.WORDS), d_model=64, n_ctx=game.LENGTH - 1, n_layers=2, n_heads=4, d_head=16,
     d_mlp=256, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
@@ -34,8 +34,6 @@ SPEC = ModelSpec(
 )  # fmt: skip
 RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
 N_REFERENCES = 32  # games over which each head's average is measured
-FRESH, N_FRESH = 10**9, 300  # seed and number of the games that a model is tried on
-BROKEN = 0.95  # a rule that is kept less often, when a head is off, is broken
 
 STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
@@ -51,9 +49,28 @@ STORY = Story(
         "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
     ],
     tries=[
-        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called; the other rules hold.", ("blocks.1.attn.h2.switch", 0, 0)),
+        Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
         Suggestion("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
-        Suggestion("Type 3, and choose `sampled` above it: the words drawn from grow many, and the game goes wrong.", ("temperature", 0, 0)),
+        Suggestion("Type 3, and choose `sampled` above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0)),
+    ],
+)  # fmt: skip
+
+ROLES = {
+    "leaders": game.LEADERS, "epithets": game.EPITHETS, "numbers": game.NUMBERS,
+    "verbs": game.VERBS, "absurd words": game.ABSURD, "marks": game.MARKS,
+}  # fmt: skip
+AXES = ((("Paolo",), ("Pietro",)), (("Tarso", "Cefa"), ("capo", "vice")))  # the essay's two
+CHOSEN = Chosen(
+    groups={role: [game.ID[word] for word in words] for role, words in ROLES.items()},
+    directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
+    nearest=game.ID["Tarso"],
+    tries=[
+        Suggestion("Type Cefa as the word whose neighbours are shown: the other leader's name among peers.",
+                   ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
+        Suggestion("Type 1 as the components left out: the long marks no longer lead, and the rest comes apart.",
+                   ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
+        Suggestion("Type 7 for the word Paolo of direction 1: from a leader to a number, another plane and another share.",
+                   ("map.terms", 0, 0), "7", ("map.plane_share", 0, 0)),
     ],
 )  # fmt: skip
 
@@ -66,7 +83,15 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a prompt and its continuation."""
-    return assemble("dialogue-game", model, passage, STORY)
+    return assemble("dialogue-game", model, passage, STORY, study=_studies, chosen=CHOSEN)
+
+
+def _studies(book: ModelBook) -> None:
+    """The sheets of its own."""
+    rules.add(book)
+    calibration.add(book)
+    if book.passage.ids[: book.passage.n_prompt] == book.model.vocabulary.encode(PROMPT):
+        printed.add(book)
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
@@ -85,7 +110,7 @@ floor = game.floor
 
 def figures(model: Model) -> list[tuple[str, str]]:
     """How well a model plays, over fresh games that no seed of training draws."""
-    games = game.games(np.random.default_rng(FRESH), N_FRESH)
+    games = game.games(np.random.default_rng(measured.SEED), measured.N_GAMES)
     calls = dict(zip(game.WORDS, _next(model, "<BOS> Pietro chiama"), strict=True))
     numbers = [calls[n] for n in game.NUMBERS]
     found = [
@@ -100,7 +125,7 @@ def figures(model: Model) -> list[tuple[str, str]]:
     kept = game.accuracies(model, games, changes)  # [1 + n_heads, n_rules]
     found += [(text, f"{x:.4%}") for text, x in zip(game.RULES.values(), kept[0], strict=True)]
     for head, row in zip(heads, kept[1:], strict=True):
-        broken = {rule: x for rule, x in zip(game.RULES, row, strict=True) if x < BROKEN}
+        broken = {rule: x for rule, x in zip(game.RULES, row, strict=True) if x < rules.BROKEN}
         others = min(x for rule, x in zip(game.RULES, row, strict=True) if rule not in broken)
         if broken:
             text = ", ".join(f"{rule} {x:.4f}" for rule, x in broken.items())

@@ -12,7 +12,7 @@ from exporters.tables import Workbook, near
 from workbooks.low_rank import heads, ranks, sizes
 from workbooks.low_rank.heads import D_HEAD, HEADS
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "norms", 2
 TITLE = "low-rank: the QK and OV circuits of a head, and why their rank is d_head"
 
 
@@ -21,7 +21,7 @@ def book() -> Book:
     w = Workbook("low-rank")
     ws = w.sheet("Heads", "two heads, each in two ways; a word is a row: x W")
     ws.widths(dict.fromkeys(range(1, 22), 7))
-    page = MatrixSheet(ws, heads.typed())
+    page = MatrixSheet(ws, heads.typed(), heads.labels)
     ws.heading("Three words")
     page.given("x", style="input")
     for h in HEADS:
@@ -37,7 +37,7 @@ def book() -> Book:
     counts = sizes.fill(
         w.sheet("Sizes", "what two thin matrices save: numbers of a head and of all")
     )
-    w.compare(sizes.printed(w, counts))
+    w.compare(sizes.printed(w, counts), "Slides, Output Matrix")
     check(w, page)
     return w.done(story(w, page, counts))
 
@@ -66,16 +66,19 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
-        source="After lecture slides (output matrix) and A Gentle Introduction to Transformers.",
+        source="After M. Sinclair, Transformers (lecture slides), Output Matrix, and A Gentle Introduction to Transformers.",
         about=[
-            "A head reads and writes d_model numbers through a bottleneck of d_head.",
-            "So W_Q and W_K act as one matrix QK, W_V and W_O as one matrix OV, of rank d_head.",
-            "The slides say the thin ones approximate a full V. There is none: they are learned.",
-            "Their vectors are columns, value-up times value-down; here a word is a row: W_V W_O.",
+            "A head reads vectors of d_model numbers and writes vectors of d_model numbers, but inside it works with only d_head of them.",
+            "Its four matrices are thin, and they act in pairs: W_Q and W_K decide where it looks, W_V and W_O what it writes.",
+            "Each pair can be multiplied out into one large matrix, QK and OV. It has d_model × d_model numbers, but rank d_head.",
+            "Why it matters: the thin ones save nearly all of the weights of a large model's heads; the large ones are what one looks at",
+            "to say what a head does (Elhage et al. 2021).",
+            "The slides say that the thin matrices approximate a full V. There is no full V: the thin ones are what is learned.",
+            "In the slides a word is a column, and value-up stands before value-down. Here a word is a row, so it is W_V W_O.",
         ],
         look=[
-            "Heads: S and S_circuit, out and out_circuit: the same by thin and by large matrices.",
-            "Rank: 3 × 3 minors of a head's QK and OV are 0; OV of both heads added has rank 4.",
+            "Heads: S and S_circuit, out and out_circuit: the same numbers, by the thin matrices and by the large ones.",
+            "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
         ],
         tries=[thinner(w, page), another_key(w, page), slip(w, counts)],

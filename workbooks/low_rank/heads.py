@@ -5,11 +5,22 @@ A word is a row: x W.
 
 import numpy as np
 
+from engine.cells.access import Span
 from engine.cells.expression import Expression
 from engine.cells.functions import EXP, MAX, SQRT
-from exporters.matrices import Cells, Matrix, MatrixSheet, hstack, shares_of_rows, vstack
+from exporters.matrices import (
+    Cells,
+    Matrix,
+    MatrixSheet,
+    hstack,
+    numbered,
+    shares_of_rows,
+    vstack,
+)
+from exporters.tables import Texts
 
 D_MODEL, D_HEAD, HEADS = 4, 2, (1, 2)
+WORDS = ("first", "second", "third")
 TYPED = {  # three words, two heads; in halves, so that sums are exact
     "x": [[1, 0, 0.5, -1], [0, 1, -0.5, 1], [1, -1, 1, 0.5]],
     "W_Q_h1": [[1, 0], [0.5, -1], [0, 1], [1, 0.5]],
@@ -26,6 +37,12 @@ TYPED = {  # three words, two heads; in halves, so that sums are exact
 def typed() -> dict[str, np.ndarray]:
     """What is typed, by name: arrays [rows, columns]."""
     return {name: np.array(rows, float) for name, rows in TYPED.items()}
+
+
+def labels(name: str, shape: Span) -> tuple[Texts, Texts]:
+    """Rows and columns: the words where there are three, or else numbers."""
+    rows, cols = numbered(name, shape)
+    return WORDS if shape[0] == len(WORDS) else rows, WORDS if shape[1] == len(WORDS) else cols
 
 
 def match(page: MatrixSheet, h: int) -> None:

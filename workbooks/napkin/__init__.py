@@ -12,12 +12,12 @@ from engine.cells.functions import MIN, SUM
 from exporters.book import Book, Chart, Series
 from exporters.story import Story
 from exporters.tables import Workbook, Worksheet, near
-from workbooks.napkin import counts, sizes
+from workbooks.napkin import counts, sizes, training
 from workbooks.napkin.counts import Count, Model
 from workbooks.napkin.printed import comparisons
 from workbooks.napkin.sizes import MODELS, SIZES, Sizes
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Sizes", "", 2
 TITLE = "napkin: the weights of thirteen models, counted from their sizes"
 Rows = dict[str, Area]  # the rows of the tables [1, models], by name
 
@@ -35,7 +35,8 @@ def book() -> Book:
     widths = {1 + j: 16 if total > 1e10 else 13 for j, total in enumerate(w.now(rows["total"])[0])}
     for ws in (on_sizes, on_counts, on_rule):
         ws.widths({0: 32, **widths})
-    w.compare(comparisons(rows))
+    training.add(w, rows)
+    w.compare([*comparisons(rows), *training.comparisons(w)], "Slides, Large and In Charge")
     w.checks([
         ("the shares of every model sum to 1", near(SUM(shares.fixed), len(MODELS))),
         ("for a token no model uses more than it has", MIN(rows["idle"]) >= 0),
@@ -115,18 +116,20 @@ def story(w: Workbook, rows: Rows) -> Story:
     more_of_large = w.edited({large.tied: 0.0})(large.total) / w.now(large.total) - 1
     return Story(
         title=TITLE,
-        source="After an introduction to transformers, lecture slides, notes and an essay.",
+        source="After M. Sinclair, Transformers (lecture slides), A Gentle Introduction to Transformers, lecture notes, and L. Erzegovesi, QKV Attention, section 4.",
         about=[
-            "Sources print sizes and totals; here every total is counted from the sizes, live.",
-            f"12 · n_layers · d_model² is {w.now(large.r_layers):.2%} of attention and MLPs in "
-            f"GPT-3, but {w.now(small.r_total):.0%} of all of GPT-2 small.",
-            "GPT-1 has 117M, as told. GPT-2 small was told to have as many; it has 124M.",
-            "DeepSeek V3 goes by other rules: low ranks for Q, K and V, and 256 experts.",
-            "Its heads are not d_model / n_heads wide, and its d_mlp is that of 3 layers of 61.",
+            "How many weights does a model have? The sources print a model's sizes and a total. Here every total is counted from the sizes,",
+            "part by part, for thirteen models, and follows when you change a size.",
+            "Why it matters: memory, price and speed follow from this number. The rule of thumb 12 · n_layers · d_model² is good for large",
+            f"models: it gives {w.now(large.r_layers):.2%} of the attention and MLPs of GPT-3. Of GPT-2 small it gives only {w.now(small.r_total):.0%}, since its table of words is large.",
+            "GPT-1 has 117 million weights, as the slides say. GPT-2 small was long said to have 117 million too; it has 124 million.",
+            "DeepSeek V3 follows other rules: its queries, keys and values pass through low ranks, its heads are wider than d_model / n_heads,",
+            "and in 58 of its 61 layers the MLP is replaced by 256 experts, of which each token uses 8.",
         ],
         look=[
-            "Sizes: type here; totals are below. Count: each part, and its share. Rule: a chart.",
-            "Printed: all figures of the sources; those that are wrong are marked.",
+            "Sizes: type here; the totals follow below. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
+            "Training: corpus, FLOP, days and dollars, beside the slides' figures, which differ by a factor of 26 for two models.",
+            "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],
         tries=[
             w.suggestion(
@@ -142,9 +145,9 @@ def story(w: Workbook, rows: Rows) -> Story:
                 small.millions,
             ),
             w.suggestion(
-                f"Type 8: of {w.now(deep.billions):.0f} billion "
-                f"{w.edited(few)(deep.billions):.1f} are left: but for the router, those that "
-                "one token uses.",
+                f"Type 8, as if there were 8 experts, not 256: of {w.now(deep.billions):.0f} billion "
+                f"weights {w.edited(few)(deep.billions):.1f} are left. So many are used for one "
+                "token, but for the router.",
                 few,
                 deep.billions,
             ),

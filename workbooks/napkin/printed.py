@@ -77,6 +77,12 @@ FIGURES = [
     ),
     Figures("essay", ["Llama 7B"], {"billions": [7]}),
 ]
+SECTIONS = {
+    "introduction": "Introduction, key figures of models",
+    "slides": "Slides, Napkins and sizes",
+    "notes": "Lecture notes, typical counts",
+    "essay": "QKV Attention, section 4",
+}
 FIRST_COUNT = "printed 1.5; the sizes give 1.558. OpenAI's own first count, 1.542, was too low"
 NOTES = {  # by source, model and row
     "introduction": {
@@ -114,6 +120,7 @@ def comparisons(cells: Mapping[str, Area]) -> list[Comparison]:
             cells[name][MODELS.index(model)],
             NOTES.get(source, {}).get((model, name), ""),
             decimals(number),
+            SECTIONS[source.partition(",")[0]],
         )
         for source, models, rows in FIGURES
         for name, numbers in rows.items()

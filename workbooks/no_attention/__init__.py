@@ -5,7 +5,7 @@ switches: head by head they turn the transparent model into the whole one, and s
 """
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import AND, COUNTIF, OR, SUM, SUMPRODUCT
+from engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.tables import Comparison, Workbook, Worksheet, near
@@ -20,11 +20,18 @@ from workbooks.no_attention.layers import (
     layer,
     side_by_side,
 )
-from workbooks.no_attention.streams import GAPS, LAST, compare_streams, copies, read_out
+from workbooks.no_attention.streams import (
+    GAPS,
+    LAST,
+    compare_streams,
+    copies,
+    never_the_same,
+    read_out,
+)
 from workbooks.two_layers import fitting
 from workbooks.two_layers.fitting import N_HEADS, PROMPT, WORDS
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "A whole model", "two-layers", 3
 TITLE = "no-attention: one model whole, with transparent attention, and without attention"
 HEAD_NAMES = ("1.1", "1.2", "2.1", "2.2")  # layer and number
 MUTE = ((0,) * len(HEAD_NAMES), (1,) * len(HEAD_NAMES))  # the switches as built: W_O = 0
@@ -50,7 +57,10 @@ def book() -> Book:
     compare_streams(ws, streams)
     read_out(ws, streams[-1], U)
     copies(ws, h0)
-    w.compare(compared(w))
+    differ = w.sheet("Must differ", "a rule that needs no attention, whatever the essay says of it")
+    differ.widths({0: 20})
+    never_the_same(differ)
+    w.compare(compared(w), "QKV Attention, section 6")
     w.checks(checked(w))
     return w.done(story(w))
 
@@ -118,11 +128,41 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
             "in the transparent model too, the rows of patterns sum to 1, the six of a layer to 6",
             AND(*(near(SUM(pattern.fixed), 6) for pattern in patterns)),
         ),
+        (
+            "on Must differ, no word is followed by itself more than once in 10,000 times",
+            MAX(w["repeats"].fixed) < 0.0001,
+        ),
     ]
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """What the start sheet says."""
+    stares = w.now(w["whole_pattern_2"][LAST, 1])
+    return Story(
+        title=TITLE,
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
+        about=[
+            "What is lost without attention? The model of two-layers on `the cat sat`, three times: whole; with its attention transparent,",
+            "so that it runs and adds zero (W_O = 0, or W_V = 0); and with its attention deleted, so that h becomes h + MLP(h).",
+            "The last two give the same stream: without attention every word is by itself, and no word hears of another.",
+            "Why it matters: a head that is switched off alone, and all others left on, shows what that head does. This is ablation. Its",
+            f"pattern shows only where it looks: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
+            "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
+            "layer 2 are chosen, not printed.",
+            "Two remarks on the appendix. Attending to oneself alone doubles the stream if W_V W_O is the identity, not in general. And a",
+            "model without attention can keep the rule `the next item must differ from the current one`: see sheet Must differ.",
+        ],
+        look=[
+            "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
+            "Layer 1, Layer 2: the transparent model has scores and patterns as the whole one has, and they have no effect.",
+            "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",
+        ],
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Edits; what they do is computed by making them."""
     switches = w["switches"]
     whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
     moved = w.edited({w["h_start"][0, 0]: 0.9})
@@ -135,47 +175,30 @@ def story(w: Workbook) -> Story:
     third, first = w.edited(all_but(2))(lost), w.edited(all_but(0))(lost)
     cat = w["transparent_pattern_1"][1, 0]
     asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
-    stares = w.now(w["whole_pattern_2"][LAST, 1])
-    return Story(
-        title=TITLE,
-        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
-        about=[
-            "The model of two-layers on `the cat sat`. Deleted: h becomes h + MLP(h), each word by itself.",
-            "Transparent: attention runs and adds zero, because W_O = 0 (or W_V = 0). Both give the same stream.",
-            "A head that is off alone is an ablation: it tells what the head does. Its pattern tells only where it looks.",
-            "The appendix prints no numbers: sheet Printed holds the whole model against section 6, where it is worked.",
-            f"In layer 2 the patterns are chosen, not printed: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
-            "The appendix says that attending to oneself doubles the stream: so it does if W_V W_O is the identity, not in general.",
-        ],
-        look=[
-            "Streams: as built, transparent and deleted agree in every number; the whole model is elsewhere.",
-            "Layer 1, layer 2: the transparent model has scores and patterns like the whole one, and no effect of them.",
-        ],
-        tries=[
-            Suggestion(
-                f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
-                f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
-                ("h_start", 0, 0),
-                0.9,
-                ("deleted_after_2", LAST, 5),
-                moved(deleted),
-            ),
-            Suggestion(
-                f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
-                f"with 1.1 off alone, {first:.2f}.",
-                ("switches", 0, 0),
-                1.0,
-                ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
-                third,
-                ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
-            ),
-            Suggestion(
-                f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
-                f"{w.now(cat):.2f}, and its stream stays.",
-                ("W_Q_1", 0, 0),
-                9.0,
-                ("transparent_pattern_1", 1, 0),
-                asked,
-            ),
-        ],
-    )
+    return [
+        Suggestion(
+            f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
+            f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
+            ("h_start", 0, 0),
+            0.9,
+            ("deleted_after_2", LAST, 5),
+            moved(deleted),
+        ),
+        Suggestion(
+            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
+            f"with 1.1 off alone, {first:.2f}.",
+            ("switches", 0, 0),
+            1.0,
+            ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
+            third,
+            ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
+        ),
+        Suggestion(
+            f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
+            f"{w.now(cat):.2f}, and its stream stays.",
+            ("W_Q_1", 0, 0),
+            9.0,
+            ("transparent_pattern_1", 1, 0),
+            asked,
+        ),
+    ]

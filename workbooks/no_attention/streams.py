@@ -18,6 +18,7 @@ from workbooks.no_attention.layers import (
 from workbooks.two_layers.fitting import D_MODEL, PROMPT, WORDS
 
 LAST = N_TOKENS - 1
+FORBIDDEN = -12.0  # the logit of the word itself: e to it is 6 in a million
 GAPS = ((WHOLE, DELETED), (TRANSPARENT, DELETED), (WHOLE, TRANSPARENT))
 GAP_NAMES = [f"{a} − {b}" for a, b in GAPS]
 Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
@@ -97,7 +98,37 @@ def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
     words = ws.sheet[first_row.top - 1, first_row.left : first_row.right]
     series = [Series(MODELS[m], words, probs[m, :]) for m in range(2)]
     row = ws.rect(logits).top - 2
-    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series))
+    ws.chart(Chart(row, 12, "column", "Probabilities, next word", series, shares=True))
+
+
+def never_the_same(ws: Worksheet) -> Area:
+    """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the shares
+    that it gives to the word itself."""
+    ws.text(
+        "The essay says of a model without attention that `the next item must differ from the current "
+        "one` cannot be expressed.",
+        "It can: the current word is all that such a model sees, and a table may forbid it. What it "
+        "cannot keep is a rule about a word before that.",
+    )
+    ws.heading(
+        "One row of logits for each current word: what comes next, and the word itself hardly"
+    )
+    ws.text("probability = exp(logit) / sum of the row's    [d_vocab, d_vocab]", style="equation")
+    n = len(WORDS)
+    table = FORBIDDEN * np.eye(n)
+    logits = ws.typed("next_logits", table, WORDS, WORDS, "logits", "weight")
+    shares = ws.computed(
+        "next_probs",
+        (n, n),
+        lambda i, j: EXP(logits[i, j]) / added(EXP(logits[i, k]) for k in range(n)),
+        WORDS,
+        WORDS,
+        "probabilities",
+        "readout",
+    )
+    ws.shade(shares, "scale")
+    own = [shares[k, k] for k in range(n)]
+    return ws.computed("repeats", (1, n), lambda _, k: own[k], ["the same again"], WORDS)
 
 
 def copies(ws: Worksheet, h0: Area) -> None:

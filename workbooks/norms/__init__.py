@@ -12,7 +12,7 @@ from workbooks.norms import stack, vectors
 from workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
 from workbooks.norms.vectors import Given, Norm
 
-TOPIC = "Inside a block"
+TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
 TITLE = "norms: LayerNorm and RMSNorm, before and after a sublayer"
 
 
@@ -44,7 +44,7 @@ def compare(w: Workbook, layer: Norm, rms: Norm) -> None:
         Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
         Comparison("their variance", 1, variance, decimals=0),
         Comparison("RMSNorm, said to do essentially the same: mean", 0, rms_mean, note=left),
-    ])  # fmt: skip
+    ], "Slides, RMSNorm")  # fmt: skip
 
 
 def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:
@@ -55,16 +55,21 @@ def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> 
     after = w.edited(strong)
     return Story(
         title=TITLE,
-        source="After lecture slides and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
+        source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
         about=[
-            "A norm gives each sublayer an input of one size. LayerNorm ignores a vector's positive scale, and an offset of all",
-            "its entries; RMSNorm only the scale. The slides say that it does essentially the same: it leaves the mean in.",
-            "The introduction gives the result a mean β and deviation γ: but each entry has a β and γ of its own. It omits eps.",
-            "Pre-norm: the stream is never divided and may grow; the norm before the logits is missing in the introduction's table.",
+            "Every sublayer adds to a word's vector, so its size changes from layer to layer. A norm gives each sublayer an input of one",
+            "size all the same. LayerNorm takes the mean off and divides by the root of the variance; RMSNorm divides by the root of the",
+            "mean square and leaves the mean where it is.",
+            "Why it matters: LayerNorm ignores both the size of a vector and an offset of all its entries, RMSNorm only the size. The",
+            "slides say that both do essentially the same. The difference is the mean, and the second edit makes it large.",
+            "The introduction says that the result has mean β and deviation γ; in fact each entry has a β and a γ of its own. It leaves",
+            "out eps, the small number under the root, and in its table the norm before the logits.",
+            "A norm may stand before a sublayer (pre-norm: the stream itself is never divided, and may grow) or after it (post-norm).",
         ],
         look=[
-            "Norms: the changes, six decimals each: what eps leaves, and what RMSNorm lets through.",
-            "Stack: without norms the stream grows by a factor, with pre-norm by steps of one size, with post-norm it stays at sqrt(d).",
+            "Norms: one vector as typed, scaled and offset, through both norms. The rows `change` show what each norm lets through.",
+            "Stack: eight layers. Without norms the stream grows by a factor each time, with pre-norm by steps of about one size, and",
+            "with post-norm it keeps its size, the root of d.",
         ],
         tries=[
             w.suggestion(

@@ -4,6 +4,8 @@ Look at the document's two tables, each line a link to its cells, and at the hea
 concatenated. Try the switches: LayerNorm and MLP turn the attention-only model into the full one.
 """
 
+from functools import partial
+
 from engine.cells.functions import AND, MAX, OR
 from exporters.book import Book
 from exporters.matrices import MatrixSheet
@@ -12,7 +14,7 @@ from exporters.tables import Workbook, near
 from workbooks.one_layer import model, tables
 from workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "", 3
 TITLE = "one-layer: one transformer layer, attention-only first, then LayerNorm and MLP"
 NEW, YORK = VOCABULARY.index("New"), VOCABULARY.index("York")
 
@@ -23,7 +25,7 @@ def book() -> Book:
     listing = w.sheet("Tables", "the document's tables of activations and parameters, with links")
     ws = w.sheet("Model", "the whole model; a word is a column: W times x")
     ws.widths(dict.fromkeys(range(1, 24), 7))
-    page = MatrixSheet(ws, typed())
+    page = MatrixSheet(ws, typed(), partial(model.labels, w))
     model.embed(page)
     model.norm(page, 0, "before attention")
     for h in HEADS:
@@ -32,7 +34,8 @@ def book() -> Book:
     model.norm(page, 1, "before the MLP")
     model.mlp(page)
     model.unembed(page)
-    w.compare([*tables.padded(ws), *tables.fill(w, listing)])
+    printed = [*tables.padded(ws), *tables.fill(w, listing)]
+    w.compare(printed, "Introduction, its examples and key figures")
     check(w, page)
     return w.done(story(w, page))
 
@@ -62,15 +65,17 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
         title=TITLE,
         source="After A Gentle Introduction to Transformers: its activations and parameters.",
         about=[
-            "Five words, vectors of four numbers, two heads, an MLP of six cells; untrained.",
-            "As built it is the attention-only model; two switches make it the full one.",
-            "The document's simplified model follows the last word alone: here, the last column.",
-            "It says stacking forces d_head = d_model / H. It does not: W_O takes any H d_head.",
-            "It gives a whole vector a mean of beta: each entry is moved by its own beta_i.",
+            "One transformer layer, five words, vectors of four numbers, two heads and an MLP of six cells: the introduction's tables, live.",
+            "Nothing was learned here. The weights are random, with a seed chosen so that the full model happens to end `The state of New`",
+            "with York: watch how numbers flow, not what they say. (dialogue-game and shakespeare are trained.)",
+            "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP.",
+            "That model follows the last word only, since it alone is asked for what comes next: here it is the last column.",
+            "Two remarks on the source. Stacking the heads does not force d_head = d_model / H: W_O takes any H d_head. And LayerNorm does",
+            "not give a whole vector the mean beta: each entry is moved by its own beta_i.",
         ],
         look=[
-            "Tables: the document's names, shapes and counts, and where the numbers stand.",
-            "Model, the heads together: added, or stacked times one W_O: the same.",
+            "Tables: every activation and every parameter of the introduction, with its shape, its count, and a link to its cells.",
+            "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
             "Model, Head 1: later words have scores too, and the mask gives them no weight.",
         ],
         tries=[*switched_on(w, page), unmasked(w, page)],
@@ -86,8 +91,8 @@ def switched_on(w: Workbook, page: MatrixSheet) -> list[Suggestion]:
     full = w.edited({norm: 1.0, mlp: 1.0})(york)
     return [
         Suggestion(
-            f"Type 1: LayerNorm. After New, York goes from {before:.2f} to {normed:.2f}: heads "
-            f"read vectors of spread 1; that of New has {spread:.2f} by itself.",
+            f"Type 1: LayerNorm. After New, York goes from {before:.2f} to {normed:.2f}: the "
+            f"heads now read vectors of spread 1, where that of New had {spread:.2f}.",
             ("switches", 0, 0),
             1.0,
             ("next", YORK, 0),

@@ -1,5 +1,6 @@
 """one-layer's sheet Model: embedding, two heads, MLP, unembedding; LayerNorm before both."""
 
+from engine.cells.access import Span
 from engine.cells.expression import Expression
 from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
 from exporters.book import Chart, Series
@@ -8,14 +9,29 @@ from exporters.matrices import (
     Matrix,
     MatrixSheet,
     hstack,
+    numbered,
     shares_of_rows,
     sums_of_rows,
     vstack,
 )
-from exporters.tables import NEAR
-from workbooks.one_layer.weights import D_HEAD, HEADS, SWITCHES, N
+from exporters.tables import NEAR, Texts, Workbook
+from workbooks.one_layer import tables
+from workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
 
 LAST = N - 1  # the last word
+
+
+def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
+    """What heads a matrix's rows and columns: the words that are typed, those of the vocabulary, or
+    numbers, as the document's tables have its shape."""
+    axes, found = tables.AXES.get(name, ("", "")), [*numbered(name, shape)]
+    for k, axis in enumerate(axes):
+        if axis == "n":
+            found[k] = [w["tokens"][0, j] for j in range(N)]
+        elif axis == "n_vocab":
+            found[k] = [w["vocabulary"][i, 0] for i in range(N_VOCAB)]
+    rows, cols = found
+    return rows, cols
 
 
 def embed(page: MatrixSheet) -> None:
@@ -152,4 +168,4 @@ def unembed(page: MatrixSheet) -> None:
     last = Matrix(vocabulary.shape, lambda i, j: p[i, LAST])
     found = page.computed("next", last, vocabulary, "readout")
     series = Series("p", vocabulary.area, found.area)
-    page.ws.chart(Chart(4, 10, "column", "After the last word", [series], (560, 260)))
+    page.ws.chart(Chart(4, 10, "column", "After the last word", [series], (560, 260), shares=True))

@@ -82,6 +82,21 @@ PARAMETERS = (
     Line("MLP", "W_2", "d_model × d_mlp", ["W_2"], LAYERS),
     Line("MLP", "b_2", "d_model", ["b_2"], LAYERS),
 )
+NORM = {"mu": ("1", "n"), "sigma": ("1", "n"), "unit": ("d_model", "n")}  # of each of the two
+HEAD = {"exp_S": ("n", "n"), "A_sums": ("n", "1")}  # of each head
+BESIDES = {
+    **{f"{name}_{k}": axes for k in (0, 1) for name, axes in NORM.items()},
+    **{f"{name}_h{h}": axes for h in HEADS for name, axes in HEAD.items()},
+    **dict.fromkeys(("o_sum", "o_concat", "o_difference"), ("d_model", "n")),
+    "R_all": ("H d_head", "n"),
+    "exp_logits": ("n_vocab", "n"),
+    "p_sums": ("1", "n"),
+    "next": ("n_vocab", "1"),
+    "W_pos": ("d_model", "places"),
+}
+AXES = {  # what the rows and the columns of a matrix are
+    matrix: line.factors for line in (*ACTIVATIONS, *PARAMETERS) for matrix in line.matrices
+} | BESIDES
 UNEMBEDDING = len(ATTENTION_ONLY) - 1  # the line of W_U
 TEXTS = ("name", "expression", "shape", "attention-only")
 NUMBERS = ("rows", "columns", "times", "count", "GPT-2 small")

@@ -8,12 +8,13 @@ from engine.cells.expression import Area
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, near
-from workbooks.positions import hands, learned, rotary, shift
+from workbooks.positions import average, hands, learned, rotary, shift
+from workbooks.positions import clock as clock_of_minutes
 from workbooks.positions.hands import BASE, Hands
 from workbooks.positions.learned import NONE, SINE, Learned
 from workbooks.positions.rotary import Rotary
 
-TOPIC = "Words and positions"
+TOPIC, AFTER, LEVEL = "Words and positions", "tokenization", 2
 TITLE = "positions: clock hands, a learned table, and rotation"
 PAPER_D_MODEL = 512
 
@@ -21,6 +22,8 @@ PAPER_D_MODEL = 512
 def book() -> Book:
     """The workbook."""
     w = Workbook("positions")
+    average.add(w)
+    clock_of_minutes.add(w)
     clock = hands.add(w)
     gap = shift.add(w, clock)
     added = learned.add(w, clock.encoding)
@@ -47,7 +50,7 @@ def compare(w: Workbook, waves: Area) -> None:
     w.compare([
         Comparison("fastest hand: wavelength / 2π", 1, fastest, decimals=0),
         Comparison("slowest hand: wavelength / 2π", BASE, slowest, note, decimals=0),
-    ])  # fmt: skip
+    ], "Slides, Positional Encoding (quoting Vaswani et al.)")  # fmt: skip
 
 
 def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
@@ -58,16 +61,23 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
     far = {place: w.now(place) + 1000 for place in (turned.m, turned.n)}
     return Story(
         title=TITLE,
-        source="After lecture slides and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
+        source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; Vaswani et al. 2017, section 3.5.",
         about=[
-            "Attention sees a set of words; order must be told. A vector P_t is added to the word at place t, or q and k are turned.",
-            "One number per place grows without bound, or its steps shrink (1 - 1/t). Many hands, each at its own speed, stay",
-            "between -1 and 1, tell many places apart, and move by one matrix: what binary digits do in steps.",
-            "The slides say that RoPE turns E_t. It turns q and k, by the same angle at the same place, and only for the scores.",
+            "Attention by itself sees a set of words, not an order. So the place of a word has to be written into its vector, or into its",
+            "queries and keys. This workbook shows three ways: sinusoids, a table that is learned, and rotation.",
+            "One number for each place does not do. The place itself, t, grows without bound; and the steps of 1 - 1/t shrink until",
+            "neighbours look alike. The hands of a clock do better: each pair of numbers is a hand that turns at a speed of its own.",
+            "All numbers stay between -1 and 1, many hands together tell thousands of places apart, and one matrix, the same for",
+            "every place, moves all hands on by k places. The digits of binary numbers do the same in steps.",
+            "On rotation the slides say that it turns the word's vector E_t, and in their third point that query and key get encodings of",
+            "their own. The third point is what happens: q and k are turned, by the same angle at the same place, for the scores alone.",
         ],
         look=[
-            "Hands: the frequency map beside binary digits. Shift: W_k, and the difference, 0 everywhere; type any k.",
-            "Learned: the same word at two places. Rotary: scores by place, the same along each diagonal.",
+            "Average: two sentences of the same words have one average, with places or without.",
+            "Clock: a place as one number, and as the hands of a clock with periods of 1, 60 and 720 minutes.",
+            "Hands: the frequency map, with the binary digits of the places beside it.",
+            "Shift: the matrix W_k, and the difference from the formula, which is 0 everywhere. Type any k.",
+            "Learned: one word at two places. Rotary: scores by place; they are the same along each diagonal.",
         ],
         tries=[
             w.suggestion(

@@ -11,15 +11,23 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
+from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Printed, Story, Suggestion
 from exporters.transformer import assemble
 from workbooks.two_layers import fitting
 from workbooks.two_layers.study import study
 
-TOPIC = "A whole model"
+TOPIC, AFTER, LEVEL = "A whole model", "one-layer", 3
 TITLE = "two-layers: two heads, two layers, an MLP: every shape from token ids to a distribution"
 PROMPT = " ".join(fitting.PROMPT)
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
+REFERENCES = (  # sentences over which the averages of heads and MLPs are measured
+    PROMPT,
+    "the big dog ran",
+    "the small cat ran on the mat",
+    "the dog sat on the floor",
+)
 FIRST, SECOND = "blocks.0", "blocks.1"
 HEAD_1, HEAD_2 = f"{FIRST}.attn.h0", f"{FIRST}.attn.h1"
 CAT, SAT, DOG = 1, 2, fitting.WORDS.index("dog")  # positions, and the likeliest next word
@@ -59,12 +67,13 @@ def model() -> Model:
             weights[f"{head}.W_K"] = layer.W_K[:, lane]
             weights[f"{head}.W_V"] = layer.W_V[:, lane]
             weights[f"{head}.W_O"] = layer.W_O[lane]
-    return Model(spec, weights, WordList(fitting.WORDS))
+    made = Model(spec, weights, WordList(fitting.WORDS))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
 
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a forward pass; the printed tables only for the source's own prompt."""
-    same = passage.ids == model.vocabulary.encode(PROMPT)
+    same = passage.ids[: passage.n_prompt] == model.vocabulary.encode(PROMPT)
     tables = printed() if same else ()
     return assemble("two-layers", model, passage, story(), tables, HEADINGS, study)
 
@@ -84,18 +93,20 @@ def story() -> Story:
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 6.",
         about=[
-            "Ten words, d_model = 6, two heads of 3, a ReLU MLP of 8, two layers: no norms and no biases.",
-            "The source prints what each step gives, to two decimals, and no weight. The weights here are the smallest",
-            "that give its tables: least squares, step by step. Where two rounded tables miss each other by 0.01, each gives half.",
-            "Of layer 2 it prints the write-backs and sums: the patterns, queries, values and W_in there are chosen. So are",
-            "W_pos and the vectors of the seven other words; W_U is the embedding, changed least for the printed logits.",
-            "The source calls ReLU the only nonlinearity. It is not: the softmax of attention is one too.",
+            "A transformer with everything but norms and biases: ten words, vectors of six numbers, two heads of three, an MLP of eight hidden",
+            "cells, two layers. Its point is the shape of the data at every step, and that the stream keeps its shape throughout.",
+            "The source prints what each step gives, to two decimals, and no weight. The weights here are the smallest that give its tables:",
+            "least squares, step by step. Where two rounded tables miss each other by 0.01, each gives half.",
+            "Of layer 2 it prints what is written and the sums: the patterns, queries, values and W_in there are chosen. So are W_pos and the",
+            "vectors of the seven other words; W_U is the embedding, changed least for the printed logits.",
+            "The source calls ReLU the only nonlinearity. The softmax of attention is one too.",
         ],
         look=[
-            "Study: the table of shapes, each step with the way to its cells.",
+            "Study: the table of shapes, with a link from each step to its cells.",
             "Block 0 and Block 1: the stream keeps 6 columns; the heads work in 3, the MLP in 8.",
             "A head stands alone, with its own W_Q, W_K, W_V and W_O: the source has the two side by side, in 6 columns.",
             "Printed: all that the source prints, and how far the cells are from it: 0.005 at most, but for one probability.",
+            "Switches: what is off can write its average instead of nothing; it is measured over four sentences of these words.",
         ],
         tries=[
             Suggestion(
@@ -122,6 +133,7 @@ def story() -> Story:
                 off(after_sat),
             ),
         ],
+        section="QKV Attention, section 6",
     )
 
 

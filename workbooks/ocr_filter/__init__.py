@@ -11,8 +11,9 @@ from engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Comparison, Workbook, Worksheet, near
+from workbooks.ocr_filter import head
 
-TOPIC = "Attention"
+TOPIC, AFTER, LEVEL = "Attention", "", 1
 TITLE = "ocr-filter: a convolution by hand, beside an attention head"
 N = 5  # rows and columns of the image
 STROKE = [[0, 0, 1, 0, 0]] * N
@@ -61,6 +62,7 @@ def book() -> Book:
     vertical, horizontal = (convolve(ws, name, image) for name in FILTERS)
     sums = row_sums(ws, image, vertical.weights)
     reading = classify(ws, [vertical.pool, horizontal.pool])
+    head.add(w, image, vertical.conv)
     side_by_side(w)
     compare(w, vertical, horizontal, sums, reading)
     w.checks([
@@ -169,7 +171,7 @@ def compare(
     for k, (name, logit, prob) in enumerate([(VERTICAL, 24, 1), (HORIZONTAL, 0, 0)]):
         rows.append(Comparison(f"logit, {name}", logit, reading.logits[k], decimals=0))
         rows.append(Comparison(f"probability, {name}", prob, reading.probs[k]))
-    w.compare(rows)
+    w.compare(rows, "QKV Attention, appendix B")
 
 
 def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> Story:
@@ -181,14 +183,22 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
     weak = {vertical.weights[1, 1]: -6.0}
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention, appendix B.",
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
         about=[
-            "A filter is a small pattern of weights that visits every 3 x 3 window of the picture.",
-            "The pool overlaps: a 3 x 3 map gives 2 x 2 windows only when they move by one.",
-            "Pooling, says the appendix, outlasts a shift by a pixel: half of the logit goes.",
-            "By two pixels all of it goes, since no stop has its middle on the edge.",
+            "Before transformers, pictures were read by filters. A filter is a small pattern of weights that visits every 3 x 3 window of the",
+            "picture, and gives one number for each: large where the window looks like the pattern. Here two filters read a stroke on",
+            "5 x 5 pixels, one looking for vertical strokes and one for horizontal ones, and a last layer says which it is.",
+            "Why it matters: a filter and an attention head both take weighted sums, with the same weights at every place. But the filter's",
+            "window is small and fixed, while a head chooses by content where to look, and reaches any place in one step.",
+            "Two remarks on the source. Its pool must overlap: a 3 x 3 map gives 2 x 2 windows only if they move by one. And it says that",
+            "pooling outlasts a shift by one pixel: the answer does (its probability stays 1.00), but half of its logit is gone.",
+            "After a shift by two pixels all of the logit is gone, since no stop has its middle on the edge.",
         ],
-        look=["Filter: from pixels to a class. Filter and head: what a head does otherwise."],
+        look=[
+            "Filter: type 1 and 0 into the picture, and follow the reading from pixels to probabilities.",
+            "Head: an attention head on the same pixels; what is drawn in one corner reaches the other in one step.",
+            "Filter and head: what the two have in common, and where they differ.",
+        ],
         tries=[
             w.suggestion(
                 f"Draw row 2 and clear the rest: horizontal goes from {w.now(probs[1]):.2f} to "

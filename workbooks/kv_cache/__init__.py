@@ -10,9 +10,10 @@ from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IF, MAX
 from exporters.book import Book, Chart, Series
 from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.tables import Comparison, Workbook, Worksheet, near
+from workbooks.kv_cache import numbers
 
-TOPIC = "Sizes"
+TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
 TITLE = "kv-cache: what each new token computes, and what is kept"
 STEPS = ("prefill", "step 1", "step 2", "step 3")
 N_TOKENS = 8  # rows shown: a prompt of up to five tokens, and three more
@@ -43,6 +44,7 @@ def book() -> Book:
     w = Workbook("kv-cache")
     ws = w.sheet("Steps", "what is computed in each step: a prompt at once, then a token at a time")
     prompt = steps(ws)
+    numbers.add(w)
     sizes, gigabytes = cache(w.sheet("Cache", "how large keys and values grow"))
     count(ws, prompt, sizes)
     ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
@@ -63,10 +65,16 @@ def book() -> Book:
                 "printed: an order of magnitude; of all heads of DeepSeek V3 it is more",
                 0,
             ),
-        ]
+        ],
+        "QKV Attention, section 4",
     )
     difference = gigabytes[0, 1] * GB - gigabytes[1, 1] * GIB
-    w.checks([("GB and GiB are the same bytes", ABS(difference) < 1)])
+    w.checks(
+        [
+            ("GB and GiB are the same bytes", ABS(difference) < 1),
+            ("with the cache and without, the last result is the same", near(w["z_gap"].fixed, 0)),
+        ]
+    )
     return w.done(story(w))
 
 
@@ -192,13 +200,19 @@ def story(w: Workbook) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     return Story(
         title=TITLE,
-        source="After L. Erzegovesi, QKV Attention, sections 3 and 4.",
+        source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 and 4.",
         about=[
-            "A new token asks its own question once; every later token reads its key and value.",
-            "So keys and values are kept, and queries are not: it is a KV cache.",
-            "The essay's 7B model keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, 16 GiB.",
+            "A model writes a text token by token. Each new token asks its own question, the query, once. But its key and its value are",
+            "read again by every token that comes later. So keys and values are kept, and queries are not: hence the name KV cache.",
+            "Why it matters: keeping them saves most of the computing, and costs memory that grows with the length of the text.",
+            "The essay's model of 7 billion weights keeps 17 GB for 32,768 tokens: 17.18 GB of 10^9 bytes, which are 16 GiB of 2^30.",
         ],
-        look=["Steps: what is new in each. Cache: the formula, the curve. Latent: a smaller way."],
+        look=[
+            "Numbers: keys and values themselves, kept from step to step, and the same result without a cache.",
+            "Steps: what is new, kept and gone in each step, and how many cells are computed with the cache and without it.",
+            "Cache: its size by formula, and how it grows. (GPT-2 small is in the table for comparison: it ends at 1,024 tokens.)",
+            "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
+        ],
         tries=suggestions(w),
     )
 

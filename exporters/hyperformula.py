@@ -1,0 +1,146 @@
+"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as another engine of `verify`.
+
+It is licensed under the GPL-3.0 and no part of any installation. It is asked where Node.js finds
+it: in node_modules of the working folder or of one above, on NODE_PATH, or in npm's global folder.
+It opens no files: it gets the cells as `reading` reads them, without their computed values.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+
+from engine.cells.values import CellError
+from exporters.reading import Sheet, Value, WorkbookFile
+from exporters.scanning import Cells, Positions
+
+REMEDY = "install Node.js, then: npm install hyperformula"
+MOST_FORMULAS = 500_000  # for which it takes a minute
+MOST_ROWS = 1 << 20
+MOST_CELLS = 10_000_000  # of all rows, each from column A to its last cell
+MEMORY = 4096  # megabytes
+SECONDS = 600
+
+SCRIPT = Path(__file__).with_suffix(".cjs")
+FIND = "process.stdout.write(require.resolve('hyperformula'))"
+
+
+class Answer(NamedTuple):
+    """What it makes of a workbook."""
+
+    values: dict[tuple[str, int, int], Value]  # of formula cells: sheet, row and column from 0
+    fault: str = ""  # why there are none
+
+
+@cache
+def package() -> str:
+    """The file of HyperFormula that Node.js finds, "" where there is none."""
+    if found := _said("node", "--eval", FIND):
+        return found
+    everywhere = [os.environ.get("NODE_PATH", ""), _said("npm", "root", "--global")]
+    return _said("node", "--eval", FIND, NODE_PATH=os.pathsep.join(filter(None, everywhere)))
+
+
+def _said(program: str, *arguments: str, **environment: str) -> str:
+    """What a program prints, "" where it is missing or fails."""
+    if not (path := shutil.which(program)):
+        return ""
+    done = subprocess.run(
+        [path, *arguments], capture_output=True, text=True, env=os.environ | environment
+    )
+    return "" if done.returncode else done.stdout.strip()
+
+
+def recompute(paths: Sequence[Path]) -> list[Answer]:
+    """Recompute workbooks in one start. Raises InputError for what is no workbook."""
+    books = [_Workbook(path) for path in paths]
+    lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
+    command = ["node", f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
+    try:
+        done = subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return [Answer({}, f"it takes longer than {SECONDS} s") for _ in paths]
+    if done.returncode:
+        return [Answer({}, _failure(done.stderr)) for _ in paths]
+    answers = iter(done.stdout.splitlines())
+    return [Answer({}, b.fault) if b.fault else b.answer(next(answers)) for b in books]
+
+
+def _failure(said: bytes) -> str:
+    """Why it ended without an answer."""
+    if b"heap out of memory" in said:
+        return f"it takes more than {MEMORY:,} MB"
+    error = re.search(rb"\w*Error.*", said)
+    return f"it failed ({error[0].decode(errors='replace') if error else 'without a word'})"
+
+
+class _Workbook:
+    """A workbook as HyperFormula takes it: a list for each row, to its last cell."""
+
+    def __init__(self, path: Path):
+        file = WorkbookFile(path)
+        self.sheets = {name: file[name] for name in file}
+        self.fault = self._too_large()
+
+    def _too_large(self) -> str:
+        """What of it is too large, "" if nothing is."""
+        cells = [sheet.arrays for sheet in self.sheets.values()]
+        n_formulas = sum(int(c.formulas.sum()) for c in cells)
+        if n_formulas > MOST_FORMULAS:
+            return f"{n_formulas:,} formula cells; it is asked up to {MOST_FORMULAS:,}"
+        if max(int(c.rows.max(initial=0)) for c in cells) >= MOST_ROWS:
+            return f"a sheet has more than {MOST_ROWS:,} rows"
+        reach = sum(int(_widths(c).sum()) for c in cells)
+        if reach > MOST_CELLS:
+            return f"its rows reach over {reach:,} cells; it is asked up to {MOST_CELLS:,}"
+        return ""
+
+    @property
+    def rows(self) -> dict[str, list[list[Value]]]:
+        """The rows of every sheet."""
+        return {name: _rows(sheet) for name, sheet in self.sheets.items()}
+
+    def answer(self, line: bytes) -> Answer:
+        """What the program answered."""
+        found = orjson.loads(line)
+        if found["lacks"]:
+            return Answer({}, f"it has no function {', '.join(found['lacks'])}")
+        if found["unparsed"]:
+            return Answer({}, f"it cannot parse {found['unparsed']}")
+        values = {}
+        for name, sheet in self.sheets.items():
+            cells = sheet.arrays
+            which = np.flatnonzero(cells.formulas)
+            at = zip(cells.rows[which].tolist(), cells.cols[which].tolist(), strict=True)
+            for (row, col), value in zip(at, found["values"][name], strict=True):
+                error = isinstance(value, dict)
+                values[name, row, col] = CellError(value["error"]) if error else value
+        return Answer(values)
+
+
+def _widths(cells: Cells) -> Positions:
+    """The column after the last cell of every row."""
+    widths = np.zeros(cells.rows.max(initial=-1) + 1, np.int64)
+    np.maximum.at(widths, cells.rows, cells.cols + 1)
+    return widths
+
+
+def _rows(sheet: Sheet) -> list[list[Value]]:
+    """Its cells: a formula begins with =, a text with an apostrophe."""
+    cells = sheet.arrays
+    rows: list[list[Value]] = [[None] * width for width in _widths(cells).tolist()]
+    for row, col, value in zip(cells.rows.tolist(), cells.cols.tolist(), cells.values, strict=True):
+        is_text = isinstance(value, str) and not isinstance(value, CellError)
+        rows[row][col] = f"'{value}" if is_text else value
+    if cells.formulas.any():
+        for (row, col), cell in sheet.cells.items():
+            if (formula := cell.formula) is not None:
+                rows[row][col] = "=" + formula.replace("_xlfn.", "")
+    return rows

@@ -1,0 +1,43 @@
+"""Glossary: every term of the workbook in a plain sentence, with a link to where it can be seen."""
+
+from exporters import layout
+from exporters.address import quoted
+from exporters.glossary import TERMS, Term
+from exporters.model_book import ModelBook
+
+SHEET = "Glossary"
+PURPOSE = "what each term means, in a sentence, and where it can be seen"
+AFTER = "Map"
+TOP = 4
+TERM, MEANING, SEEN = 0, 1, 2
+
+
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def add(book: ModelBook) -> None:
+    """A line for each term that the workbook has something to show of."""
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    sheet.widths = {TERM: 22, MEANING: 104, SEEN: 30}
+    for col, head in enumerate(("term", "what it is", "seen at")):
+        sheet.put(TOP, col, head, "block")
+    seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]
+    for row, (term, target) in enumerate(seen, TOP + 1):
+        sheet.put(row, TERM, term.name, "block")
+        sheet.put(row, MEANING, term.meaning)
+        sheet.link(row, SEEN, target.replace("'", "").removesuffix("!A1"), target)
+
+
+def shown_at(book: ModelBook, term: Term) -> str:
+    """The address where a term is seen: a sheet's first cell or a block's; or an empty text."""
+    for name in term.where:
+        sheet = next((s for s in book.sheets if s == name or s.startswith(f"{name} ")), "")
+        if sheet:
+            return f"{quoted(sheet)}!A1"
+        for block in book.graph:
+            if block.leaf == name and block.name in book.places:
+                return book.address(block[0, 0])
+    return ""

@@ -1,0 +1,404 @@
+"""Machine: the whole model on one screen, at the token that Play looks at.
+
+From top to bottom: the sentence; what each stage adds to the token's residual stream, a strip of
+colours, with the word that the model would say after it (see `lens`); every head's attention
+pattern as a tile; on the right the likeliest next words, baseline beside live. Below the first
+screen stands where the token looks, head by head, which the captions read.
+
+The sheet is a canvas of narrow columns: a strip has a column for each number, a tile one for each
+token. More numbers than fit are cut, as the caption says; more heads than fit go on in a row below.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, Nth, expression
+from engine.cells.functions import IF, INDEX, MATCH, MAX, MIN, ROUND
+from engine.studies import lens
+from exporters import layout, theme
+from exporters.book import Chart, Place, Series, Sheet
+from exporters.dressing import When
+from exporters.large import play as large_play
+from exporters.layout import PLAY, PROMPT_COL
+from exporters.lookups import entry, place_of_largest
+from exporters.model_book import ModelBook
+from exporters.pages import play
+from exporters.saying import percent, quote, rounded
+
+SHEET = "Machine"
+PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"
+AFTER = "Start"
+LOOKED_AT = "machine.token"  # typed here, where Play has no position
+TOP = 4
+# in pixels of Excel, which LibreOffice shows a ninth wider: columns, and rows
+LABEL, STRIPS, TEXT, CHART = 118, 600, 205, 245
+NARROWEST, WIDEST, CHIP, MOST_CHIP, CAPTION = 5, 44, 44, 110, 125
+NUMBERED = 36  # columns as wide as this show their numbers
+LINE, LOW_LINE, MARK, THINNEST, LABELLED = 17, 15, 5, 4, 13
+MANY_STAGES = 16  # of which more have low lines
+TILES = {1: 240, 2: 108}  # how high the tiles of a layer are together, by the number of layers
+OF_MANY = 84
+DECIMALS = 9  # that where a token looks is rounded to: equal shares stay equal in every program
+
+
+def wanted(book: ModelBook) -> bool:
+    """In every workbook of a whole model."""
+    return not book.live
+
+
+def place(book: ModelBook) -> None:
+    """Say where the token to look at is typed, where no other sheet says it."""
+    if "position" not in book.graph.blocks:
+        block = book.graph.input(LOOKED_AT, book.passage.n_prompt - 1, kind="table")
+        book.places[LOOKED_AT] = Place(block, SHEET, TOP - 1, 1, turned=False)
+
+
+def add(book: ModelBook) -> None:
+    """The sentence, the strips, the tiles, the words; below, where the token looks."""
+    sheet, canvas = book.sheet(SHEET), Canvas(book)
+    layout.dress(book, sheet)
+    sheet.widths = {0: theme.characters(LABEL)}
+    sheet.widths |= {1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)}
+    if LOOKED_AT in book.places:
+        _dial(book, sheet)
+    row = _sentence(book, sheet, canvas, TOP)
+    row = _strips(book, sheet, canvas, row)
+    if canvas.layers:
+        looks = row + 1 + canvas.height_of_tiles + 1
+        row = _tiles(book, sheet, canvas, row + 1, looks + 2)
+        _looks(book, sheet, canvas, looks)
+    _words(book, sheet, canvas)
+
+
+def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
+    """Make a row as high as this; returns it."""
+    sheet.heights[row] = 0.75 * pixels
+    return row
+
+
+@dataclass
+class Canvas:
+    """How much of a model a screen shows, in columns."""
+
+    book: ModelBook
+
+    @cached_property
+    def stages(self) -> list[Block]:
+        """The residual stream after the embedding, and after every sublayer."""
+        return self.book.views.stages or lens.stages(self.book.graph)
+
+    @cached_property
+    def layers(self) -> dict[int, list[Block]]:
+        """The patterns of every layer, head by head."""
+        found: dict[int, list[Block]] = {}
+        for block in self.book.graph:
+            own = block.name.startswith("blocks.")  # not of a backward pass
+            if own and block.leaf == "pattern" and block.axes[0] == "token":
+                found.setdefault(int(block.name.split(".")[1]), []).append(block)
+        return found
+
+    @property
+    def n_tokens(self) -> int:
+        """How many columns a tile has."""
+        return len(self.book.passage.ids)
+
+    @cached_property
+    def n_heads(self) -> int:
+        """The most that a layer has."""
+        return max((len(heads) for heads in self.layers.values()), default=0)
+
+    @cached_property
+    def unit(self) -> int:
+        """How wide a column is, in pixels: strips and tiles have as much room as there is."""
+        d_model = self.stages[0].shape[1]
+        tiles = max(1, min(self.n_heads, (STRIPS + TEXT) // CAPTION)) * (self.n_tokens + 1)
+        return max(NARROWEST, min(WIDEST, STRIPS // d_model, (STRIPS + TEXT) // tiles))
+
+    def style(self, of: str) -> str:
+        """The style of a "strip" or a "tile": colours alone, or numbers where there is room."""
+        return f"{of} number" if self.unit >= NUMBERED else "tint"
+
+    @property
+    def shown(self) -> int:
+        """How many numbers of the stream a strip shows."""
+        return min(self.stages[0].shape[1], STRIPS // self.unit)
+
+    @property
+    def text_col(self) -> int:
+        """Where what is said of a strip begins."""
+        return 2 + self.shown
+
+    @property
+    def chart_col(self) -> int:
+        """Where the chart of next words begins."""
+        return 1 + max((STRIPS + TEXT) // self.unit, self.shown + 1 + TEXT // self.unit)
+
+    @property
+    def columns(self) -> int:
+        """How many narrow columns a screen has."""
+        return self.chart_col + CHART // self.unit
+
+    @cached_property
+    def across(self) -> int:
+        """How many tiles stand side by side."""
+        room = (self.chart_col - 1) // max(self.n_tokens + 1, -(-CAPTION // self.unit))
+        down = -(-self.n_heads // max(1, room))
+        return -(-self.n_heads // max(1, down))
+
+    @property
+    def slot(self) -> int:
+        """The columns of a tile, with the gap after it."""
+        return max(self.n_tokens + 1, (self.chart_col - 1) // max(1, self.across))
+
+    @property
+    def tile_rows(self) -> int:
+        """The rows of tiles of a layer."""
+        return -(-self.n_heads // self.across)
+
+    @property
+    def thickness(self) -> float:
+        """How high a row of a tile is, in pixels."""
+        budget = TILES.get(len(self.layers), OF_MANY) / (self.n_tokens * self.tile_rows)
+        return max(THINNEST, min(self.unit, budget))
+
+    @property
+    def height_of_tiles(self) -> int:
+        """The rows of the sheet that all tiles take."""
+        return len(self.layers) * self.tile_rows * (self.n_tokens + 2)
+
+
+# --- the sentence -------------------------------------------------------------------------
+
+
+def position(book: ModelBook) -> Area:
+    """The token that is looked at, counted from 0."""
+    return book.graph["position" if "position" in book.graph.blocks else LOOKED_AT][0, 0]
+
+
+def words(book: ModelBook) -> Area:
+    """The texts of all tokens, in a row of Play."""
+    end = PROMPT_COL + len(book.passage.ids)
+    return book.sheet(PLAY)[layout.texts_row(book), PROMPT_COL:end]
+
+
+def looked_at(book: ModelBook) -> Expression:
+    """The text of the token that is looked at, in quotes."""
+    return quote(entry(words(book), 1, position(book) + 1))
+
+
+def _dial(book: ModelBook, sheet: Sheet) -> None:
+    sheet.put(TOP - 1, 0, "look at token", "row label")
+    book.lay(book.places[LOOKED_AT], "dial")
+    sheet.merged.append(sheet[TOP - 1, 1:4].rect)
+    last = len(book.passage.ids) - 1
+    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
+    sheet.rules[TOP - 1, 1] = rule | {"error_message": f"A token from 0 to {last}."}
+
+
+def _sentence(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
+    """Every token in a box, the one that is looked at marked; returns the row below."""
+    room, n = canvas.chart_col - 1, canvas.n_tokens
+    longest = max(len(text) for text in book.labels["vocab"])
+    wide = min(8 * longest + 12, MOST_CHIP, max(CHIP, room * canvas.unit // n))
+    chip = max(1, wide // canvas.unit)
+    in_a_row = max(1, room // chip)
+    below = row + 1 + (n - 1) // in_a_row
+    given, here = _given(book, sheet, row), sheet.formula(below, 0, position(book), "token number")
+    for k in range(n):
+        at = row + k // in_a_row, 1 + k % in_a_row * chip
+        _low(sheet, at[0], 22)
+        cell = sheet.formula(*at, layout.token_text(book, k), "chip")
+        sheet.merged += [sheet[at[0], at[1] : at[1] + chip].rect] if chip > 1 else []
+        sheet.dress(cell, When("here", here.fixed == k))
+        if given is not None:
+            sheet.dress(cell, When("generated", expression(k) >= given.fixed))
+    said = looked_at(book) & " is looked at: all that follows is computed for this token"
+    sheet.formula(_low(sheet, below), 1, said, "said")
+    return below + 1
+
+
+def _given(book: ModelBook, sheet: Sheet, row: int) -> Area | None:
+    """How many tokens were typed, where the model goes on by itself."""
+    if "n_prompt" not in book.graph.blocks:
+        sheet.put(row, 0, "the sentence", "row label")
+        return None
+    return sheet.formula(row, 0, book.graph["n_prompt"][0, 0], "given number")
+
+
+# --- what each stage adds -----------------------------------------------------------------
+
+
+SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
+
+
+def stage_names(book: ModelBook, stages: Sequence[Block]) -> list[str]:
+    """Each stage of the stream, by what was added last; attention and MLP at once are a layer."""
+    layers = [stage.name.split(".")[1] for stage in stages[1:]]
+    names = ["embedding"]
+    for k, layer in enumerate(layers):
+        leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in book.graph.blocks]
+        at_once = len(leaves) > layers.count(layer)
+        leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
+        names.append(f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip())
+    return names
+
+
+def _strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
+    """A strip for each stage, one for the stream at the end; returns the row below."""
+    head, first = row, row + 1
+    names = stage_names(book, canvas.stages)
+    for n, (stage, name) in enumerate(zip(canvas.stages, names, strict=True)):
+        _low(sheet, row := row + 1, LOW_LINE if len(names) > MANY_STAGES else LINE)
+        sheet.link(row, 0, name, book.address(stage.area))
+        for j in range(canvas.shown):
+            adds = at_token(book, stage, j)
+            if n:
+                adds = adds - at_token(book, canvas.stages[n - 1], j)
+            sheet.formula(row, 1 + j, adds, canvas.style("strip"))
+        if book.views.stages:
+            sheet.formula(row, canvas.text_col, "best guess by now: " & guess(book, n), "said")
+    end = canvas.stages[-1]
+    _low(sheet, row + 1)
+    sheet.link(row + 1, 0, "sum: the stream", book.address(end.area))
+    for j in range(canvas.shown):
+        sheet.formula(row + 1, 1 + j, at_token(book, end, j), canvas.style("strip"))
+    _said_of_strips(book, sheet, canvas, head, sheet[first : row + 1, 1 : 1 + canvas.shown])
+    sheet.dress(sheet[row + 1, 1 : 1 + canvas.shown], "diverging")
+    if "probs" in book.graph.blocks:
+        sheet.formula(row + 1, canvas.text_col, _answer(book), "said")
+    return row + 2
+
+
+def at_token(book: ModelBook, block: Block, j: int) -> Expression:
+    """The j-th number of a block at the token that is looked at."""
+    row = position(book) + 1 if block.shape[0] > 1 else expression(1)
+    return Nth(block.area[:, j], row)
+
+
+def _said_of_strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, strips: Area) -> None:
+    """What the strips are, and how strong their colours."""
+    sheet.dress(strips, "diverging")
+    d_model = canvas.stages[0].shape[1]
+    numbers = (
+        f"{d_model} numbers"
+        if d_model == canvas.shown
+        else (f"the first {canvas.shown} of {d_model} numbers")
+    )
+    largest = rounded(MAX(MAX(strips), -MIN(strips)), 2)
+    text = f" ({numbers}; orange below 0, blue above, full colour at ±"
+    said = "What each part adds to " & looked_at(book) & text & largest & ")"
+    sheet.formula(_low(sheet, row, 20), 0, said, "part")
+
+
+def guess(book: ModelBook, n: int) -> Expression:
+    """The word that the model would say after the n-th stage, and its probability."""
+    scores = book.graph[f"lens.{n}.logits"].area.as_range
+    chances = book.graph[f"lens.{n}.probs"].area.as_range
+    texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
+    where = place_of_largest(scores, 1)
+    word = quote(INDEX(texts, where, 1))
+    return word & " " & percent(INDEX(chances, where, 1))
+
+
+def _answer(book: ModelBook) -> Expression:
+    """The likeliest next word, and its probability."""
+    found, live, _ = ranked(book)
+    says = "says " & quote(found[0]) & ", " & percent(live[0])
+    return says if book.large else play.answered(book, says, play.SILENT)
+
+
+# --- where each token looks ---------------------------------------------------------------
+
+
+def _tiles(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, looks: int) -> int:
+    """The pattern of every head as a tile; returns the row below. `looks` is the row of the first
+    head among those below, which captions read."""
+    text = (
+        "Where each token looks: in a tile a column is a token, and its dark cells the tokens that "
+        "it looks at (full colour: 100 %); the mark is over "
+    )
+    sheet.formula(_low(sheet, row - 1, 20), 0, text & looked_at(book), "part")
+    for layer, heads in canvas.layers.items():
+        sheet.put(row, 0, f"heads of layer {layer}", "row label")
+        for k, head in enumerate(heads):
+            down, along = divmod(k, canvas.across)
+            at = row + down * (canvas.n_tokens + 2), 1 + along * canvas.slot
+            _tile(book, sheet, canvas, head, *at)
+            shares = sheet[looks, 1 : 1 + canvas.n_tokens]
+            caption = at[1] + -(-34 // canvas.unit)
+            sheet.formula(at[0], caption, _most(book, shares), "said")
+            looks += 1
+        row += canvas.tile_rows * (canvas.n_tokens + 2)
+    return row
+
+
+def _tile(book: ModelBook, sheet: Sheet, canvas: Canvas, head: Block, row: int, left: int) -> None:
+    """A head's pattern, its name above, a mark over the token that is looked at."""
+    n, name = canvas.n_tokens, head_name(head)
+    sheet.link(_low(sheet, row), left, name, book.address(head.area))
+    _low(sheet, row + 1, MARK)
+    for i in range(n):
+        mark = IF(position(book) == i, 1, 0)
+        sheet.formula(row + 1, left + i, mark, "mark")
+        _low(sheet, row + 2 + i, canvas.thickness)
+        for j in range(n):
+            if head.has(i, j):
+                sheet.formula(row + 2 + j, left + i, head[i, j], canvas.style("tile"))
+        if left == 1 and canvas.thickness >= LABELLED:
+            layout.label(book, sheet, row + 2 + i, 0, head.axes[1], i, "row label")
+    sheet.dress(sheet[row + 1, left : left + n], "scale")
+    sheet.dress(sheet[row + 2 : row + 2 + n, left : left + n], "scale")
+
+
+def head_name(head: Block) -> str:
+    """A head by its layer and its number: 1.2."""
+    _, layer, _, name, _ = head.name.split(".")
+    return f"{layer}.{name.removeprefix('h')}"
+
+
+def _most(book: ModelBook, shares: Area) -> Expression:
+    """How much of its look goes to the token that it looks at most."""
+    most = MAX(shares)
+    word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
+    return percent(most) & " at " & quote(word)
+
+
+def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
+    """Where the token that is looked at looks: a row for every head, a column for every token."""
+    said = "Where " & looked_at(book) & " looks, head by head"
+    sheet.formula(row, 0, said, "heading")
+    top, n = row + 2, canvas.n_tokens
+    sheet.heights[row + 1] = 52
+    for k in range(n):
+        layout.label(book, sheet, row + 1, 1 + k, "token", k, "upright")
+    heads = [head for heads in canvas.layers.values() for head in heads]
+    for at, head in enumerate(heads, top):
+        sheet.link(at, 0, f"head {head_name(head)}", book.address(head.area))
+        for j in range(n):
+            looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
+            sheet.formula(at, 1 + j, looked, canvas.style("tile"))
+        said = looked_at(book) & " looks " & _most(book, sheet[at, 1 : 1 + n])
+        sheet.formula(at, 2 + n, said, "said")
+        book.spots[f"look.{head.name}"] = (SHEET, at, 2 + n)
+    sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
+
+
+# --- the next word ------------------------------------------------------------------------
+
+
+def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
+    """The likeliest words on Play, their probabilities live, and as built."""
+    return large_play.ranked(book) if book.large else play.ranked(book)
+
+
+def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
+    """The likeliest words, baseline beside live."""
+    if "probs" not in book.graph.blocks:
+        return
+    texts, live, built = ranked(book)
+    series = [Series("as built", texts, built), Series("live", texts, live)]
+    size = (CHART - 8, 420)
+    chart = Chart(TOP, canvas.chart_col, "bar", "The next word", series, size, shares=True)
+    sheet.charts.append(chart)

@@ -1,0 +1,106 @@
+"""Programs that are started: LibreOffice and gnumeric load workbooks and recompute every cell.
+
+LibreOffice is started once for many workbooks, and writes every sheet as CSV: to write .xlsx takes
+it longer than to load and to compute. CSV has what is compared: numbers to 15 digits, and texts and
+errors in quotes.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+from engine.cells.access import Span
+from engine.cells.errors import InputError
+from engine.cells.values import CellError
+from exporters.reading import Shown, Value, WorkbookFile
+
+TIMEOUT = 600
+# commas, texts in quotes, UTF-8, numbers as they are and not as they look, every sheet
+CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,false,false,false,-1"
+XLSX = "xlsx:Calc MS Excel 2007 XML"
+FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))([,\n]|$)')
+ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)|Err:\d+")
+ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
+<prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item>
+</oor:items>
+"""
+
+Recomputed = Mapping[str, Shown]  # the sheets of a workbook by their names
+
+
+def recompute_in_libreoffice(paths: Sequence[Path], folder: Path) -> list[Recomputed]:
+    """Load each workbook and recompute every cell, whatever the cache says.
+
+    A text that reads like an error counts as one. Raises InputError.
+    """
+    convert_in_libreoffice(paths, CSV, folder)
+    return [_sheets(path, folder) for path in paths]
+
+
+def convert_in_libreoffice(paths: Sequence[Path], kind: str, folder: Path) -> list[Path]:
+    """Write workbooks in another format, every cell recomputed: under the same names, in `folder`.
+    Raises InputError."""
+    profile = folder / "profile"
+    (profile / "user").mkdir(parents=True, exist_ok=True)
+    (profile / "user" / "registrymodifications.xcu").write_text(ALWAYS_RECALCULATE)
+    command = [
+        shutil.which("soffice") or "libreoffice",
+        f"-env:UserInstallation={profile.resolve().as_uri()}",
+    ]
+    command += ["--headless", "--convert-to", kind, "--outdir", str(folder), *map(str, paths)]
+    _run(command)
+    return [folder / path.name for path in paths]
+
+
+def recompute_in_gnumeric(path: Path, target: Path) -> WorkbookFile:
+    """Load a workbook and recompute every cell. Raises InputError."""
+    _run(["ssconvert", "--recalc", str(path), str(target)])
+    return WorkbookFile(target)
+
+
+def _run(command: Sequence[str]) -> None:
+    """Raises InputError with what a program says where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    if done.returncode:
+        raise InputError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
+
+
+def _sheets(path: Path, folder: Path) -> Recomputed:
+    """What was written of a workbook, read when it is asked for."""
+    # LibreOffice takes a sheet's name for a part of an address, and %41 in it for an A.
+    files = {name: folder / f"{path.stem}-{unquote(name)}.csv" for name in WorkbookFile(path)}
+    missing = [name for name, file in files.items() if not file.is_file()]
+    if missing:
+        fault = f"LibreOffice wrote nothing of the sheet {missing[0]}"
+        raise InputError(f"{fault}; versions from 7.2 on write all sheets")
+    return {name: Shown(partial(_values, file)) for name, file in files.items()}
+
+
+def _values(file: Path) -> dict[Span, Value]:
+    """The values of a CSV file by row and column."""
+    found: dict[Span, Value] = {}
+    row = col = 0
+    for quoted, plain, end in FIELD.findall(file.read_bytes().decode()):
+        if plain:
+            found[row, col] = _number(plain)
+        elif quoted:
+            text = quoted.replace('""', '"')
+            found[row, col] = CellError(text) if ERROR.fullmatch(text) else text
+        row, col = (row, col + 1) if end == "," else (row + 1, 0)
+    return found
+
+
+def _number(text: str) -> Value:
+    """A number, a part of a hundred, or a truth value; a date stays the text that it is."""
+    if text in ("TRUE", "FALSE"):
+        return text == "TRUE"
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return text

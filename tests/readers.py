@@ -1,0 +1,113 @@
+"""What SheetJS and exceljs, readers in JavaScript, make of workbooks, beside our own reader.
+
+    PYTHONPATH=.:tests python tests/readers.py FILE.xlsx ...
+
+prints the cells of each file that one of them reads otherwise. They are installed by
+`npm ci --prefix tests/node`.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import unescape
+
+import orjson
+
+from engine.cells.values import CellError
+from exporters.reading import Value, WorkbookFile
+from exporters.scanning import plain_text
+
+NODE = Path(__file__).parent / "node"
+REMEDY = "install Node.js, then: npm ci --prefix tests/node"
+
+Cells = dict[tuple[str, int, int], tuple[Value, str | None]]  # values and formulas
+
+
+class Reading(NamedTuple):
+    """What a reader finds in a file."""
+
+    file: Path
+    reader: str
+    cells: Cells
+
+
+def installed() -> bool:
+    """Whether the readers are there."""
+    return bool(shutil.which("node")) and (NODE / "node_modules").is_dir()
+
+
+def read(files: Sequence[Path]) -> Iterator[Reading]:
+    """What each reader finds in each file, all read by one start of node."""
+    command = ["node", str(NODE / "readers.cjs"), *map(str, files)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    for line in done.stdout.splitlines():
+        found = orjson.loads(line)
+        cells = {
+            (sheet, row, col): (_value(value, formula), formula)
+            for sheet, cells in found["sheets"].items()
+            for row, col, value, formula in cells
+        }
+        yield Reading(Path(found["file"]), found["reader"], _filled(cells))
+
+
+def _value(value: Value | dict[str, str], formula: str | None) -> Value:
+    """A value. exceljs leaves a formula's text as the file spells it, `_x005F_x0041_`."""
+    if isinstance(value, dict):
+        return CellError(value["error"])
+    return plain_text(value) if formula and isinstance(value, str) else value
+
+
+def ours(book: WorkbookFile) -> Cells:
+    """What our own reader finds."""
+    return _filled(
+        {
+            (name, *at): (cell.value, cell.formula)
+            for name in book
+            for at, cell in book[name].cells.items()
+        }
+    )
+
+
+def _filled(cells: Cells) -> Cells:
+    """Without cells that hold nothing; an empty text is nothing. SheetJS leaves out _xlfn."""
+    found = {
+        at: (None if value == "" else value, formula and formula.replace("_xlfn.", ""))
+        for at, (value, formula) in cells.items()
+    }
+    return {at: cell for at, cell in found.items() if cell != (None, None)}
+
+
+def differing(cells: Cells, found: Reading) -> list[str]:
+    """The cells that a reader finds otherwise, with what each has; numbers bit for bit."""
+    if found.reader == "exceljs":
+        cells = {at: (_twice_unescaped(*cell), cell[1]) for at, cell in cells.items()}
+    if cells == found.cells:
+        return []
+    places = sorted(cells.keys() | found.cells.keys())
+    others = [at for at in places if cells.get(at) != found.cells.get(at)]
+    return [f"{at}: {cells.get(at)} and {found.cells.get(at)}" for at in others]
+
+
+def _twice_unescaped(value: Value, formula: str | None) -> Value:
+    """exceljs takes an `&amp;` that a formula's text shows for an &."""
+    if formula is None or not isinstance(value, str) or isinstance(value, CellError):
+        return value
+    return unescape(value, {"&quot;": '"', "&apos;": "'"})
+
+
+def main() -> None:
+    """Of the files of the command line."""
+    files = [Path(name) for name in sys.argv[1:]]
+    for found in read(files):
+        cells = ours(WorkbookFile(found.file))
+        different = differing(cells, found)
+        print(f"{found.file.name} {found.reader}: {len(cells):,} cells, {len(different)} otherwise")
+        for line in different[:5]:
+            print("   ", line[:300])
+
+
+if __name__ == "__main__":
+    main()

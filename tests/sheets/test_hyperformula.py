@@ -1,0 +1,82 @@
+"""HyperFormula as an engine of `verify`: what it gets of a file, and where it ends."""
+
+from pathlib import Path
+
+import pytest
+import xlsxwriter
+from conftest import cli, needs
+
+from exporters import hyperformula
+from exporters.verify import read, verify
+
+pytestmark = pytest.mark.office
+
+TEXTS = ['say "so"', "back\\", '\\"', "'quoted'", "3", "=A1", "TRUE", "#N/A", "é", ""]
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory) -> Path:
+    """A workbook that another program wrote: texts of every kind, in cells and in formulas."""
+    needs("hyperformula")
+    path = tmp_path_factory.mktemp("others") / "others.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet, other = book.add_worksheet("it's"), book.add_worksheet('a"b')
+        for k, text in enumerate(TEXTS):
+            sheet.write_string(k, 1, text)
+            quoted = text.replace('"', '""')
+            sheet.write_formula(k, 0, f'="{quoted}"&LEN("{quoted}")', None, f"{text}{len(text)}")
+            sheet.write_formula(k, 2, f"=EXACT(B{k + 1},LEFT(A{k + 1},{len(text)}))", None, True)
+        other.write_formula(0, 20, "=SUMPRODUCT('it''s'!D1:D3-3,D1:D3+1)", None, -9)
+        other.write_formula(2, 0, '=_xlfn.UNICODE("é")+\'a"b\'!U1', None, 233 - 9)
+    return path
+
+
+def test_another_programs_workbook(others: Path) -> None:
+    report = verify(others, "hyperformula")
+    assert report.agrees and report.n_cells == 2 * len(TEXTS) + 2, report
+    (found,) = hyperformula.recompute([others])
+    assert found.values.keys() == read(others).formulas.keys()
+
+
+def written(path: Path, formula: str, value: float = 1) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        book.add_worksheet().write_formula(0, 0, formula, None, value)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("=ASC(1)+PHONETIC(B1)", "skipped: it has no function ASC, PHONETIC"),
+        ("=1E-3*1000", "skipped: it cannot parse =1E-3*1000"),
+        ("=1+1", "DISAGREES 1 cells, largest difference 1.0e+00 at Sheet1!A1"),
+        ("=A1", "DISAGREES"),
+    ],
+)
+def test_what_it_says(formula: str, said: str, tmp_path: Path) -> None:
+    needs("hyperformula")
+    path = written(tmp_path / "b.xlsx", formula)
+    done = cli("verify", path, "--engine", "hyperformula")
+    assert said in done.out and done.code == ("DISAGREES" in said)
+
+
+@pytest.mark.parametrize(
+    ("limit", "least", "said"),
+    [
+        ("MOST_FORMULAS", 5, "22 formula cells; it is asked up to 5"),
+        ("MOST_CELLS", 40, "it is asked up to 40"),
+        ("MOST_ROWS", 3, "more than 3 rows"),
+        ("SECONDS", 0.01, "longer than 0.01 s"),
+        ("MEMORY", 3, "more than 3 MB"),
+    ],
+)
+def test_limits(limit: str, least: float, said: str, others: Path, monkeypatch) -> None:
+    monkeypatch.setattr(hyperformula, limit, least)
+    assert said in verify(others, "hyperformula").skipped
+
+
+def test_without_it(others: Path, monkeypatch) -> None:
+    monkeypatch.setattr(hyperformula, "package", lambda: "")
+    done = cli("verify", others, "--engine", "hyperformula")
+    assert done.code == 3
+    assert "not installed; install Node.js, then: npm install hyperformula" in done.out

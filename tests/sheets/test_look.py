@@ -1,0 +1,66 @@
+"""What is seen: rows are high enough, colours mean what the legend says, scales are symmetric."""
+
+import re
+import zipfile
+
+import pytest
+from conftest import Built, default_book
+
+from exporters import legend, theme
+from exporters.reading import WorkbookFile
+
+ROWS = re.compile(r'<row r="(\d+)"([^>]*)>')
+SEEN = ("cat-sat", "attention-by-columns")
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_no_title_is_cut(built: Built, name: str) -> None:
+    """No program grows a row for a larger font: every such row says how high it is."""
+    parts = WorkbookFile(built[name]).parts
+    with zipfile.ZipFile(built[name]) as archive:
+        for sheet in default_book(name).sheets.values():
+            xml = archive.read(parts[sheet.name]).decode()
+            high = {int(row) - 1: attributes for row, attributes in ROWS.findall(xml)}
+            for (row, _), entry in sheet.entries.items():
+                size = theme.STYLES[entry.style].get("font_size", 11)
+                if size > 11:
+                    (height,) = re.findall(r' ht="([\d.]+)"', high[row])
+                    assert float(height) >= 1.25 * size, (sheet.name, row)
+
+
+@pytest.mark.parametrize("name", [*SEEN, "dialogue-game"])
+def test_scales_about_zero_are_symmetric(built: Built, name: str) -> None:
+    """Their ends are one formula, with a minus before it and without."""
+    n_found = 0
+    with zipfile.ZipFile(built[name]) as archive:
+        for part in archive.namelist():
+            if part.startswith("xl/worksheets/sheet"):
+                xml = archive.read(part).decode()
+                for scale in re.findall(r"<colorScale>.*?</colorScale>", xml):
+                    ends = re.findall(r'<cfvo type="(\w+)" val="([^"]*)"', scale)
+                    if len(ends) == 3:
+                        n_found += 1
+                        assert ends == [("formula", f"-{ends[2][1]}"), ("num", "0"), ends[2]]
+    assert n_found or name != "dialogue-game"
+
+
+@pytest.mark.parametrize("name", [*SEEN, "dialogue-game"])
+def test_every_sheet_says_what_its_colours_mean(name: str) -> None:
+    book = default_book(name)
+    for sheet in list(book.sheets.values())[1:]:
+        shown = {e.value for (row, col), e in sheet.entries.items() if row == legend.ROW and col}
+        filled = [theme.STYLES[style].get("bg_color") for _, style in sheet.regions]
+        for fill in set(filled) & set(legend.FILLS):
+            assert legend.FILLS[fill][1] in shown, (sheet.name, fill)
+        assert {text for _, text in legend.keys(sheet)} <= shown, sheet.name
+
+
+def test_headers_have_room() -> None:
+    """A header that cannot run into the next cell is no longer than its column."""
+    for name in SEEN:
+        for sheet in default_book(name).sheets.values():
+            for (row, col), entry in sheet.entries.items():
+                if entry.style == "label" and isinstance(entry.value, str):
+                    room = sheet.widths.get(col, theme.COLUMN_WIDTH)
+                    beside = {(row, col - 1), (row, col + 1)} & set(sheet.entries)
+                    assert len(entry.value) <= 1.2 * room or not beside, (sheet.name, entry.value)

@@ -1,0 +1,74 @@
+"""What LibreOffice says of a workbook that openpyxl saved: in CSV, as in the workbook it saves."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from conftest import recomputed
+from openpyxl import Workbook
+
+from engine import InputError
+from engine.cells.values import CellError
+from exporters import programs
+from exporters.reading import WorkbookFile
+
+FORMULAS = {
+    "=1/3": 1 / 3,
+    "=-2/3*10^-6": -2 / 3 * 1e-6,
+    "=10^300/7": 1e300 / 7,
+    "=10^-300/7": 1e-300 / 7,
+    "=DATE(2020,1,2)": 43832,
+    "=1=1": True,
+    '="1"&"2"': "12",
+    '="=1+1"': "=1+1",
+    '="TRUE"': "TRUE",
+    '="a""b,c"&CHAR(10)&"d"&CHAR(13)': 'a"b,c\nd\r',
+    '=""': None,
+    "=1/0": CellError("#DIV/0!"),
+    "=NA()": CellError("#N/A"),
+}
+LOOKS = ("General", "0.0%", "yyyy-mm-dd", "# ?/?", '[Red]0.0" x"', "0.00E+00")
+SHEETS = ("A & B", "größe - 2", "100%41", "it's #1")  # beside others: hidden, and empty
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A workbook of every formula in every look, and no computed value."""
+    book = Workbook()
+    book.active.title = "empty"
+    for name in SHEETS:
+        sheet = book.create_sheet(name)
+        for i, formula in enumerate(FORMULAS, 1):
+            for j, look in enumerate(LOOKS, 2):
+                sheet.cell(i, j, formula).number_format = look
+        sheet.append([None, date(2020, 1, 2), "typed"])
+        sheet.sheet_state = "hidden" if name == SHEETS[1] else "visible"
+    book.save(tmp_path / "looks.xlsx")
+    return tmp_path / "looks.xlsx"
+
+
+@pytest.mark.office
+def test_csv_has_every_value_whatever_a_cell_looks_like(path: Path, tmp_path: Path) -> None:
+    shown = recomputed({"looks": path}, tmp_path / "office")["looks"]
+    assert list(shown) == ["empty", *SHEETS] and not shown["empty"].values
+    for name in SHEETS:
+        for i, value in enumerate(FORMULAS.values()):
+            for j in range(len(LOOKS)):
+                found = shown[name][i, j + 1]
+                if isinstance(value, float):
+                    assert found == pytest.approx(value, rel=1e-14, abs=0)
+                else:
+                    assert found == value
+                    assert isinstance(found, CellError) == isinstance(value, CellError)
+                assert isinstance(found, str) == isinstance(value, str)
+        assert (shown[name]["B14"], shown[name]["C14"]) == (43832, "typed")
+        assert len(shown[name].errors) == 2 * len(LOOKS)
+
+
+def test_a_program_that_writes_one_sheet_alone_is_told(path: Path, tmp_path: Path) -> None:
+    """As LibreOffice did before it had the option: its version 7.1, and those before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, "convert_in_libreoffice", lambda *asked: None)
+        with pytest.raises(InputError, match=r"nothing of the sheet empty; .* 7.2"):
+            programs.recompute_in_libreoffice([path], tmp_path)
+    assert list(WorkbookFile(path)) == ["empty", *SHEETS]

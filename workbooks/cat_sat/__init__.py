@@ -1,0 +1,96 @@
+"""cat-sat: attention by hand on `the cat sat`; one head, one layer, every step as in the essay.
+
+Look at the pattern: each column says how one word spreads its attention over the words before it
+and sums to 1. Try another word in the prompt, the divisor of the scores, or one weight of W_V.
+"""
+
+import numpy as np
+
+from engine import Model, ModelSpec, WordList
+from engine.models.generate import Passage
+from engine.studies import ablation
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.transformer import assemble
+from workbooks.cat_sat.printed import PRINTED
+from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K, W_Q, W_V, WORDS
+
+TOPIC, AFTER, LEVEL = "Attention", "ocr-filter", 1
+PROMPT = "the cat sat"
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
+REFERENCES = (  # sentences over which the head's average is measured
+    "the cat sat on the mat .",
+    "a dog ran on the floor .",
+    "the big dog was fast .",
+    "a small cat is slow .",
+    "the red mat and the blue floor",
+)
+STORY = Story(
+    title="cat-sat: one attention step, every number in view",
+    source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
+    about=[
+        "A language model small enough to follow every number: 20 words, vectors of 5 numbers, one attention head, no MLP.",
+        "It reads `the cat sat` and ranks the next word. Each word compares its query with the keys of the words up to it, turns the",
+        "scores into shares by softmax, and adds the blend of their values to its own vector. That is all that attention is.",
+        "Every cell is a formula down to the weights: change one and see what it does.",
+        "The essay did this by hand, and rounded, and slipped. Sheet Printed holds each of its tables against the formulas, and against",
+        "what its own tables before it give, so that you see which step a slip belongs to.",
+        "It prints three rows of the embedding and no unembedding: the other rows are chosen here, and the unembedding is the smallest",
+        "one that turns the essay's posited final vector into its printed logits.",
+    ],
+    look=[
+        "Embedding: a token's id picks its row of W_E (step 1).",
+        "Block 0: queries, keys and values (step 2), scores (3), pattern (4), the blend of values (5), back into the stream (6).",
+        "The pattern has keys down and queries across: each column says where one word looks, and sums to 1.",
+        "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
+        "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
+    ],
+    tries=[
+        Suggestion("Choose `dog` for `cat`: a near synonym, and the probabilities hardly move.", 1),
+        Suggestion(
+            "Type 0.2, what scores are divided by: `sat` looks at itself with 0.97 instead of 0.42.",
+            ("blocks.0.attn.sqrt_d_head", 0, 0),
+        ),
+        Suggestion(
+            "Type -1, turning a value's third number over: `mat` falls from 31 % to 19 %.",
+            (f"{HEAD}.W_V", 2, 2),
+        ),
+    ],
+    section="QKV Attention, section 5",
+)
+
+
+def model() -> Model:
+    """The essay's weights; W_U is the minimum-norm matrix with POSITED_H @ W_U = PRINTED_LOGITS.
+
+    With the average that the head writes over the REFERENCES.
+    """
+    h = np.array(POSITED_H)
+    spec = ModelSpec(d_vocab=20, d_model=5, n_ctx=8, n_layers=1, n_heads=1, d_head=5)
+    weights = {
+        "W_E": W_E,
+        f"{HEAD}.W_Q": W_Q,
+        f"{HEAD}.W_K": W_K,
+        f"{HEAD}.W_V": W_V,
+        f"{HEAD}.W_O": np.eye(5),
+        "W_U": np.outer(h, PRINTED_LOGITS) / (h @ h),
+    }
+    arrays = {name: np.array(values, dtype=np.float64) for name, values in weights.items()}
+    made = Model(spec, arrays, WordList(tuple(WORDS)))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a forward pass; the printed tables only for the essay's own prompt."""
+    same = passage.ids[: passage.n_prompt] == [0, 1, 3]
+    printed = PRINTED if same else ()
+    return assemble("cat-sat", model, passage, STORY, printed, HEADINGS)
+
+
+HEADINGS = {
+    "embed": "Step 1: token embedding",
+    f"{HEAD}.q": "Step 2: compute Q, K, V",
+    f"{HEAD}.scores": "Steps 3 and 4: scores, causal mask, softmax",
+    f"{HEAD}.z": "Steps 5 and 6: weighted sum of V, through W_O, back into the residual stream",
+    "logits": "Step 7: final hidden state, logits, next-token distribution",
+}

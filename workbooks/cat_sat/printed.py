@@ -1,0 +1,113 @@
+"""cat-sat's printed tables, each held against its cells, and against the tables printed before it."""
+
+from collections.abc import Mapping
+
+from engine import Graph
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import EXP, SQRT, added, dot
+from exporters.story import Printed
+from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, WORDS
+
+DIVISOR = "blocks.0.attn.sqrt_d_head"
+Tables = Mapping[str, Area]  # the printed cells of each table, by its title
+
+
+def product(g: Graph, i: int, j: int) -> Expression:
+    """The query of token i times the key of token j: of every pair, later keys too."""
+    return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :])
+
+
+def divided(g: Graph, i: int, j: int) -> Expression:
+    """The score of every pair."""
+    return product(g, i, j) / g[DIVISOR][0, 0]
+
+
+def product_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """What the printed queries and keys give."""
+    return dot(t[QUERIES][i, :], t[KEYS][j, :])
+
+
+def divided_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed product, divided."""
+    return t[PRODUCTS][i, j] / SQRT(expression(5))
+
+
+def share_of_printed(t: Tables, i: int, j: int) -> Expression | int:
+    """The softmax of the printed scores up to the token itself."""
+    seen = [EXP(t[SCORES][i, k]) for k in range(i + 1)]
+    return EXP(t[SCORES][i, j]) / added(seen)
+
+
+def mixed_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed weights times the printed values."""
+    return added(t[WEIGHTS][i, k] * t[VALUES][k, j] for k in range(i + 1))
+
+
+def stream_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The embedding of sat and what step 5 prints for it; W_O is the identity."""
+    return W_E[WORDS.index("sat")][j] + t[MIXED][2, j]
+
+
+def shares_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The softmax of the printed logits, for the three words."""
+    logits = t[LOGITS]
+    return EXP(logits[5 + j]) / added(EXP(logit) for logit in logits.cells)
+
+
+QUERIES, KEYS, VALUES = (f"Step 2: {name}" for name in "QKV")
+PRODUCTS, SCORES = "Step 3: Q Kᵀ", "Step 3: Q Kᵀ, divided by √5"
+WEIGHTS, MIXED, LOGITS = "Step 4: attention weights", "Step 5: weighted sum of V", "Step 7: logits"
+PRINTED = (
+    Printed(QUERIES, [
+        [0.30, -0.10, 0.05, 0.45, 0.05],
+        [0.40, 0.50, -0.10, 0.35, 0.25],
+        [-0.25, 0.20, 0.60, -0.50, 0.25],
+    ], f"{HEAD}.q", note="Q[sat][0] is printed -0.25, and is -0.40 - 0.15 = -0.55. Q[the][1] is "
+            "printed -0.10, and is -0.20 + 0.075 = -0.125."),
+    Printed(KEYS, [
+        [0.04, -0.14, 0.04, 0.41, 0.15],
+        [0.34, 0.46, -0.10, 0.17, 0.00],
+        [-0.30, -0.00, 0.51, -0.21, 0.20],
+    ], f"{HEAD}.k", note="K[the][2], K[the][3] and K[cat][2] are slips: 0.085, 0.365 and -0.070."),
+    Printed(VALUES, [
+        [-0.05, 0.15, 0.05, 0.40, 0.15],
+        [0.40, -0.10, -0.10, 0.20, 0.00],
+        [-0.15, -0.25, 0.60, -0.30, 0.20],
+    ], f"{HEAD}.v"),
+    Printed(PRODUCTS, [
+        [0.20, 0.07, -0.21],
+        [-0.01, 0.40, -0.23],
+        [-0.16, 0.06, 0.59],
+    ], f"{HEAD}.scores", cell=product, follows=product_of_printed,
+            note="This step has slips of its own: the printed Q and K give the last table. sat with "
+            "cat is printed 0.06, and is -0.222."),
+    Printed(SCORES, [
+        [0.089, 0.031, -0.094],
+        [-0.004, 0.179, -0.103],
+        [-0.071, 0.027, 0.264],
+    ], f"{HEAD}.scores", decimals=3, cell=divided, follows=divided_printed,
+            note="The division is right: it carries on the slips of the table above, and adds none."),
+    Printed(WEIGHTS, [
+        [1.000, 0.000, 0.000],
+        [0.454, 0.546, 0.000],
+        [0.250, 0.276, 0.474],
+    ], f"{HEAD}.pattern", decimals=3, follows=share_of_printed,
+            note="The softmax has slips of its own: the printed scores of sat give 0.286, 0.315 and "
+            "0.399. From the weights on, sat looks at itself with 0.418, not with 0.474."),
+    Printed(MIXED, [
+        [-0.050, 0.150, 0.050, 0.400, 0.150],
+        [0.196, 0.014, -0.027, 0.291, 0.068],
+        [-0.022, -0.094, 0.262, -0.061, 0.132],
+    ], f"{HEAD}.z", decimals=3, follows=mixed_printed,
+            note="The sum has slips of its own: the printed weights and V give sat 0.027, -0.109, "
+            "0.269, 0.013, 0.132."),
+    Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
+            follows=stream_of_printed,
+            note="The essay posits it (`suppose`): steps 1 to 6 give another vector, and so do "
+            "their printed results."),
+    Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1,
+            note="Printed for the posited vector, which W_U reproduces exactly; the recomputed vector gives these."),
+    Printed("Step 7: probabilities of on, mat, floor", [[0.16, 0.32, 0.24]], "probs", rows=[2],
+            cols=[5, 6, 7], follows=shares_of_printed,
+            note="The printed logits give 0.156, 0.315 and 0.233: floor is rounded the wrong way."),
+)  # fmt: skip

@@ -1,0 +1,214 @@
+"""The sheet Calibration: are the model's shares right, and what does it say to nonsense?
+
+The grammar of the game is known, so the exact share of every next word is, too. A model is
+calibrated where what it gives 11 % comes 11 % of the time (the GPT-4 report's figure 8 shows it for
+a large model, and how further training spoils it). The temperature, a cell here, spoils it as well.
+To a sentence that is none a model gives a ranking all the same, and may be sure of it.
+"""
+
+from collections.abc import Sequence
+from math import log
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Expression, Nth
+from engine.cells.functions import EXP, LN, MATCH, MAX, SUM, SUMPRODUCT
+from exporters import beside, layout
+from exporters.book import Chart, Series, Sheet
+from exporters.model_book import ModelBook
+from exporters.story import Suggestion
+from workbooks.dialogue_game import game, measured
+
+SHEET = "Calibration"
+PURPOSE = "are its shares right, and what does it say to nonsense?"
+SITUATIONS = (  # each with another choice that the grammar leaves
+    "<BOS>",
+    "<BOS> Pietro chiama",
+    "<BOS> 3 chiama 7 <SEP> 7 chiama",
+    "<BOS> 5 chiama Pietro capo <SEP> Pietro chiama",
+)
+NONSENSE = (
+    "<BOS> banana banana banana",
+    "<BOS> perde perde perde",
+    "<BOS> Pietro Paolo Pietro Paolo",
+    "<BOS> <EOS> 3 <PAD> chiama",
+    "<BOS> vice chiama capo",
+)
+UNSURE = SITUATIONS[1]
+N_WORDS = len(game.WORDS)
+HEAT_ROW, CHART_ROW, TRIES_ROW, SHARES_ROW = 7, 9, 30, 37
+END = SHARES_ROW + N_WORDS
+DIAGONAL = 0.25  # where the chart's ends
+LEFT, RIGHT = 1, 8  # columns: of the first situation; of what stands beside the chart
+STEPS = ("grammar", "logit", "exp", "model")  # columns of a situation
+TEXT = (
+    "A grammar gives every word that can come next an exact share, and 0 to the rest. The model saw games alone. Are its shares the grammar's?",
+    "Four sentences that leave a choice: at temperature 1 the points lie on the diagonal. Type another temperature, and they leave it: the model then says more or less than it knows.",
+)
+
+
+def add(book: ModelBook) -> None:
+    """Four situations live in the temperature, games counted, nonsense; three edits."""
+    sheet = book.sheet(SHEET)
+    sheet.purpose = PURPOSE
+    layout.dress(book, sheet)
+    sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9) | {17: 3}
+    for k, line in enumerate(TEXT):
+        sheet.put(4 + k, 0, line)
+    sheet.put(HEAT_ROW, 0, "temperature", "row label")
+    beside.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
+    sheet.rules[HEAT_ROW, 1] = {
+        "validate": "decimal", "criteria": "between", "minimum": 0.05, "maximum": 20,
+        "error_message": "A temperature from 0.05 to 20.",
+    }  # fmt: skip
+    _situations(book, sheet)
+    _chart(book, sheet)
+    _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
+    beside.suggest(book, sheet, TRIES_ROW, _tries(), (RIGHT + 1, RIGHT + 4))
+
+
+def _situations(book: ModelBook, sheet: Sheet) -> None:
+    """For each: the grammar's shares and the model's logits, constants; its shares, live."""
+    sheet.put(SHARES_ROW - 1, 0, "word", "row label")
+    for k, word in enumerate(game.WORDS):
+        sheet.put(SHARES_ROW + k, 0, word, "row label")
+    for k, text in enumerate(("sum; loss, nats", "floor of the loss", "above the floor")):
+        sheet.put(END + k, 0, text, "row label")
+    for n, text in enumerate(SITUATIONS):
+        col = LEFT + n * len(STEPS)
+        sheet.put(SHARES_ROW - 2, col, text, "block")
+        beside.heads(sheet, SHARES_ROW - 1, col, STEPS, "label")
+        columns = np.column_stack([exact(text), logits(book, text)]).tolist()
+        name, at = f"calibration.{n}", (SHARES_ROW, col)
+        _situation(book, sheet, beside.typed(book, sheet, name, at, columns, "basis"), col)
+
+
+def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
+    """One situation's softmax at the temperature, its loss under the grammar, and the floor."""
+    heat, name = book.graph["calibration.temperature"][0, 0], given.name
+    shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
+
+    def exp(k: int, _: int) -> Expression:
+        return EXP((given[k, 1] - MAX(said)) / heat)
+
+    one = (N_WORDS, 1)
+    exps = beside.computed(book, sheet, f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
+    total = SUM(exps.area)
+    beside.computed(
+        book, sheet, f"{name}.model", (SHARES_ROW, col + 3), one,
+        lambda k, _: exps[k, 0] / total, "live here",
+    )  # fmt: skip
+    sheet.formula(END, col + 2, total, "total")
+
+    def loss(*_: int) -> Expression:
+        return LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat
+
+    beside.computed(book, sheet, f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
+    sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
+    lost = sheet[END, col + 3] - sheet[END + 1, col + 3]
+    sheet.formula(END + 2, col + 3, lost, "step")
+
+
+def exact(text: str) -> list[float]:
+    """The grammar's share of every word after a sentence."""
+    return measured.shares(game.states(text.split())[-1])
+
+
+def entropy(shares: Sequence[float]) -> float:
+    """What no model's loss is below, in nats."""
+    return -sum(p * log(p) for p in shares if p)
+
+
+def logits(book: ModelBook, text: str) -> list[float]:
+    """The model's logits after a sentence, as built."""
+    model = book.model
+    found: list[float] = model.graph(model.vocabulary.encode(text)).values["logits"][-1].tolist()
+    return found
+
+
+def _chart(book: ModelBook, sheet: Sheet) -> None:
+    """The grammar's share against the model's, a series for each situation, and the diagonal."""
+    ends = beside.typed(
+        book, sheet, "calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis"
+    )
+    sheet.put(HEAT_ROW, 3, "diagonal", "row label")
+    rows = slice(SHARES_ROW, END)
+    series = [Series("right", ends.area, ends.area, joined=True)]
+    for n, text in enumerate(SITUATIONS):
+        col = LEFT + n * len(STEPS)
+        series.append(Series(text, sheet[rows, col + 3], sheet[rows, col]))
+    title = "What the grammar gives each word, against what the model says"
+    axes = ("the model says", "the grammar's share")
+    sheet.charts.append(
+        Chart(CHART_ROW, 0, "scatter", title, series, (520, 400), axes, number="0%")
+    )
+
+
+def _counted(sheet: Sheet, row: int) -> None:
+    """The same over whole games, by how much the model says: constants."""
+    found, heads = (
+        measured.stored(),
+        ("it says from", "to", "words", "on average", "grammar", "came"),
+    )
+    sheet.put(row, RIGHT, "Counted over whole games", "heading")
+    text = f"Every word after every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came; constants."
+    sheet.put(row + 1, RIGHT, text, "note")
+    beside.heads(sheet, row + 2, RIGHT, heads, "label")
+    styles = ("share", "share", "count", "basis", "basis", "basis")
+    for k, line in enumerate(found["bins"], row + 3):
+        for col, (value, style) in enumerate(zip(line, styles, strict=True)):
+            sheet.put(k, RIGHT + col, value, "basis" if style == "share" else style)
+
+
+def _nonsense(book: ModelBook, sheet: Sheet, row: int) -> int:
+    """What is said after sentences that are none: constants; the sentence on Play, live."""
+    sheet.put(row, RIGHT, "A ranking always comes back", "heading")
+    text = "In an order that no game has, words get scores all the same, which sum to one; and the first may look certain."
+    sheet.put(row + 1, RIGHT, text, "note")
+    beside.heads(sheet, row + 2, RIGHT, ("first word", "probability", "entropy", "after"), "label")
+    for k, words in enumerate(NONSENSE, row + 3):
+        probs = softmax(logits(book, words))
+        sheet.put(k, RIGHT, game.WORDS[int(probs.argmax())], "word")
+        sheet.put(k, RIGHT + 1, float(probs.max()), "tiny")
+        sheet.put(k, RIGHT + 2, entropy(probs.tolist()), "basis")
+        sheet.put(k, RIGHT + 3, words)
+    k = row + 3 + len(NONSENSE)
+    last = book.views.stages
+    probs_now = book.graph[f"lens.{len(last) - 1}.probs"].area
+    first = MATCH(MAX(probs_now), probs_now, 0)
+    beside.computed(
+        book, sheet, "nonsense.word", (k, RIGHT), (1, 1),
+        lambda *_: Nth(book.graph["outputs"].area, first), "word",
+    )  # fmt: skip
+    beside.computed(
+        book, sheet, "nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live"
+    )
+    sheet.put(k, RIGHT + 3, "after the sentence on Play, live: type one there", "note")
+    return k + 2
+
+
+def softmax(scores: Sequence[float]) -> np.ndarray:
+    """Probabilities of scores."""
+    e = np.exp(np.array(scores) - max(scores))
+    return np.asarray(e / e.sum())
+
+
+def _tries() -> list[Suggestion]:
+    """Hotter; a sentence that leaves a choice; nonsense."""
+    heat, sentence = ("calibration.temperature", 0, 0), ("sentence", 0, 0)
+    loss, now = ("calibration.1.loss", 0, 0), ("nonsense.now", 0, 0)
+    return [
+        Suggestion(
+            "Type 3: it gives too much to words that hardly ever come, too little to the others, and the loss rises.",
+            heat, 3, loss,
+        ),
+        Suggestion(
+            f"Type {UNSURE} as the sentence on Play: eight numbers share the page, and it says that it does not know.",
+            sentence, UNSURE, now,
+        ),
+        Suggestion(
+            f"Type {NONSENSE[0]} as the sentence on Play: the next word is as sure as Tarso was.",
+            sentence, NONSENSE[0], now,
+        ),
+    ]  # fmt: skip

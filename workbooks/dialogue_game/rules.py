@@ -1,0 +1,164 @@
+"""The sheet Rules: look at a head's picture, guess what it is for, switch it off.
+
+What a head looks at does not say what it does: the head that tells Tarso from vice looks at the
+verb, and a head of the first layer looks there too, without which Tarso is as likely as before.
+Above, the eight pictures in words, live, with a cell for a guess; below, every rule of the game
+with every part off.
+"""
+
+from collections.abc import Mapping
+
+from engine.cells.block import Block
+from engine.cells.expression import Expression, Nth, expression
+from engine.cells.functions import IF, LARGE, MATCH
+from engine.studies import ablation
+from exporters import beside, layout
+from exporters.book import Sheet
+from exporters.dressing import When
+from exporters.model_book import ModelBook
+from exporters.story import Suggestion
+from workbooks.dialogue_game import game, measured
+
+SHEET = "Rules"
+PURPOSE = "which head carries which rule: guess from its picture, then switch it off"
+BROKEN = 0.95  # a rule that is kept less often, when a part is off, is broken
+WALK_ROW = 8  # of the walk's heads; a row for each head below it
+COLUMNS = ("head", "looks most at", "share", "at the caller", "needed?", "what is so")
+GUESS, ANSWER = 4, 5
+TRY_COL = 8
+WALK = (
+    "A head's picture says where it looks. Does it say what the head does? Here are all eight pictures in words: what the last word of the prompt looks at.",
+    "Guess for each head whether the model needs it to say the next word, and type yes or no. The answer was measured with that head alone switched off.",
+)
+NEEDED = 0.5  # a head without which the next word is less likely is needed for it
+Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept
+
+
+def kept() -> Kept:
+    """How often each rule is kept with each part off, as measured."""
+    found = measured.stored()["rules"]
+    return {part: dict(zip(game.RULES, row, strict=True)) for part, row in found.items()}
+
+
+def add(book: ModelBook) -> None:
+    """The walk, three edits, the table."""
+    sheet = book.sheet(SHEET)
+    sheet.purpose = PURPOSE
+    layout.dress(book, sheet)
+    sheet.widths = {0: 22} | dict.fromkeys(range(1, 14), 15) | {TRY_COL: 20}
+    for k, line in enumerate(WALK):
+        sheet.put(4 + k, 0, line)
+    heads = [part for part in ablation.parts(book.graph) if part.rpartition(".")[2] != "mlp"]
+    heads = [part for part in heads if not part.endswith(".attn")]
+    _walk(book, sheet, heads)
+    row = beside.suggest(
+        book, sheet, WALK_ROW + len(heads) + 4, _tries(heads), (TRY_COL, TRY_COL + 1)
+    )
+    _table(sheet, row)
+
+
+def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
+    """Each head's picture in words, a cell for a guess, and what switching it off showed."""
+    last = book.passage.n_prompt - 1
+    caller = min(1, last)
+    n, top = len(heads), WALK_ROW + 1
+    beside.heads(sheet, WALK_ROW, 0, COLUMNS)
+    patterns = [book.graph[f"{head}.pattern"] for head in heads]
+    for k, head in enumerate(heads):
+        sheet.link(top + k, 0, short(head), book.address(patterns[k].area))
+
+    def words(k: int, _: int) -> Expression:
+        row = patterns[k][last, : last + 1]
+        ident = Nth(book.graph["tokens"][: last + 1, 0], MATCH(LARGE(row, 1), row, 0))
+        return Nth(book.graph["vocabulary"].area, ident + 1)
+
+    def shares(k: int, j: int) -> Expression:
+        own = patterns[k][last, : last + 1]
+        return LARGE(own, 1) if j == 0 else expression(patterns[k][last, caller])
+
+    beside.computed(book, sheet, "walk.word", (top, 1), (n, 1), words, "word")
+    beside.computed(book, sheet, "walk.share", (top, 2), (n, 2), shares, "live percent")
+    sheet.dress(sheet[top : top + n, 2:4], "scale")
+    guess = beside.typed(book, sheet, "walk.guess", (top, GUESS), [[""]] * n, "token")
+    for k in range(n):
+        sheet.rules[top + k, GUESS] = {"validate": "list", "source": ["yes", "no"]}
+    _answers(book, sheet, heads, guess, top)
+
+
+def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top: int) -> None:
+    """What is so, once something was guessed; and what the model says now."""
+    found, last = kept(), book.passage.n_prompt - 1
+    ident = int(book.value("target", 0, 0))
+    word = book.labels["vocab"][ident]
+    left = {x.part: x.probability for x in ablation.effects(book.graph, ident, last)}
+
+    def answer(k: int, _: int) -> Expression:
+        right = "yes" if left[heads[k]] < NEEDED else "no"
+        text = f"without it {word} has {left[heads[k]]:.4f}; {told(found, heads[k])}"
+        reply = IF(guess[k, 0] == right, "Right: ", "No: ") & text
+        return IF(guess[k, 0] == "", "type yes or no", reply)
+
+    beside.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
+    below = top + len(heads) + 1
+    chance = book.graph["probs"][last, ident] + 0
+    sheet.put(below, 0, word, "word")
+    beside.computed(book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
+    sheet.put(below, 2, "is its probability now; switch heads off on", "note")
+    sheet.link(below, 5, "Switches", "Switches!A1")
+
+
+def broken(found: Kept, part: str) -> dict[str, float]:
+    """The rules that are broken with a part off."""
+    return {rule: x for rule, x in found[part].items() if x < BROKEN}
+
+
+def told(found: Kept, part: str) -> str:
+    """What switching a part off does to the rules, in a line."""
+    lost = [f"{rule} {found[''][rule]:.2f} → {x:.2f}" for rule, x in broken(found, part).items()]
+    least = min(found[part].values())
+    return ", ".join(lost) or f"every rule is kept, at least {least:.1%} of the time"
+
+
+def short(part: str) -> str:
+    """A part by its layer and its own name: 1.h2."""
+    _, layer, *_, name = part.split(".")
+    return f"{layer}.{'all heads' if name == 'attn' else 'MLP' if name == 'mlp' else name}"
+
+
+def _tries(heads: list[str]) -> list[Suggestion]:
+    """Guess where the picture misleads; then switch the head off that carries a rule, and one that
+    looks at the same word."""
+    first, second, now = "blocks.0.attn.h0", "blocks.1.attn.h2", ("walk.now", 0, 0)
+    at = heads.index(second)
+    return [
+        Suggestion(
+            "Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same.",
+            ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
+        ),
+        Suggestion(
+            "Type 0 on Switches for 1.h2: the word that told Tarso from vice is gone.",
+            (f"{second}.switch", 0, 0), 0, now,
+        ),
+        Suggestion(
+            "Type 0 for 0.h0 instead, which looks at the same word: nothing happens to Tarso.",
+            (f"{first}.switch", 0, 0), 0, now,
+        ),
+    ]  # fmt: skip
+
+
+def _table(sheet: Sheet, row: int) -> None:
+    """Every rule with every part off: constants, with how they were measured."""
+    found, n_games = kept(), measured.stored()["games"]
+    sheet.put(row, 0, "Every rule with every part off, one at a time", "heading")
+    text = f"How much of the probability is left to words that keep the rule, on average over {n_games} fresh games: constants, measured by the engine. Orange: below {BROKEN:.0%}."
+    sheet.put(row + 1, 0, text, "note")
+    beside.heads(
+        sheet, row + 2, 1, [short(part) if part else "all work" for part in found], "label"
+    )
+    for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):
+        sheet.put(k, 0, rule, "row label")
+        for col, part in enumerate(found, 1):
+            sheet.put(k, col, found[part][rule], "constant percent")
+        sheet.put(k, len(found) + 1, meaning, "note")
+    cells = sheet[row + 3 : row + 3 + len(game.RULES), 1 : 1 + len(found)]
+    sheet.dress(cells, When("differs", sheet[row + 3, 1] < BROKEN))

@@ -1,0 +1,94 @@
+"""fluffy-creature: a whole block, attention and MLP, in two dimensions, on four words.
+
+Look at what each step adds to the four vectors. Try the divisor of the scores: the notes leave the
+division by sqrt 2 out (a 1 in its cell), and say that it does not change the pattern much.
+"""
+
+import numpy as np
+
+from engine import Model, ModelSpec, WordList
+from engine.models.generate import Passage
+from engine.studies import ablation
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.transformer import assemble
+from workbooks.fluffy_creature.printed import PRINTED
+from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
+
+TOPIC, AFTER, LEVEL = "Inside a block", "low-rank", 2
+PROMPT = "fluffy blue creature forest"
+N_TOKENS = 8  # columns of the workbook: the prompt, and room to continue it
+REFERENCES = (  # sentences over which the averages of head and MLP are measured
+    PROMPT,
+    "blue forest fluffy creature",
+    "creature fluffy forest",
+    "forest blue",
+)
+
+STORY = Story(
+    title="fluffy-creature: one transformer block in two dimensions",
+    source="After lecture notes on transformers, section 8, Transformer Numerical Example.",
+    about=[
+        "One transformer block on four words, with vectors of two numbers: you can draw all of it on paper. It has one attention head, an",
+        "MLP with four hidden cells and ReLU, and one table of word vectors that serves at both ends (tied embeddings).",
+        "Why it matters: attention moves information between words, the MLP works on each word by itself, and both only add to the",
+        "stream. All larger models repeat this.",
+        "The block that the notes draw (section 5.7) has two LayerNorms besides, one before each part. Their example has none, and",
+        "neither has this workbook: the MLP reads A, where the drawing has LayerNorm(A).",
+        "The notes skip the division of the scores by sqrt 2, and their tables hold slips: sheet Printed holds each against its formula,",
+        "and against what the tables before it give.",
+    ],
+    look=[
+        "Block 0: the scores, then the pattern. Keys down, queries across: each column sums to 1.",
+        "Block 0: resid_pre, attn_out, resid_mid, mlp_out, resid_post: what each part adds to the words.",
+        "Readout: logits are dot products with the table of word vectors that the words came from.",
+        "Switches: what is off can write its average instead of nothing; it is measured over four orders of these words.",
+    ],
+    tries=[
+        Suggestion(
+            "Type =SQRT(2), as the formula of attention has it: the pattern does change, forest on "
+            "blue from 0.81 to 0.69.",
+            (f"{BLOCK}.attn.sqrt_d_head", 0, 0),
+        ),
+        Suggestion("Choose `creature`: now it leads, and `forest` falls from 0.80 to 0.25.", 3),
+        Suggestion(
+            "Type -1: ReLU cuts the third hidden cell to 0 for every word; `forest` falls from 0.80 "
+            "to 0.38.",
+            (f"{BLOCK}.mlp.W_in", 1, 2),
+        ),
+    ],
+    section="Lecture notes, section 8",
+)
+
+
+def model() -> Model:
+    """The weights of the notes; scores are divided by 1, as the notes do."""
+    spec = ModelSpec(
+        d_vocab=4, d_model=2, n_ctx=8, n_layers=1, n_heads=1, d_head=2, d_mlp=4,
+        activation="relu", tied=True, sqrt_d_head=1.0,
+    )  # fmt: skip
+    weights = {
+        "W_E": WEIGHTS["W_E"],
+        **{f"{HEAD}.{name}": WEIGHTS[name] for name in ("W_Q", "W_K", "W_V", "W_O")},
+        **{f"{BLOCK}.mlp.{name}": WEIGHTS[name] for name in ("W_in", "W_out")},
+    }
+    arrays = {name: np.array(values, dtype=np.float64) for name, values in weights.items()}
+    made = Model(spec, arrays, WordList(WORDS))
+    return ablation.averaged(made, [made.vocabulary.encode(text) for text in REFERENCES])
+
+
+def build(model: Model, passage: Passage) -> Book:
+    """The workbook of a forward pass; the printed tables only for the notes' own prompt."""
+    same = passage.ids[: passage.n_prompt] == [0, 1, 2, 3]
+    printed = PRINTED if same else ()
+    return assemble("fluffy-creature", model, passage, STORY, printed, HEADINGS)
+
+
+HEADINGS = {
+    "embed": "2. Embeddings",
+    f"{HEAD}.q": "4. Compute Q, K, V",
+    f"{HEAD}.scores": "5 to 7. Scores, causal mask, softmax",
+    f"{HEAD}.z": "9. Attention times V, the output projection, the residual",
+    f"{BLOCK}.mlp.pre": "The feed-forward sublayer, and its residual",
+    "logits": "Unembedding and softmax",
+}

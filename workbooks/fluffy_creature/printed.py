@@ -1,0 +1,181 @@
+"""fluffy-creature's printed tables, held against their cells, and the tables printed before."""
+
+from collections.abc import Callable, Mapping
+
+from engine import Graph
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import EXP, MATCH, MAX, SUM, added, dot
+from exporters.story import Printed
+from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
+
+QUERIES = "4. Q, which is X: W_Q is the identity"
+KEYS, VALUES = "4. K", "4. V"
+SCORES, EXPS = "5. Scores, not divided by sqrt 2", "7. Exponentials of the scores"
+SUMS, SHARES, MIXED = "7. Their sums", "7. Attention weights", "9. Attention times V"
+WRITES, MIDDLE, HIDDEN = "What attention writes", "After attention", "The hidden layer, before ReLU"
+MLP, AFTER = "What the MLP writes", "After the block"
+LOGITS, TABLED = "Logits, as multiplied out", "Logits again, in the notes' tables"
+BELOW, BLUE_EXPS = "blue, by hand: logits less the largest", "blue, by hand: exponentials"
+BLUE, N = 1, len(WORDS)
+Tables = Mapping[str, Area]  # the printed cells of each table, by its title
+
+# --- cells that no block of the model holds -------------------------------------------------------
+
+
+def score(g: Graph, i: int, j: int) -> Expression:
+    """The score of every pair, later keys too."""
+    return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :]) / g[f"{BLOCK}.attn.sqrt_d_head"][0, 0]
+
+
+def exponential(g: Graph, i: int, j: int) -> Expression | int:
+    """e to a score; the model takes the largest of the row off first."""
+    return EXP(g[f"{HEAD}.scores"][i, j]) if j <= i else 0
+
+
+def exponentials_summed(g: Graph, i: int, _: int) -> Expression:
+    """The sum over the keys that a query sees."""
+    return added(exponential(g, i, k) for k in range(i + 1))
+
+
+def below_largest(g: Graph, i: int, j: int) -> Expression:
+    """A logit, less the largest of its row."""
+    return g["logits"][i, j] - MAX(g["logits"][i, :])
+
+
+def exponential_below(g: Graph, i: int, j: int) -> Expression:
+    """e to it."""
+    return EXP(below_largest(g, i, j))
+
+
+def likeliest(g: Graph, i: int, _: int) -> Expression:
+    """The id of the word with the largest logit; of several, the first."""
+    return MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1
+
+
+# --- what the tables printed before give ----------------------------------------------------------
+
+
+def score_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed queries and keys, multiplied."""
+    return dot(t[QUERIES][i, :], t[KEYS][j, :])
+
+
+def exponential_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """e to a printed score."""
+    return EXP(t[SCORES][i, j])
+
+
+def sum_of_printed(t: Tables, i: int, _: int) -> Expression:
+    """The printed exponentials of a row, added."""
+    return added(t[EXPS][i, k] for k in range(i + 1))
+
+
+def weight_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """A printed exponential over the printed sum; fluffy sees itself alone."""
+    return t[EXPS][i, j] / t[SUMS][i]
+
+
+def mixed_printed(t: Tables, i: int, j: int) -> Expression:
+    """The printed weights times the printed values."""
+    return added(t[SHARES][i, k] * t[VALUES][k, j] for k in range(i + 1))
+
+
+def times(title: str, matrix: str) -> Callable[[Tables, int, int], Expression]:
+    """A printed table times a matrix of weights."""
+    weights = WEIGHTS[matrix]
+
+    def entry(t: Tables, i: int, j: int) -> Expression:
+        return added(t[title][i, k] * row[j] for k, row in enumerate(weights))
+
+    return entry
+
+
+def plus(title: str, other: str) -> Callable[[Tables, int, int], Expression]:
+    """Two printed tables added."""
+    return lambda t, i, j: t[title][i, j] + t[other][i, j]
+
+
+def logit_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """A printed vector after the block times a word's."""
+    x, word = t[AFTER], WEIGHTS["W_E"][j]
+    return x[i, 0] * word[0] + x[i, 1] * word[1]
+
+
+def softmax_of_printed(t: Tables, i: int, j: int) -> Expression:
+    """The softmax of those logits, as the code takes it."""
+    logits = [logit_of_printed(t, i, k) for k in range(N)]
+    return 1 / added(EXP(logit - logits[j]) for logit in logits)
+
+
+PRINTED = (
+    Printed(QUERIES, [[1.0, 2.0], [2.0, 0.5], [1.5, 1.5], [0.5, 2.5]], f"{HEAD}.q", decimals=1),
+    Printed(KEYS, [[1.5, -0.5], [1.25, 0.75], [1.5, 0.0], [1.5, -1.0]], f"{HEAD}.k"),
+    Printed(VALUES, [[3.0, 1.0], [2.5, 2.0], [3.0, 1.5], [3.0, 0.5]], f"{HEAD}.v"),
+    Printed(SCORES, [
+        [0.5, 2.75, 1.5, -0.5], [2.75, 2.88, 3.0, 2.5], [1.5, 3.0, 2.25, 0.75], [-0.5, 2.25, 0.75, -1.25],
+    ], f"{HEAD}.scores", cell=score, follows=score_of_printed,
+            note="forest on blue is printed 2.25: 0.5 * 1.25 + 2.5 * 0.75 = 2.5; "
+            "forest on itself -1.25: 0.5 * 1.5 - 2.5 = -1.75."),
+    Printed(EXPS, [
+        [None] * N, [15.64, 17.79, None, None], [4.48, 20.09, 9.49, None], [0.61, 9.49, 2.12, 0.29],
+    ], f"{HEAD}.scores", cell=exponential, follows=exponential_of_printed,
+            note="The sheets take a row's largest score off first, and the shares are the same. "
+            "blue's own 17.79 is e^2.8785: neither e^2.875 nor e^2.88."),
+    Printed(SUMS, [[None], [33.43], [34.06], [12.51]], f"{HEAD}.row_sum",
+            cell=exponentials_summed, follows=sum_of_printed, note="Only forest's carries the slips."),
+    Printed(SHARES, [
+        [1.00, None, None, None], [0.47, 0.53, None, None], [0.13, 0.59, 0.28, None],
+        [0.05, 0.76, 0.17, 0.02],
+    ], f"{HEAD}.pattern", follows=lambda t, i, j: weight_of_printed(t, i, j) if i else 1,
+            note="The last row inherits the two slips, and adds none."),
+    Printed(MIXED, [[3.00, 1.00], [2.74, 1.53], [2.71, 1.73], [2.62, 1.84]],
+            f"{HEAD}.z", follows=mixed_printed,
+            note="From rounded weights; forest from its slips too."),
+    Printed(WRITES, [[2.5, 1.5], [2.35, 1.93], [2.34, 2.10], [2.28, 2.18]],
+            f"{BLOCK}.attn_out", follows=times(MIXED, "W_O"),
+            note="As before, carried on."),
+    Printed(MIDDLE, [[3.5, 3.5], [4.35, 2.43], [3.84, 3.60], [2.78, 4.68]],
+            f"{BLOCK}.resid_mid", follows=plus(QUERIES, WRITES),
+            note="As before, carried on."),
+    Printed(HIDDEN, [
+        [3.5, 3.5, 3.5, 3.5], [4.35, 2.43, 2.43, 4.35], [3.84, 3.60, 3.60, 3.84],
+        [2.78, 4.68, 4.68, 2.78],
+    ], f"{BLOCK}.mlp.pre", follows=times(MIDDLE, "W_in"),
+            note="All are above 0, so ReLU changes none."),
+    Printed(MLP, [[7.0, 7.0], [7.36, 6.20], [6.8, 6.5], [7.2, 6.9]],
+            f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
+            note="creature and forest were `summarised`, not computed: the printed hidden layer "
+            "gives 7.512, 7.368 and 6.890, 8.030."),
+    Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],
+            f"{BLOCK}.resid_post", follows=plus(MIDDLE, MLP),
+            note="creature and forest carry what the MLP was only summarised to write."),
+    Printed(LOGITS, [
+        [31.5, 26.25, 31.5, 31.5], [28.97, 27.755, 30.51, 27.28],
+        [30.84, 26.33, 31.11, 30.595], [33.14, 25.75, 32.34, 33.94],
+    ], "logits", follows=logit_of_printed,
+            note="Three of sixteen are not what the printed vectors give: blue on blue is 27.735, "
+            "blue on forest 27.43, creature on forest 30.57."),
+    Printed(TABLED, [
+        [31.5, 26.25, 31.5, 31.5], [28.97, 28.64, 30.51, 28.49],
+        [30.84, 26.80, 31.11, 31.16], [33.14, 24.65, 31.74, 33.21],
+    ], "logits", follows=logit_of_printed,
+            note="The same cells, printed again with seven other figures. By this table creature is "
+            "followed by forest (31.16), as the notes conclude; by their code, and here, by creature."),
+    Printed("Probabilities, from the notes' code", [
+        [0.3328, 0.0017, 0.3328, 0.3328], [0.1621, 0.0471, 0.7560, 0.0347],
+        [0.3242, 0.0036, 0.4247, 0.2475], [0.2721, 0.0002, 0.1222, 0.6055],
+    ], "probs", decimals=4, follows=softmax_of_printed,
+            note="The code starts from the rounded vectors, and computes rightly from them on."),
+    Printed("The likeliest word, from the notes' code", [[None], [2], [2], [3]], "tokens",
+            decimals=0, cell=likeliest, note="After creature comes creature, in the code and here; "
+            "the notes conclude forest. Of fluffy's three alike the code takes the first, 0."),
+    Printed(BELOW, [[-1.54, -1.87, 0, -2.02]], "logits", rows=[BLUE], cell=below_largest,
+            follows=lambda t, _, j: t[TABLED][BLUE, j] - MAX(t[TABLED][BLUE, :]),
+            note="From the second table of logits."),
+    Printed(BLUE_EXPS, [[0.21, 0.15, 1.00, 0.13]], "logits", rows=[BLUE], cell=exponential_below,
+            follows=lambda t, _, j: EXP(t[BELOW][j]),
+            note="From the second table of logits."),
+    Printed("blue, by hand: probabilities", [[0.14, 0.10, 0.67, 0.09]], "probs", rows=[BLUE],
+            follows=lambda t, _, j: t[BLUE_EXPS][j] / SUM(t[BLUE_EXPS]),
+            note="From the second table of logits; their sum is printed 1.49."),
+)  # fmt: skip

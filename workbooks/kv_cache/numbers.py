@@ -1,0 +1,187 @@
+"""The sheet Numbers: keys and values themselves, kept from step to step and read again.
+
+A prompt of three tokens, and two that are added one at a time. In every step the rows of the tokens
+before are the cells of the step before: nothing is computed again. Beside the last step stands the
+same head without a cache, from all tokens anew; the difference is 0.
+"""
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
+from exporters.tables import Workbook, Worksheet
+
+TOKENS = ("the", "cat", "sat", "on", "mat")
+PROMPT, N, D, D_HEAD = 3, 5, 4, 2
+STEPS = ("Prefill: the prompt at once", "Step 1: one token more", "Step 2: one more")
+RNG = np.random.default_rng(6)
+X = RNG.integers(-4, 5, (N, D)) / 2
+WEIGHTS = {name: RNG.integers(-2, 3, (D, D_HEAD)) / 2 for name in ("W_Q", "W_K", "W_V")}
+ALWAYS = expression(1) == 1
+DIMS = [f"d{d}" for d in range(D_HEAD)]
+
+
+def add(w: Workbook) -> None:
+    """The sheet, with what to try on it."""
+    ws = w.sheet("Numbers", "keys and values themselves: computed once, kept, read again")
+    ws.widths({0: 16, **dict.fromkeys(range(1, 26), 8)})
+    ws.text(
+        "Green cells are new in a step: only they are multiplied with W_K and W_V. All others are the",
+        "cells of the step before, which is what a cache is. The query of a step is used and thrown away.",
+    )
+    x = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
+    before = x
+    for name, values in WEIGHTS.items():
+        title = f"{name}   [d_model, d_head]"
+        before = ws.typed(name, values, (), DIMS, title, "weight", beside=before)
+    kept: tuple[Area, Area] | None = None
+    for step in range(len(STEPS)):
+        kept = one_step(w, ws, step, kept)
+    without_cache(w, ws)
+    suggest(w, ws)
+
+
+def product(x: Area, weights: Area, i: int, j: int) -> Expression:
+    """Token i times a column of weights."""
+    return dot(x[i, :], weights[:, j])
+
+
+def one_step(
+    w: Workbook, ws: Worksheet, step: int, kept: tuple[Area, Area] | None
+) -> tuple[Area, Area]:
+    """A step: the cache with what is new in it, the last token's query, scores and result."""
+    ws.heading(STEPS[step])
+    x, n = w["x"], PROMPT + step
+    rows = TOKENS[:n]
+    tables: list[Area] = []
+    for k, name in enumerate(("W_K", "W_V")):
+
+        def cell(i: int, j: int, k: int = k, name: str = name) -> Expression:
+            old = kept is not None and i < n - 1
+            return kept[k][i, j] if kept is not None and old else product(x, w[name], i, j)
+
+        title = f"{name[-1]}   [{n}, d_head]"
+        beside = tables[-1] if tables else None
+        table = ws.computed(
+            f"{name[-1]}_after_{step}", (n, D_HEAD), cell, rows, DIMS, title, beside=beside
+        )
+        ws.mark(table[n - 1, :] if kept else table, "generated", ALWAYS)
+        tables.append(table)
+    keys, values = tables
+    attend(w, ws, step, keys, values)
+    return keys, values
+
+
+def attend(w: Workbook, ws: Worksheet, step: int, keys: Area, values: Area) -> None:
+    """What the last token makes of the cache: its query, scores, shares and result."""
+    n = keys.shape[0]
+    last, x = n - 1, w["x"]
+    q = ws.computed(
+        f"q_of_{step}",
+        (1, D_HEAD),
+        lambda _, j: product(x, w["W_Q"], last, j),
+        cols=DIMS,
+        title=f"q of {TOKENS[last]}",
+        beside=values,
+    )
+    scores = ws.computed(
+        f"scores_of_{step}",
+        (n, 1),
+        lambda i, _: SUMPRODUCT(q, keys[i, :]) / SQRT(D_HEAD),
+        cols=["score"],
+        title="q · k / √d_head",
+        beside=q,
+    )
+    shares = ws.computed(
+        f"shares_of_{step}",
+        (n, 1),
+        lambda i, _: (
+            EXP(scores[i] - MAX(scores)) / SUM(*(EXP(s - MAX(scores)) for s in scores.cells))
+        ),
+        cols=["share"],
+        style="attention",
+        beside=scores,
+    )
+    ws.computed(
+        f"z_of_{step}",
+        (1, D_HEAD),
+        lambda _, j: SUMPRODUCT(shares, values[:, j]),
+        cols=DIMS,
+        title="z: shares · V",
+        style="readout",
+        beside=shares,
+    )
+
+
+def without_cache(w: Workbook, ws: Worksheet) -> None:
+    """The last step once more, every key and value computed anew."""
+    ws.heading(
+        "The last step without a cache: every key and every value again, and the same result"
+    )
+    x, step = w["x"], len(STEPS) - 1
+    anew: list[Area] = []
+    for name in ("W_K", "W_V"):
+
+        def cell(i: int, j: int, name: str = name) -> Expression:
+            return product(x, w[name], i, j)
+
+        beside = anew[-1] if anew else None
+        table = ws.computed(
+            f"{name[-1]}_anew", (N, D_HEAD), cell, TOKENS, DIMS, name[-1], beside=beside
+        )
+        anew.append(table)
+    keys, values = anew
+    q = w[f"q_of_{step}"]
+    exps = ws.computed(
+        "exps_anew",
+        (N, 1),
+        lambda i, _: EXP(SUMPRODUCT(q, keys[i, :]) / SQRT(D_HEAD)),
+        cols=["exp of score"],
+        beside=values,
+    )
+    z = ws.computed(
+        "z_anew",
+        (1, D_HEAD),
+        lambda _, j: SUMPRODUCT(exps, values[:, j]) / SUM(exps),
+        cols=DIMS,
+        title="z",
+        style="readout",
+        beside=exps,
+    )
+    cached = w[f"z_of_{step}"]
+    ws.computed(
+        "z_gap",
+        (1, D_HEAD),
+        lambda _, j: cached[j] - z[j],
+        cols=DIMS,
+        title="difference",
+        style="tiny",
+        beside=z,
+    )
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """The first token, the last one, and the queries' weights."""
+    x, step = w["x"], len(STEPS) - 1
+    z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]
+    first, last, asked = {x[0, 1]: 3.0}, {x[N - 1, 1]: 3.0}, {w["W_Q"][0, 0]: 2.0}
+    ws.suggest(
+        w.suggestion(
+            "Type 3, in the first token: its key is computed once, in the prefill, and read in every "
+            f"step; in the last one it is {w.edited(first)(key):.2f}, not {w.now(key):.2f}.",
+            first,
+            key,
+        ),
+        w.suggestion(
+            f"Type 3, in the last token: the kept key of the first stays {w.edited(last)(key):.2f}. What "
+            "comes later changes nothing that is kept.",
+            last,
+            key,
+        ),
+        w.suggestion(
+            "Type 2, in W_Q: no key and no value moves; the last result goes from "
+            f"{w.now(z):.3f} to {w.edited(asked)(z):.3f}.",
+            asked,
+            z,
+        ),
+    )

@@ -1,0 +1,141 @@
+"""The sheet Training: what it takes to train a model: tokens, FLOP, hours, money.
+
+A token takes about 2 FLOP a weight forwards and 4 backwards, so 6 · weights · tokens in all (Kaplan
+et al. 2020, section 2.1).
+"""
+
+from collections.abc import Mapping
+
+from engine.cells.expression import Area, expression
+from exporters.tables import Comparison, Workbook, Worksheet
+from workbooks.napkin.sizes import MODELS
+
+TRAINED = ("GPT-1", "GPT-2 XL", "GPT-3")
+CORPUS = (1.0, 8.0, 370.0)  # billions of tokens, as the slides print them
+FLOP = (18.0, 1900.0, 310000.0)  # in 10^18: 1.8e19, 1.9e21, 3.1e23
+PASSES = (1.0, 1.0, 1.0)
+CHIP, BUSY, CHIPS, PRICE = 125.0, 0.3, 1000.0, 1.5  # 10^12 FLOP/s of a V100, share used, dollars
+COSTS = (None, 50e3, 2.1e6)
+SECONDS, TEN = 3600, expression(10)
+FACTOR_NOTE = (
+    "6 · weights · tokens is {ratio:.0f} times less: as if the corpus had been read {ratio:.0f} times, "
+    "or the corpus or the FLOP were another"
+)
+
+
+def add(w: Workbook, rows: Mapping[str, Area]) -> None:
+    """The sheet, with what to try on it. `rows` are the counts by name: [1, models]."""
+    ws = w.sheet("Training", "what training takes: tokens, FLOP, days and dollars, on a napkin")
+    ws.widths({0: 40, **dict.fromkeys(range(1, 5), 18)})
+    ws.text("FLOP = 6 · weights · tokens: 2 a weight forwards, 4 backwards", style="equation")
+    counted = [rows["total"][MODELS.index(model)] for model in TRAINED]
+    n = (1, len(TRAINED))
+    ws.computed(
+        "trained",
+        n,
+        lambda _, j: counted[j],
+        ["weights, counted on Count"],
+        TRAINED,
+        style="thousands",
+    )
+    ws.typed("corpus", [CORPUS], ["corpus, 10^9 tokens, as printed"], style="input setting")
+    ws.typed("passes", [PASSES], ["times the corpus is read"], style="input setting")
+    flop = work(ws, n)
+    price(ws, n, flop)
+    suggest(w, ws)
+
+
+def work(ws: Worksheet, n: tuple[int, int]) -> Area:
+    """FLOP by the rule, beside what the slides print."""
+    weights, corpus, passes = (ws.book.graph[name].area for name in ("trained", "corpus", "passes"))
+    flop = ws.computed(
+        "training_flop",
+        n,
+        lambda _, j: 6 * weights[j] * corpus[j] * passes[j] / TEN**9,
+        ["6 · weights · tokens, 10^18 FLOP"],
+        style="readout",
+    )
+    printed = ws.typed(
+        "flop_printed", [FLOP], ["10^18 FLOP, as the slides print it"], style="input setting"
+    )
+    ws.computed(
+        "flop_ratio", n, lambda _, j: printed[j] / flop[j], ["printed / by the rule"], style="live"
+    )
+    ws.computed(
+        "tokens_a_weight",
+        n,
+        lambda _, j: corpus[j] * TEN**9 / weights[j],
+        ["tokens for each weight"],
+    )
+    return flop
+
+
+def price(ws: Worksheet, n: tuple[int, int], flop: Area) -> None:
+    """Chips, days, dollars."""
+    ws.heading("What it costs: type the chips that you have")
+    ws.text(
+        "chip hours = FLOP / (FLOP/s · share used) / 3600;   days = chip hours / chips / 24",
+        style="equation",
+    )
+    chip = ws.typed(
+        "chip",
+        [[CHIP], [BUSY], [CHIPS], [PRICE]],
+        ["10^12 FLOP/s of a chip (V100: 125)", "share of it used", "chips", "dollars an hour"],
+        style="input setting",
+    )
+    hours = ws.computed(
+        "chip_hours",
+        n,
+        lambda _, j: flop[j] * TEN**6 / (chip[0] * chip[1]) / SECONDS,
+        ["chip hours"],
+        TRAINED,
+        style="thousands",
+    )
+    ws.computed("days", n, lambda _, j: hours[j] / chip[2] / 24, ["days"])
+    ws.computed("dollars", n, lambda _, j: hours[j] * chip[3], ["dollars"], style="thousands")
+    ws.text(
+        "The slides also have GPT-4, of about 1T weights (estimates): 1-4e25 FLOP, about $50M, no corpus.",
+    )
+
+
+def comparisons(w: Workbook) -> list[Comparison]:
+    """The slides' table of training: corpus, FLOP and cost."""
+    rows = []
+    for j, model in enumerate(TRAINED):
+        flop, dollars = w["training_flop"][j], w["dollars"][j]
+        what = f"slides: corpus of {model}, 10^9 tokens"
+        rows.append(Comparison(what, CORPUS[j], w["corpus"][j], "", 0))
+        ratio = w.now(w["flop_ratio"][j])
+        note = FACTOR_NOTE.format(ratio=ratio) if ratio > 1 else "a quarter more than printed"
+        rows.append(Comparison(f"slides: FLOP of {model}, 10^18", FLOP[j], flop, note, 0))
+        if cost := COSTS[j]:
+            note = "of these chips at this price; the slides give no chips"
+            what = f"slides: cost of {model}, in thousands of dollars"
+            rows.append(Comparison(what, cost / 1e3, dollars / 1000, note, 0))
+    return rows
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """The corpus read many times, the newer chip, and a larger corpus."""
+    ratio, days, each = w["flop_ratio"], w["days"], w["tokens_a_weight"]
+    again, chip, more = {w["passes"][0]: 26.0}, {w["chip"][0]: 312.0}, {w["corpus"][2]: 3500.0}
+    ws.suggest(
+        w.suggestion(
+            "Type 26: if GPT-1's corpus was read 26 times, the printed FLOP is "
+            f"{w.edited(again)(ratio[0]):.2f} times the rule's, not {w.now(ratio[0]):.1f}.",
+            again,
+            ratio[0],
+        ),
+        w.suggestion(
+            f"Type 312, an A100: GPT-3 takes {w.edited(chip)(days[2]):.0f} days on 1,000 chips instead "
+            f"of {w.now(days[2]):.0f}, and costs less than half at the same price an hour.",
+            chip,
+            days[2],
+        ),
+        w.suggestion(
+            "Type 3500: GPT-3 has 20 tokens for each weight, as Hoffmann et al. (2022) advise, instead "
+            f"of {w.now(each[2]):.1f}; FLOP, days and dollars grow as much.",
+            more,
+            each[2],
+        ),
+    )

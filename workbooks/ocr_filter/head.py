@@ -1,0 +1,149 @@
+"""The sheet Head: an attention head on the same 5 x 5 pixels, from corner to corner in one step.
+
+Every pixel is a token: its place and its ink. The head's query asks for the pixel opposite, through
+the middle; the score is minus the squared distance from there, which is a dot product of four
+numbers. A filter of 3 x 3 needs two layers until one number has seen both corners.
+"""
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
+from exporters.tables import Workbook, Worksheet
+
+N = 5  # rows and columns of the picture
+SHARPNESS = 4.0
+FEATURES = ("1", "row", "col", "row² + col²", "ink")
+LAYERS = 6
+# A place asks for the one opposite, (4 - row, 4 - col): q · k = -|place of key - that place|²
+ASKS = ("-|opposite|²", "2 · opposite row", "2 · opposite col", "-1")
+IS = ("1", "row", "col", "row² + col²")
+W_Q = ((-2 * (N - 1) ** 2, 2 * (N - 1), 2 * (N - 1), -1), (2 * (N - 1), -2, 0, 0),
+       (2 * (N - 1), 0, -2, 0), (-1, 0, 0, 0), (0, 0, 0, 0))  # fmt: skip
+W_K = ((1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1), (0, 0, 0, 0))
+W_V = ((0,), (0,), (0,), (0,), (1,))
+
+
+def add(w: Workbook, image: Area, conv: Area) -> None:
+    """The sheet, with what to try on it. `image` is the picture, `conv` a filter's map of it."""
+    ws = w.sheet("Head", "an attention head on the same pixels: from corner to corner in one step")
+    ws.widths({0: 18, **dict.fromkeys(range(1, 30), 8)})
+    ws.text(
+        "A filter at the top left sees 3 x 3 pixels, and never the corner at the bottom right. A head asks",
+        "every pixel. This one, set by hand, asks for the pixel opposite, and brings its ink in one step.",
+    )
+    place = ws.typed("place", [[0.0, 0.0]], ["a pixel"], ("row", "col"), style="dial")
+    sharp = ws.typed("sharpness", SHARPNESS, ["sharpness"], style="input setting")
+    ws.heading(
+        "Every pixel is a token: place and ink. The weights turn them into queries, keys, values"
+    )
+    ws.text("q = x W_Q   k = x W_K   [4];   v = x W_V   [1]", style="equation")
+    wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
+    wk = ws.typed("W_K", W_K, (), IS, "W_K   [5, 4]", "weight", beside=wq)
+    wv = ws.typed("W_V", W_V, (), ["ink"], "W_V   [5, 1]", "weight", beside=wk)
+    asked = query(ws, place, image, wq)
+    shares = look(ws, asked, sharp, image, wk)
+    reach(ws, place, image, shares, wv, conv)
+    suggest(w, ws, shares)
+
+
+def features(row: Expression | int, col: Expression | int, ink: Expression) -> list[Expression]:
+    """A pixel as a token: [5]."""
+    row, col = expression(row), expression(col)
+    return [expression(1), row, col, row**2 + col**2, ink]
+
+
+def query(ws: Worksheet, place: Area, image: Area, wq: Area) -> Area:
+    """The chosen pixel's query [1, 4]."""
+    row, col = place[0], place[1]
+
+    def entry(_: int, j: int) -> Expression:
+        token = features(row, col, expression(0))[:4]
+        return SUM(*(x * wq[k, j] for k, x in enumerate(token)))
+
+    return ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
+
+
+def look(ws: Worksheet, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
+    """Scores of the 25 keys, and shares, each in its pixel's place: [5, 5]."""
+    ws.heading("Where the chosen pixel looks: scores, and shares, each in its key's place")
+    ws.text(
+        "score = sharpness · q · k = -sharpness · (squared distance from the pixel opposite)",
+        "share = exp(score - largest) / sum over the 25",
+        style="equation",
+    )
+
+    def score(i: int, j: int) -> Expression:
+        token = features(i, j, image[i, j])
+        keys = [SUM(*(x * wk[k, d] for k, x in enumerate(token))) for d in range(4)]
+        return sharp.fixed * SUM(*(q[d] * keys[d] for d in range(4)))
+
+    scores = ws.computed("head_scores", (N, N), score, range(N), range(N), "scores")
+    exps = ws.computed(
+        "head_exps",
+        (N, N),
+        lambda i, j: EXP(scores[i, j] - MAX(scores.fixed)),
+        cols=range(N),
+        title="exponentials",
+        beside=scores,
+    )
+    shares = ws.computed(
+        "head_shares",
+        (N, N),
+        lambda i, j: exps[i, j] / SUM(exps.fixed),
+        cols=range(N),
+        title="shares",
+        style="attention",
+        beside=exps,
+    )
+    ws.shade(shares, "scale")
+    return shares
+
+
+def reach(ws: Worksheet, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
+    """What the head brings, what the filter has there, and how many layers a filter needs."""
+    ws.heading("What the pixel gets in one step, and what the vertical filter's first stop has")
+    ws.text(
+        "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]", style="equation"
+    )
+    ink = SUMPRODUCT(shares, image) * wv[4, 0]
+    formulas = (ink, conv[0, 0])
+    ws.computed(
+        "brought",
+        (1, 2),
+        lambda _, j: formulas[j],
+        ["one step"],
+        ("head", "filter"),
+        style="readout",
+    )
+    ws.heading("How many layers of 3 x 3 until one number has seen both corners of a picture")
+    ws.text("after n layers a number has seen 2n + 1 pixels in a row", style="equation")
+    side = ws.typed("side", float(N), ["pixels in a row"], style="input setting")
+    ws.computed("layers_needed", (1, 1), INT(side / 2), ["layers of a filter"], style="readout")
+    ws.computed("steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["steps of a head"], style="readout")
+
+
+def suggest(w: Workbook, ws: Worksheet, shares: Area) -> None:
+    """Ink in the far corner, another pixel, a larger picture."""
+    image, place, brought = w["image"], w["place"], w["brought"]
+    ink, corner = {image[N - 1, N - 1]: 1.0}, {place[1]: float(N - 1)}
+    larger = {w["side"][0]: 28.0}
+    layers = w["layers_needed"][0]
+    ws.suggest(
+        w.suggestion(
+            "Type 1, ink at the bottom right: the head brings it to the top left at once, "
+            f"{w.now(brought[0]):.2f} becomes {w.edited(ink)(brought[0]):.2f}.",
+            ink,
+            brought[0],
+        ),
+        w.suggestion(
+            "Type 4, the top right pixel: it looks at the bottom left with "
+            f"{w.edited(corner)(shares[N - 1, 0]):.2f}.",
+            corner,
+            shares[N - 1, 0],
+        ),
+        w.suggestion(
+            f"Type 28, a picture of 28 x 28: a filter needs {w.edited(larger)(layers):.0f} layers "
+            f"instead of {w.now(layers):.0f}; a head needs one step as before.",
+            larger,
+            layers,
+        ),
+    )

@@ -1,0 +1,56 @@
+"""one-head: a head of attention tensor by tensor, as code has it: softmax by an axis, slices, the root.
+
+Look at what each axis of softmax sums to, at which numbers of Q a head takes, and at how the spread
+of q · k grows with its length. Try the other axis, a wrong reshape, and a head of another width.
+"""
+
+from exporters.book import Book
+from exporters.story import Story
+from exporters.tables import Workbook, near
+from workbooks.one_head import scale, softmax, tensors
+
+TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2
+TITLE = "one-head: a head tensor by tensor: softmax by an axis, slices of Q, the root of d_head"
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("one-head")
+    softmax.add(w)
+    tensors.add(w)
+    scale.add(w)
+    w.compare([*softmax.printed(w), *tensors.printed(w)], "Lecture notes, sections 4 and 5")
+    w.checks(
+        [
+            ("softmax by rows: every row sums to 1", near(w["row_totals"].fixed)),
+            ("softmax by columns: every column sums to 1", near(w["column_totals"].fixed)),
+            (
+                "the heads' scores, slice by slice, are those of the einsum",
+                near(w["einsum_gap"].fixed, 0),
+            ),
+        ]
+    )
+    return w.done(story(w))
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    return Story(
+        title=TITLE,
+        source="After lecture notes on transformers, sections 4 and 5, and A Gentle Introduction to Transformers.",
+        about=[
+            "Code computes all heads of a layer at once, on tensors of three axes. This workbook takes one such computation apart,",
+            "and shows the three places where one goes wrong: the axis of softmax, the reshape into heads, and the divisor.",
+            "Why it matters: each of the three mistakes runs without an error, and gives numbers of the right shape.",
+            "The notes print a softmax whose second row repeats the first, which no axis gives, beside a right one; and a table of",
+            "weights that belong to no softmax of its scores. Sheet Printed holds both.",
+            "They say that the division by √d_head is for numerical stability. It is for the softmax: without it the spread of the",
+            "scores grows with d_head, one key takes all of the weight, and the others get hardly any gradient.",
+        ],
+        look=[
+            "Softmax: one table of scores, divided by the sums of its rows, or of its columns.",
+            "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
+            "Scale: a hundred random q and k, and the variance of their products. The table of scores grows with T².",
+        ],
+        tries=[softmax.try_first(w), tensors.try_first(w), scale.try_first(w)],
+    )

@@ -1,0 +1,144 @@
+"""one-head's sheet Scale: how the spread of q · k grows with d_head, and the table of scores with T."""
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
+from exporters.story import Suggestion
+from exporters.tables import Workbook, Worksheet
+
+N, D_MOST = 100, 64  # pairs of q and k that are drawn, and how long they are at most
+WIDTHS = (4.0, 16.0, 64.0)
+KEYS = 10  # scores that share a softmax
+RNG = np.random.default_rng(11)
+Q, K = (RNG.normal(size=(N, D_MOST)).round(2) for _ in range(2))
+CONTEXTS = (128.0, 1024.0, 2048.0, 32768.0)
+DRAWN = "Draws"
+
+
+def add(w: Workbook) -> None:
+    """The sheets Scale and Draws."""
+    ws = w.sheet("Scale", "why scores are divided by √d_head: the spread of q · k grows with it")
+    ws.widths({0: 34, **dict.fromkeys(range(1, 12), 12)})
+    ws.text(
+        "If the numbers of q and k are independent, with mean 0 and variance 1, each product q_i k_i has",
+        "variance 1, and q · k, a sum of d_head of them, has variance d_head. Divided by √d_head it has 1.",
+        f"Sheet Draws has {N} pairs of random q and k. Each column takes the first d_head numbers of them.",
+    )
+    width = ws.typed("widths", WIDTHS, ["d_head, up to 64"], style="input setting")
+    drawn = w.sheet(DRAWN, f"{N} random q and k, normally distributed, typed; and their products")
+    draws(drawn, width)
+    dots = w["dots"]
+    spread(ws, dots, width)
+    grows(ws)
+    suggest(w, ws)
+
+
+def draws(ws: Worksheet, width: Area) -> None:
+    """The random numbers, and the products of the first d_head of each: [N, widths]."""
+    ws.widths({0: 8})
+    ws.text("q · k = sum over i < d_head of q_i k_i", style="equation")
+    index = ws.typed("index", np.arange(D_MOST)[None, :], style="count", left=8)
+    used = ws.computed(
+        "used",
+        (len(WIDTHS), D_MOST),
+        lambda j, i: IF(index[i] < width[j], 1, 0),
+        [f"is used at width {j + 1}" for j in range(len(WIDTHS))],
+        left=8,
+    )
+    top = ws.cursor
+    q = ws.typed("q", Q, title="q   [draws, 64]", left=8)
+    k = ws.typed("k", K, title="k   [draws, 64]", beside=q)
+    ws.cursor = top
+    ws.computed(
+        "dots",
+        (N, len(WIDTHS)),
+        lambda i, j: SUMPRODUCT(q[i, :], k[i, :], used[j, :].fixed),
+        range(N),
+        [f"width {j + 1}" for j in range(len(WIDTHS))],
+    )
+
+
+def spread(ws: Worksheet, dots: Area, width: Area) -> None:
+    """The variance of the products, plain and divided; the largest share of a softmax over them."""
+    ws.heading("Over the draws: the variance of q · k, and of q · k / √d_head")
+    n = (1, len(WIDTHS))
+    ws.computed("means", n, lambda _, j: AVERAGE(dots[:, j]), ["mean of q · k: about 0"])
+    variances = ws.computed("variances", n, lambda _, j: VARP(dots[:, j]), ["variance of q · k"])
+    ws.computed(
+        "scaled",
+        n,
+        lambda _, j: variances[j] / width[j],
+        ["variance of q · k / √d_head"],
+        style="readout",
+    )
+    ws.heading(
+        f"A softmax over the first {KEYS} of them as scores: how much the likeliest key takes"
+    )
+    ws.text("share = 1 / sum of exp(score - largest)", style="equation")
+
+    def largest(j: int, divisor: Expression | float) -> Expression:
+        scores = dots[:KEYS, j].cells
+        top = MAX(*scores)
+        return 1 / SUM(*(EXP((score - top) / divisor) for score in scores))
+
+    ws.computed("sharp", n, lambda _, j: largest(j, 1), ["without the division"], style="readout")
+    ws.computed(
+        "soft", n, lambda _, j: largest(j, SQRT(width[j])), ["with the division"], style="readout"
+    )
+
+
+def grows(ws: Worksheet) -> None:
+    """The table of scores has T² cells."""
+    ws.heading(
+        "The table of scores: a row and a column for every token, so T² of them in every head"
+    )
+    ws.text("The notes say that its size is the square root of the context size. It is the square.")
+    contexts = ws.typed("contexts", CONTEXTS, ["T, tokens"], style="input setting")
+    n = (1, len(CONTEXTS))
+    squares = ws.computed(
+        "squares", n, lambda _, j: contexts[j] ** 2, ["scores of one head"], style="thousands"
+    )
+    ws.computed(
+        "gigabytes",
+        n,
+        lambda _, j: squares[j] * 96 * 96 * 2 / 10**9,
+        ["GB, 96 layers, 96 heads, 2 bytes"],
+    )
+
+
+def try_first(w: Workbook) -> Suggestion:
+    """A head of half the width."""
+    width, sharp = w["widths"][2], w["variances"][2]
+    narrow = {width: 32.0}
+    return w.suggestion(
+        f"Type 32: the variance of q · k falls from {w.now(sharp):.1f} to "
+        f"{w.edited(narrow)(sharp):.1f}, about half.",
+        narrow,
+        sharp,
+    )
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """A single number, the likeliest key, the context."""
+    width, sharp, squares = w["widths"], w["sharp"], w["squares"]
+    one, more, long = {width[0]: 1.0}, {width[0]: 64.0}, {w["contexts"][0]: 256.0}
+    ws.suggest(
+        w.suggestion(
+            f"Type 1, one number each: the variance of q · k is {w.edited(one)(w['variances'][0]):.2f}.",
+            one,
+            w["variances"][0],
+        ),
+        w.suggestion(
+            "Type 64: without the division the likeliest of ten keys takes "
+            f"{w.edited(more)(sharp[0]):.3f} instead of {w.now(sharp[0]):.3f}.",
+            more,
+            sharp[0],
+        ),
+        w.suggestion(
+            f"Type 256, twice as many tokens: four times as many scores, "
+            f"{w.edited(long)(squares[0]):,.0f}.",
+            long,
+            squares[0],
+        ),
+    )

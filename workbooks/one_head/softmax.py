@@ -1,0 +1,148 @@
+"""one-head's sheet Softmax: the same scores, softmax over rows (dim=1) and over columns (dim=0)."""
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import EXP, MAX, SUM
+from exporters.story import Suggestion
+from exporters.tables import Comparison, Workbook, Worksheet
+
+SCORES = ((1.0, 2.0, 3.0), (2.0, 4.0, 6.0))
+RIGHT = ((0.0900, 0.2447, 0.6652), (0.0159, 0.1173, 0.8668))  # that the notes' code prints
+OTHER = ((3.2, 1.1, 0.4), (0.9, 0.8, 2.0))  # "visual intuition"
+OTHER_PRINTED = ((0.82, 0.13, 0.05), (0.19, 0.17, 0.64))
+SUMS_DOWN, SUM_ACROSS = (0.1800, 0.4894, 1.3304), 0.9999
+QUERIES, KEYS = ("query 1", "query 2"), ("key 1", "key 2", "key 3")
+SHAPE = (len(QUERIES), len(KEYS))
+
+
+def add(w: Workbook) -> None:
+    """The sheet."""
+    ws = w.sheet("Softmax", "one table of scores: what softmax by rows gives, and what by columns")
+    ws.widths({0: 16, **dict.fromkeys(range(1, 18), 10)})
+    ws.text(
+        "A score says how well a key fits a query. A query has to spread a weight of 1 over the keys: so",
+        "softmax runs along the keys, the last axis of the table (dim=-1, here dim=1), and rows sum to 1.",
+        "Along the other axis (dim=0) each key is spread over the queries, and no row sums to 1.",
+    )
+    scores = ws.typed("scores", SCORES, QUERIES, KEYS, "scores   [T, T]")
+    by_rows(ws, scores, "", "Softmax along the keys, dim=1: as attention has it")
+    ws.heading("Softmax along the queries, dim=0: a table of the same shape, and wrong")
+    ws.text("share = exp(score - largest of its column) / sum of the column's", style="equation")
+    exps = ws.computed(
+        "column_exps", SHAPE, lambda i, j: EXP(scores[i, j] - MAX(scores[:, j])), QUERIES, KEYS
+    )
+    shares = ws.computed(
+        "by_columns",
+        SHAPE,
+        lambda i, j: exps[i, j] / SUM(exps[:, j]),
+        cols=KEYS,
+        style="attention",
+        beside=exps,
+    )
+    ws.computed(
+        "column_rows", (2, 1), lambda i, _: SUM(shares[i, :]), cols=["row's sum"], beside=shares
+    )
+    ws.computed("column_totals", (1, 3), lambda _, j: SUM(shares[:, j]), ["column's sum"])
+    ws.heading(
+        "The notes' other table: the weights printed beside these scores are not their softmax"
+    )
+    other = ws.typed("other", OTHER, ("Token 1", "Token 2"), KEYS, "scores")
+    by_rows(ws, other, "other_", "Its softmax, dim=1")
+    sums(ws)
+    suggest(w, ws, scores)
+
+
+def sums(ws: Worksheet) -> None:
+    """What summing a table along each axis leaves: the notes' table has the row twice."""
+    ws.heading("Sums along an axis: dim=0 leaves a number for each column, dim=1 one for each row")
+    listed = ws.typed("listed", (RIGHT[0],) * 2, ("row 1", "row 2"), KEYS, "a table")
+    ws.computed(
+        "sums_across", (2, 1), lambda i, _: SUM(listed[i, :]), cols=["dim=1"], beside=listed
+    )
+    ws.computed("sums_down", (1, 3), lambda _, j: SUM(listed[:, j]), ["dim=0"])
+
+
+def by_rows(ws: Worksheet, scores: Area, name: str, heading: str) -> None:
+    """Softmax of the rows: exponentials, shares, sums."""
+    ws.heading(heading)
+    ws.text("share = exp(score - largest of its row) / sum of the row's", style="equation")
+
+    def exponential(i: int, j: int) -> Expression:
+        return EXP(scores[i, j] - MAX(scores[i, :]))
+
+    exps = ws.computed(f"{name}row_exps", SHAPE, exponential, QUERIES, KEYS)
+    shares = ws.computed(
+        f"{name}by_rows",
+        SHAPE,
+        lambda i, j: exps[i, j] / SUM(exps[i, :]),
+        cols=KEYS,
+        style="attention",
+        beside=exps,
+    )
+    ws.shade(shares, "scale")
+    ws.computed(
+        f"{name}row_totals",
+        (2, 1),
+        lambda i, _: SUM(shares[i, :]),
+        cols=["row's sum"],
+        beside=shares,
+    )
+
+
+def try_first(w: Workbook) -> Suggestion:
+    """All scores of a query twice as large: the difference between the two rows."""
+    scores, share = w["scores"], w["by_rows"][0, 2]
+    doubled = {scores[0, k]: 2 * SCORES[0][k] for k in range(3)}
+    return w.suggestion(
+        "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes "
+        f"from {w.now(share):.3f} to {w.edited(doubled)(share):.3f}.",
+        doubled,
+        share,
+    )
+
+
+def suggest(w: Workbook, ws: Worksheet, scores: Area) -> None:
+    """A number added to a row, to a column, and a score hidden."""
+    own, crosswise = w["by_rows"][0, 0], w["by_columns"][0, 0]
+    row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
+    hidden = {scores[0, 2]: -1000.0}
+    ws.suggest(
+        w.suggestion(
+            "Type 6, and 7 and 8 beside it, 5 more in a whole row: by rows the shares stay, the first "
+            f"at {w.edited(row)(own):.4f}.",
+            row,
+            own,
+        ),
+        w.suggestion(
+            "The same edit by columns: another query's scores changed, and the share of the first key "
+            f"goes from {w.now(crosswise):.4f} to {w.edited(row)(crosswise):.4f}.",
+            row,
+            crosswise,
+        ),
+        w.suggestion(
+            "Type -1000, a key that is masked: it gets 0, and the first share rises from "
+            f"{w.now(own):.4f} to {w.edited(hidden)(own):.4f}.",
+            hidden,
+            own,
+        ),
+    )
+
+
+def printed(w: Workbook) -> list[Comparison]:
+    """What the notes print of softmax: two listings, sums, and a table."""
+    rows = []
+    again = "the notes' second listing repeats the first row; their first listing has 0.0159, 0.1173, 0.8668"
+    for i, j in ((i, j) for i in range(2) for j in range(3)):
+        cell, what = w["by_rows"][i, j], f"query {i + 1}, key {j + 1}"
+        rows.append(Comparison(f"softmax, dim=-1, {what}", RIGHT[i][j], cell, "", 4))
+        note = again if i else ""
+        rows.append(Comparison(f"softmax, printed again, {what}", RIGHT[0][j], cell, note, 4))
+    wrong = "printed beside these scores; their softmax is another"
+    for i, j in ((i, j) for i in range(2) for j in range(3)):
+        cell = w["other_by_rows"][i, j]
+        what = f"visual intuition, token {i + 1}, weight {j + 1}"
+        rows.append(Comparison(what, OTHER_PRINTED[i][j], cell, wrong))
+    for j, total in enumerate(SUMS_DOWN):
+        rows.append(Comparison(f"x.sum(dim=0), {j}", total, w["sums_down"][j], "", 4))
+    for i in range(2):
+        rows.append(Comparison(f"x.sum(dim=1), {i}", SUM_ACROSS, w["sums_across"][i], "", 4))
+    return rows

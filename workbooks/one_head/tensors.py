@@ -1,0 +1,166 @@
+"""one-head's sheet Tensors: Q and K of all heads, cut into heads; the scores of one head."""
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import SQRT, SUMPRODUCT
+from exporters.story import Suggestion
+from exporters.tables import Comparison, Workbook, Worksheet
+
+T, HEADS, D_HEAD = 3, 2, 2
+D = HEADS * D_HEAD
+TOKENS = ("fluffy", "blue", "creature")
+RNG = np.random.default_rng(4)
+X = RNG.integers(-4, 5, (T, D)) / 2
+W_Q, W_K = (RNG.integers(-2, 3, (D, D)) / 2 for _ in range(2))
+Q_EXAMPLE, K_EXAMPLE = (2.0, 4.0, 6.0), (1.0, 3.0, 5.0)
+COLUMNS = [f"h{h}, d{d}" for h in range(HEADS) for d in range(D_HEAD)]
+SCORES = (T, HEADS * T)  # the two heads side by side
+PAIRS = [f"h{h}: {token}" for h in range(HEADS) for token in TOKENS]
+
+
+def add(w: Workbook) -> None:
+    """The sheet."""
+    ws = w.sheet("Tensors", "Q of all heads in one table, cut into heads rightly and wrongly")
+    ws.widths({0: 16, **dict.fromkeys(range(1, 26), 9)})
+    ws.text(
+        "One product gives the queries of all heads side by side: Q = X W_Q, [T, n_heads · d_head].",
+        "view(T, n_heads, d_head) cuts its columns: head h has columns h · d_head and on, of every token.",
+    )
+    x = ws.typed("X", X, TOKENS, range(D), "X   [T, d_model]")
+    wq = ws.typed("W_Q", W_Q, range(D), COLUMNS, "W_Q   [d_model, n_heads · d_head]", "weight", x)
+    wk = ws.typed("W_K", W_K, range(D), COLUMNS, "W_K", "weight", wq)
+
+    def product(weights: Area, i: int, j: int) -> Expression:
+        terms = [x[i, k] * weights[k, j] for k in range(D)]
+        return terms[0] + terms[1] + terms[2] + terms[3]
+
+    q = ws.computed("Q", (T, D), lambda i, j: product(wq, i, j), TOKENS, COLUMNS, "Q = X W_Q")
+    k = ws.computed("K", (T, D), lambda i, j: product(wk, i, j), (), COLUMNS, "K", beside=q)
+    cut(ws, q)
+    scores(ws, q, k)
+    example(ws)
+    suggest(w, ws)
+
+
+def cut(ws: Worksheet, q: Area) -> None:
+    """Head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a bare reshape."""
+    ws.heading(
+        "The queries of head 0: by view and permute, and by a reshape that forgets to permute"
+    )
+    ws.text(
+        "right: Q.view(T, n_heads, d_head).permute(1, 0, 2)[0]   [T, d_head]: the first d_head columns",
+        "wrong: Q.reshape(n_heads, T, d_head)[0]   [T, d_head]: the first T · d_head numbers, row by row",
+        style="equation",
+    )
+    shape = (T, D_HEAD)
+    right = ws.computed("head_0", shape, lambda i, j: q[i, j], TOKENS, ("d0", "d1"), "right")
+
+    def row_by_row(i: int, j: int) -> Expression:
+        return q[divmod(i * D_HEAD + j, D)]
+
+    wrong = ws.computed("reshaped", shape, row_by_row, (), ("d0", "d1"), "wrong", beside=right)
+    places = [[f"{TOKENS[n // D]}, {COLUMNS[n % D]}"] for n in range(T * D_HEAD)]
+    from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
+    ws.typed(
+        "from", from_where, (), ("d0", "d1"), "the wrong one's numbers come from", "label", wrong
+    )
+
+
+def scores(ws: Worksheet, q: Area, k: Area) -> None:
+    """Every head's scores by slices, and by the sum that the einsum spells."""
+    ws.heading("Scores of both heads [n_heads, T, T], side by side: query down, key across")
+    ws.text(
+        "einsum('thd,Thd->htT', Q, K)[h, t, T] = sum over d of Q[t, h, d] K[T, h, d];   / √d_head",
+        style="equation",
+    )
+
+    def by_slice(i: int, j: int) -> Expression:
+        lane = slice(j // T * D_HEAD, (j // T + 1) * D_HEAD)
+        return SUMPRODUCT(q[i, lane], k[j % T, lane]) / SQRT(D_HEAD)
+
+    def by_einsum(i: int, j: int) -> Expression:
+        first = j // T * D_HEAD
+        return (q[i, first] * k[j % T, first] + q[i, first + 1] * k[j % T, first + 1]) / SQRT(
+            D_HEAD
+        )
+
+    slices = ws.computed("by_slices", SCORES, by_slice, TOKENS, PAIRS, "by slices")
+    sums = ws.computed(
+        "by_einsum", SCORES, by_einsum, (), PAIRS, "by the einsum's sum", beside=slices
+    )
+    ws.shade(slices, "diverging")
+    ws.computed(
+        "einsum_gap",
+        SCORES,
+        lambda i, j: slices[i, j] - sums[i, j],
+        TOKENS,
+        title="difference: 0",
+        style="tiny",
+    )
+
+
+def example(ws: Worksheet) -> None:
+    """The notes' small example of a product of three numbers."""
+    ws.heading("The notes' example: one query, one key, d_head = 3")
+    ws.text(
+        "score = q · k / √3. The notes have the root once, and leave it out once.", style="equation"
+    )
+    q = ws.typed("q_example", [Q_EXAMPLE], ["q"], ("d0", "d1", "d2"))
+    k = ws.typed("k_example", [K_EXAMPLE], ["k"])
+    formulas = (SUMPRODUCT(q, k), SUMPRODUCT(q, k) / SQRT(3))
+    ws.computed(
+        "score_example", (1, 2), lambda _, j: formulas[j], ["score"], ("q · k", "q · k / √3")
+    )
+
+
+def try_first(w: Workbook) -> Suggestion:
+    """A number of another token moves the wrong head's first tokens."""
+    x, wrong = w["X"][0, 3], w["reshaped"][1, 1]
+    other = {x: 3.0}
+    return w.suggestion(
+        "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from "
+        f"{w.now(wrong):.2f} to {w.edited(other)(wrong):.2f}.",
+        other,
+        wrong,
+    )
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """The other head's lane, the example's root, a key."""
+    wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
+    lane = {wq[0, 2]: 2.0}
+    key = {k[0, 2]: 0.0}
+    longer = {w["W_K"][0, 0]: 2.0}
+    divided = w["score_example"][1]
+    ws.suggest(
+        w.suggestion(
+            "Type 2, in a column of head 1: head 0's score of creature for fluffy stays at "
+            f"{w.edited(lane)(scores[2, 0]):.3f}.",
+            lane,
+            scores[2, 0],
+        ),
+        w.suggestion(
+            f"Type 2, in a column of head 0's keys: that score goes from {w.now(scores[2, 0]):.3f} to "
+            f"{w.edited(longer)(scores[2, 0]):.3f}.",
+            longer,
+            scores[2, 0],
+        ),
+        w.suggestion(
+            f"Type 0, the last number of k: 44 / √3 = {w.now(divided):.3f} becomes 14 / √3 = "
+            f"{w.edited(key)(divided):.3f}.",
+            key,
+            divided,
+        ),
+    )
+
+
+def printed(w: Workbook) -> list[Comparison]:
+    """The notes' example."""
+    dot, divided = w["score_example"][0], w["score_example"][1]
+    note = "section 5.4 ends with scores = 44: the division by √3, which it has before, is left out"
+    return [
+        Comparison("q · k of (2, 4, 6) and (1, 3, 5)", 44, dot, "", 0),
+        Comparison("their score, 44/√3", 44 / 3**0.5, divided, "", 3),
+        Comparison("their score, as the section ends", 44, divided, note, 0),
+    ]

@@ -1,0 +1,141 @@
+"""The sheet Average: two sentences of the same words, their averages, and what attention makes.
+
+An average is the same in any order, whether places are added or not. The vector of the last token,
+after attention, is the same too as long as no place is told; with places it is not.
+"""
+
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
+from exporters.tables import Workbook, Worksheet
+
+WORDS = ("dog", "bites", "man", ".")
+VECTORS = (
+    (1.0, 0.5, 0.0, -0.5),
+    (0.0, -1.0, 1.0, 0.5),
+    (0.5, 1.0, -0.5, 0.0),
+    (0.0, 0.0, 0.5, 1.0),
+)
+PLACES = ((-1.0, -1.5, 0.0, 0.0), (0.0, -0.5, 0.5, 0.0), (0.5, 2.0, 0.0, 0.0), (0.5, 1.5, 0.0, 0.0))
+SENTENCES = (("dog", "bites", "man", "."), ("man", "bites", "dog", "."))
+N, D = len(WORDS), len(VECTORS[0])
+DIMS = [f"dim {j}" for j in range(D)]
+
+
+class Sentence(NamedTuple):
+    """The tables of one sentence."""
+
+    words: Area  # [n, 1]
+    average: Area  # [1, d]
+    last: Area  # [1, d]: the vector of the last token after attention
+
+
+def add(w: Workbook) -> None:
+    """The sheet, with what to try on it."""
+    ws = w.sheet("Average", "dog bites man, man bites dog: the same words, the same average")
+    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 8)})
+    ws.text(
+        "A sentence could be given the average of its words' vectors. But then the two sentences are",
+        "one: an average does not know the order, and adding a vector for each place does not help,",
+        "since the same places are added. Attention does: its last token blends what stands before it.",
+    )
+    places_on = ws.typed("places_on", 1.0, ["places told (1: yes)"], style="switch")
+    names = ws.typed("word_names", [[word] for word in WORDS], cols=["word"], style="token")
+    table = ws.typed("word_vectors", VECTORS, (), DIMS, "E: words   [4, d]", "weight", beside=names)
+    ws.typed("place_vectors", PLACES, range(N), DIMS, "P: places   [4, d]", "weight", table)
+    first, second = (sentence(ws, k, places_on) for k in range(2))
+    ws.heading("How far the two sentences are apart")
+    ws.text("distance = square root of the summed squares of the differences", style="equation")
+    apart = ws.computed(
+        "apart",
+        (1, 2),
+        lambda _, k: distance(first[k + 1], second[k + 1]),
+        ["apart"],
+        ["averages", "last tokens"],
+        style="readout",
+    )
+    suggest(w, ws, apart, places_on, first)
+
+
+def sentence(ws: Worksheet, k: int, on: Area) -> Sentence:
+    """One sentence: its words, their vectors, their average; attention of the last token."""
+    ws.heading(f"Sentence {k + 1}")
+    ws.text(
+        "x = E of the word + P of the place   [4, d];   scores = x · x of the last token / √d   [4]",
+        "share = exp(score) / sum;   last = x of the last token + sum of share · x   [d]",
+        style="equation",
+    )
+    words = ws.typed(f"words_{k}", [[word] for word in SENTENCES[k]], cols=["word"], style="token")
+    names, table, places = (
+        ws.book.graph[name].area for name in ("word_names", "word_vectors", "place_vectors")
+    )
+    x = ws.computed(
+        f"x_{k}",
+        (N, D),
+        lambda i, j: INDEX(table[:, j], MATCH(words[i], names, 0)) + on * places[i, j],
+        cols=[f"x, {dim}" for dim in DIMS],
+        beside=words,
+    )
+
+    def score(i: int, _: int) -> Expression:
+        return SUMPRODUCT(x[i, :], x[N - 1, :]) / SQRT(D)
+
+    scores = ws.computed(f"scores_{k}", (N, 1), score, cols=["score"], beside=x)
+    shares = ws.computed(
+        f"shares_{k}",
+        (N, 1),
+        lambda i, _: EXP(scores[i] - MAX(scores)) / total(scores),
+        cols=["share"],
+        style="attention",
+        beside=scores,
+    )
+    ws.shade(shares, "scale")
+    average = ws.computed(
+        f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=3
+    )
+    last = ws.computed(
+        f"last_{k}",
+        (1, D),
+        lambda _, j: x[N - 1, j] + SUMPRODUCT(shares, x[:, j]),
+        ["last token"],
+        style="readout",
+        left=3,
+    )
+    return Sentence(words, average, last)
+
+
+def total(scores: Area) -> Expression:
+    """The sum of the exponentials, less the largest."""
+    return SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
+
+
+def distance(a: Area, b: Area) -> Expression:
+    """Between two vectors."""
+    return SQRT(SUM(*((x - y) ** 2 for x, y in zip(a.cells, b.cells, strict=True))))
+
+
+def suggest(w: Workbook, ws: Worksheet, apart: Area, on: Area, first: Sentence) -> None:
+    """No places, one word more than once, the vector of a place."""
+    averages, lasts = apart[0, 0], apart[0, 1]
+    none, other = {on[0]: 0.0}, {first.words[0]: "man"}
+    unlike = {w["place_vectors"][2, 1]: -2.0}
+    ws.suggest(
+        w.suggestion(
+            f"Type 0, no places: the last tokens, {w.now(lasts):.3f} apart, become one vector.",
+            none,
+            lasts,
+        ),
+        w.suggestion(
+            f"Type man: now the words differ, and so do the averages, by "
+            f"{w.edited(other)(averages):.3f} instead of {w.now(averages):.0f}.",
+            other,
+            averages,
+        ),
+        w.suggestion(
+            "Type -2, and the full stop no longer finds the place before it: the last tokens are "
+            f"{w.edited(unlike)(lasts):.3f} apart, the averages {w.edited(unlike)(averages):.0f}.",
+            unlike,
+            lasts,
+        ),
+    )

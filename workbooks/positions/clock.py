@@ -1,0 +1,99 @@
+"""The sheet Clock: a place as one number, as 1 - 1/t, and as the hands of a clock."""
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import COS, PI, SIN, SQRT, SUM
+from exporters.tables import Workbook, Worksheet
+
+PERIODS = (1.0, 60.0, 720.0)  # in minutes: the second hand, the minute hand, the hour hand
+HANDS = ("second hand", "minute hand", "hour hand")
+MINUTES = (1.0, 2.0, 31.0, 61.0, 361.0, 720.0, 721.0, 1000.0)
+N = len(MINUTES)
+
+
+def add(w: Workbook) -> None:
+    """The sheet, with what to try on it."""
+    ws = w.sheet(
+        "Clock", "why one number for a place is too few, and the hands of a clock are enough"
+    )
+    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 9)})
+    ws.text(
+        "The slides try three ways to write a place into a vector. The place itself, t: it grows without",
+        "bound. 1 - 1/t: it stays below 1, but its steps shrink, so that far places look alike. And a",
+        "clock: three hands with periods of 1, 60 and 720 minutes, two numbers each, all of them small.",
+        "Its steps are the same everywhere, and no two minutes of 12 hours have the same hands.",
+    )
+    periods = ws.typed("periods", PERIODS, ["period, minutes"], HANDS, style="input setting")
+    ws.heading("The place in three ways, and how far the next place is")
+    ws.text(
+        "a = 1 - 1/t;   its step = 1/t - 1/(t + 1);   hand = (sin, cos) of 2π t / period",
+        "clock's step = distance of the hands at t and t + 1;   from the first = distance of the hands "
+        "at t and at the first place of the table",
+        style="equation",
+    )
+    minutes = ws.typed("minutes", [[t] for t in MINUTES], cols=["t"], style="input setting")
+    squeezed = ws.computed(
+        "squeezed", (N, 1), lambda i, _: 1 - 1 / minutes[i], cols=["1 - 1/t"], beside=minutes
+    )
+    steps = ws.computed(
+        "squeezed_steps",
+        (N, 1),
+        lambda i, _: 1 / minutes[i] - 1 / (minutes[i] + 1),
+        cols=["its step"],
+        style="tiny",
+        beside=squeezed,
+    )
+    hands = ws.computed(
+        "hands",
+        (N, 2 * len(HANDS)),
+        lambda i, j: hand(minutes[i], periods, j),
+        cols=[f"{wave} {name.split()[0]}" for name in HANDS for wave in ("sin", "cos")],
+        beside=steps,
+    )
+    ws.shade(hands, "diverging")
+
+    def moved(i: int, j: int) -> Expression:
+        return apart(minutes[i], minutes[0].fixed if j else minutes[i] + 1, periods)
+
+    heads = ["clock's step", "from the first"]
+    distances = ws.computed(
+        "clock_distances", (N, 2), moved, cols=heads, style="readout", beside=hands
+    )
+    suggest(w, ws, distances)
+
+
+def hand(t: Expression, periods: Area, j: int) -> Expression:
+    """The sine or the cosine of a hand at a time."""
+    return (SIN, COS)[j % 2](2 * PI() * t / periods[j // 2].fixed)
+
+
+def apart(t: Expression, other: Expression, periods: Area) -> Expression:
+    """How far the hands are at two times: the length of the difference of six numbers."""
+    gaps = [hand(t, periods, j) - hand(other, periods, j) for j in range(2 * len(HANDS))]
+    return SQRT(SUM(*(gap**2 for gap in gaps)))
+
+
+def suggest(w: Workbook, ws: Worksheet, distances: Area) -> None:
+    """A day instead of half a day, a place far off, half a minute."""
+    minutes, periods = w["minutes"], w["periods"]
+    day, far, half = {periods[2]: 1440.0}, {minutes[1]: 10000.0}, {minutes[1]: 1.5}
+    late, steps = distances[6, 1], w["squeezed_steps"]
+    ws.suggest(
+        w.suggestion(
+            "Type 1440, a hand that goes round once a day: minute 721, which was told from minute 1 by "
+            f"{w.now(late):.2f}, is {w.edited(day)(late):.2f} from it.",
+            day,
+            late,
+        ),
+        w.suggestion(
+            f"Type 10000: there, the step of 1 - 1/t is {w.edited(far)(steps[1]):.8f}; it was "
+            f"{w.now(steps[1]):.3f}. The clock's step is the same as everywhere.",
+            far,
+            steps[1],
+        ),
+        w.suggestion(
+            "Type 1.5, half a minute after the first: the second hand points the other way, "
+            f"{w.edited(half)(distances[1, 1]):.2f} away.",
+            half,
+            distances[1, 1],
+        ),
+    )
