@@ -5,8 +5,8 @@
 JOB.json has the workbook's path, the sets of edits ([sheet, row, column, value] each), and the
 cells that are looked at; the answers are written beside it, in JOB.answers.json: for each set what
 those cells show, on which sheets formulas have errors and how many, and the seconds that it took.
-Each set is undone before the next. With `saved`, the workbook is saved with each set in it, and
-looked at again after it is opened. `ledger.py` makes the one and reads the other.
+Each set is undone before the next. With `saved`: n, the workbook is saved with every n-th
+set in it, and looked at again after it is opened. `ledger.py` makes the one and reads the other.
 """
 
 import json
@@ -37,7 +37,7 @@ def main() -> None:
         print(f"opened in {time.perf_counter() - start:.2f} s", file=sys.stderr)
         book.calculate()  # as a window does when it is idle; before that no edit is followed
         answers = []
-        for edits in job["edits"]:
+        for k, edits in enumerate(job["edits"]):
             cells = [at(book, *edit[:3]) for edit in edits]
             before = [held(cell) for cell in cells]
             start = time.perf_counter()
@@ -46,7 +46,7 @@ def main() -> None:
             shown = [show(at(book, *where)) for where in job["watched"]]
             seconds = time.perf_counter() - start
             found = {"shown": shown, "errors": errors(book), "seconds": seconds}
-            if job.get("saved"):
+            if job.get("saved") and k % job["saved"] == 0:
                 found["saved"] = saved(desktop, book, Path(folder) / "saved.xlsx", job["watched"])
             answers.append(found)
             for cell, value in zip(cells, before, strict=True):

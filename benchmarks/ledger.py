@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("name", nargs="?", default="dialogue-game")
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--saved", action="store_true", help="look again after saving")
+    parser.add_argument("--saved", type=int, default=0, help="save every n-th, and look again")
     asked = parser.parse_args()
     asked.folder.mkdir(exist_ok=True)
     book = cf.build(asked.name)
@@ -162,4 +162,5 @@ def main() -> None:
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

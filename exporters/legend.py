@@ -11,8 +11,7 @@ from exporters.book import Sheet
 from exporters.dressing import AsBuilt, Beyond, Unlike, When
 
 ROW = 0
-BESIDE = 64  # characters of the row that the longest titles take
-LARGE = 1.6  # a title's characters are so much wider than a cell's
+LARGE = 1.7  # a title's characters are so much wider than a cell's
 
 FILLS = {  # of a style's fill: the key's style, and what it says
     theme.FILLS["input"]: ("key input", "type here"),
@@ -25,7 +24,7 @@ FILLS = {  # of a style's fill: the key's style, and what it says
 FONTS = {
     theme.BLUE: ("key blue", "blue: typed"),
     theme.BLACK: ("key black", "black: formula"),
-    theme.GREEN: ("key green", "green: from another sheet"),
+    theme.GREEN: ("key green", "green: other sheet"),
 }
 CONSTANTS = ("constant", "constant percent", "built", "basis")
 Key = tuple[str, str]  # a style, and a text in it
@@ -34,7 +33,7 @@ Key = tuple[str, str]  # a style, and a text in it
 def add(sheet: Sheet) -> None:
     """Put a sheet's legend into its first row, clear of the title."""
     title = sheet.entries[ROW, 0].value
-    col = past(sheet, 0, max(BESIDE, LARGE * len(title)))
+    col = past(sheet, 0, LARGE * len(title))
     for style, text in keys(sheet):
         end = past(sheet, col, len(text))
         sheet.put(ROW, col, text, style)

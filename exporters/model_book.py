@@ -16,7 +16,7 @@ from engine.studies.lens import Views
 from exporters.address import address, addresses, column
 from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
-from exporters.story import Printed
+from exporters.story import Chosen, Printed
 
 DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may be 0, or a text
 MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
@@ -40,6 +40,7 @@ class ModelBook(Book):
     views: Views = field(default_factory=Views)
     plan: Plan = WHOLE
     printed: Sequence[Printed] = ()  # tables of the source
+    chosen: Chosen | None = None  # words for the maps
     section: str = ""  # the document, and where in it they are
     printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet

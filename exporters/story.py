@@ -69,3 +69,19 @@ class Held(NamedTuple):
     cell: Area
     decimals: int  # that are printed
     note: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the maps of words start with: words in groups, each with a colour; two directions; a
+    word whose neighbours are shown. All by their ids."""
+
+    groups: Mapping[str, Sequence[int]]
+    directions: Sequence[tuple[Sequence[int], Sequence[int]]]  # the words of each, plus and minus
+    nearest: int
+    tries: Sequence[Suggestion] = ()
+
+    @property
+    def ids(self) -> list[int]:
+        """All words, group after group."""
+        return [v for ids in self.groups.values() for v in ids]

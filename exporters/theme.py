@@ -141,6 +141,10 @@ STYLES: dict[str, dict[str, Any]] = {
     "status": {"bold": True, "align": "center"},
 }
 _KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.legend`
+# of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
+GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+for _number, _colour in enumerate(GROUPS):
+    STYLES[f"group {_number}"] = {"font_color": _colour, "bold": True}
 for _kind, _fill in FILLS.items():
     STYLES[f"key {_kind}"] = {**_KEY, "bg_color": _fill}
     for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):

@@ -4,22 +4,17 @@ Each stop names a concept or two, in whole sentences with live numbers inside, a
 sheet where it can be seen. They stand on Start; each of their sheets has a link to the next stop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, MAX, MIN
-from exporters import theme
 from exporters.address import quoted
-from exporters.book import Sheet
 from exporters.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model_book import ModelBook
 from exporters.pages import attribution, machine, play
 from exporters.saying import percent, quote, rounded, sentence
-
-LINKS_ROW = 1  # of every sheet
-GAP = 3  # characters between two links
 
 
 class Stop(NamedTuple):
@@ -43,25 +38,13 @@ def stops(book: ModelBook) -> list[Stop]:
     return [] if book.live else [tell(book) for tell in [*tellers, _change]]
 
 
-def link(book: ModelBook, told: Sequence[Stop]) -> None:
-    """On the sheet of each stop, a link to the next one."""
+def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
+    """From the stops on a sheet the ways to those that follow: a text, and where it leads."""
     for k, stop in enumerate(told, 1):
-        sheet = book.sheets[stop.sheet]
-        text, target = f"tour, stop {k} of {len(told)}: the end →", "Start!A1"
-        if k < len(told):
-            text = f"tour, stop {k} of {len(told)}; next stop: {told[k].concept} →"
-            target = told[k].target
-        sheet.link(LINKS_ROW, _free(sheet), text, target)
-
-
-def _free(sheet: Sheet) -> int:
-    """The first column that no text of the row of links runs into."""
-    last = max(col for row, col in sheet.entries if row == LINKS_ROW)
-    room, col = -float(GAP + len(str(sheet.entries[LINKS_ROW, last].value))), last
-    while room < 0:
-        room += sheet.widths.get(col, theme.COLUMN_WIDTH)
-        col += 1
-    return col
+        if stop.sheet == sheet and k < len(told):
+            yield f"stop {k} of {len(told)}, next: {told[k].concept} →", told[k].target
+        elif stop.sheet == sheet:
+            yield f"stop {k} of {k}: the tour ends →", _start_of("Start")
 
 
 def _start_of(sheet: str) -> str:

@@ -29,7 +29,7 @@ from exporters.order import reading_order
 from exporters.pages import built, start
 from exporters.pages import glossary as terms
 from exporters.plan import Plan, for_model
-from exporters.story import Printed, Story
+from exporters.story import Chosen, Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
@@ -45,15 +45,45 @@ def assemble(
     headings: Mapping[str, str] | None = None,
     study: Callable[[ModelBook], None] | None = None,
     plan: Plan | None = None,
+    chosen: Chosen | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
     `headings` gives the title of the step that a block begins: a model that has them is read by
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study". Where the `plan` names parts that are live, what these read from the rest is put
-    as constants, and nothing else is there.
+    own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
+    what these read from the rest is put as constants, and nothing else is there. A story without a
+    title leaves out the tour, whose place on Start depends on the story.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
+    graph, views, labels = _blocks(model, passage, plan)
+    book = ModelBook(
+        title,
+        graph,
+        labels=labels,
+        headings=headings or {},
+        passage=passage,
+        views=views,
+        plan=plan,
+        model=model,
+        printed=tables,
+        section=story.section,
+        chosen=chosen,
+    )
+    _add_pages(book)
+    if study:
+        study(book)
+    stops = tour.stops(book)
+    _put_in_order(book, stops)
+    start.add(book, story, stops if story.title else ())
+    built.show(book, book.sheet(start.SHEET), 2, 0)
+    return book
+
+
+def _blocks(
+    model: Model, passage: Passage, plan: Plan
+) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
+    """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.heat(graph, passage)
     if plan.live:
@@ -67,18 +97,11 @@ def assemble(
     _follow_what_is_typed(graph, model, passage, plan)
     if not plan.reduced:
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    book = ModelBook(
-        title,
-        graph,
-        labels=labels,
-        headings=headings or {},
-        passage=passage,
-        views=views,
-        plan=plan,
-        model=model,
-        printed=tables,
-        section=story.section,
-    )
+    return graph, views, labels
+
+
+def _add_pages(book: ModelBook) -> None:
+    """Every page that the book wants; blocks are laid out when pages have said where theirs are."""
     book.sheet(start.SHEET)
     found = [module for module in pages() if module.wanted(book)]
     for module in found:
@@ -89,14 +112,6 @@ def assemble(
         module.add(book)
         sheet = book.sheets[module.SHEET]
         sheet.purpose = sheet.purpose or module.PURPOSE
-    if study:
-        study(book)
-    _put_in_order(book)
-    stops = tour.stops(book)
-    tour.link(book, stops)
-    start.add(book, story, stops)
-    built.show(book, book.sheet(start.SHEET), 2, 0)
-    return book
 
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
@@ -148,7 +163,7 @@ def _go_back(graph: Graph, passage: Passage) -> None:
     backward(graph, objective.logit(graph, *words), columns=True)
 
 
-def _put_in_order(book: ModelBook) -> None:
+def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
     """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
     Those of the workbook's own that no page is called after stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
@@ -158,9 +173,11 @@ def _put_in_order(book: ModelBook) -> None:
     for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
         sheet = book.sheets[name]
         col = _clear_of_links(sheet) if name != PLAY else 1
-        text = f"next: {following} →"
-        sheet.link(1, col, text, f"{quoted(following)}!A1")
-        built.show(book, sheet, 1, legend.past(sheet, col, len(text)))
+        ways = [(f"next: {following} →", f"{quoted(following)}!A1"), *tour.links(stops, name)]
+        for text, target in ways:
+            sheet.link(1, col, text, target)
+            col = legend.past(sheet, col, len(text))
+        built.show(book, sheet, 1, col)
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)
         if name != terms.SHEET:

@@ -115,9 +115,9 @@ def needs(engine: str) -> None:
         pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
 
 
-def script(name: str) -> ModuleType:
-    """A script of docs/, as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+def script(name: str, folder: str = "docs") -> ModuleType:
+    """A script of docs/ or benchmarks/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -33,6 +33,8 @@ STORY = Story(
         "Why it matters: direction decides which word is found, and length how certain the model is of it.",
         "What built the query is left out: it is posited. In the essay it stands for the prompt `Pietro chiama Paolo`. If you choose a",
         "word's own name in its place, that word's vector becomes the query.",
+        "The essay compares it with two other searches. A retrieval system (RAG) holds the vector of a question against the vectors of",
+        "stored texts, by the same dot product; and a tool call is a word like others, which a program outside the model acts on.",
     ],
     look=[
         "Readout: query times length, three dot products, softmax with a temperature.",

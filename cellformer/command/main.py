@@ -22,8 +22,11 @@ from cellformer.command import edit as editing
 from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command.options import (
+    Backward,
+    Digits,
     Force,
     Ids,
+    Live,
     NoSpecial,
     Prompt,
     Second,
@@ -85,18 +88,9 @@ def build(
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
-    live: Annotated[
-        list[str] | None,
-        typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
-    ] = None,
-    gradient: Annotated[
-        bool,
-        typer.Option("--gradient", help="The backward pass as well: how every cell counts."),
-    ] = False,
-    digits: Annotated[
-        str,
-        typer.Option("--digits", help="exact, or short: the shortest decimals of float32."),
-    ] = "",
+    live: Live = None,
+    gradient: Backward = False,
+    digits: Digits = "",
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from cellformer.command import build as building

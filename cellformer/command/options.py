@@ -43,3 +43,15 @@ TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
 Size = Annotated[int | None, typer.Option(min=1)]
 Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]
+
+# how a workbook is built
+Live = Annotated[
+    list[str] | None,
+    typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
+]
+Backward = Annotated[
+    bool, typer.Option("--gradient", help="The backward pass as well: how every cell counts.")
+]
+Digits = Annotated[
+    str, typer.Option("--digits", help="exact, or short: the shortest decimals of float32.")
+]

@@ -19,7 +19,7 @@ PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
 COLUMNS = {"target": 1, "rival": 2}  # of each word's shares at the position
-CHART_COL, EVERY_COL = 6, 14
+CHART_COL, EVERY_COL = 4, 14
 
 
 def wanted(book: ModelBook) -> bool:
@@ -31,7 +31,7 @@ def add(book: ModelBook) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
     sheet = book.sheet(ATTRIBUTION)
     layout.dress(book, sheet)
-    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16) | {4: 3}
+    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16)
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     end = TOP + len(writers)
@@ -67,7 +67,7 @@ def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
         Series("target − rival", texts, sheet[TOP:end, 3]),
     ]
     title = "Shares of the target’s logit, and of its lead"
-    chart = Chart(TOP - 2, CHART_COL - 1, "bar", title, series, size, number="0.0")
+    chart = Chart(TOP - 2, CHART_COL, "bar", title, series, size, number="0.0")
     sheet.charts.append(chart)
 
 

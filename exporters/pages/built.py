@@ -115,7 +115,9 @@ def add(book: ModelBook) -> None:
     for col, head in enumerate(HEADS):
         sheet.put(TOP - 1, col, head, "block")
     stored = sum(w.block.whole.size for w in watched(book)) <= MOST
-    lines = [w for w in watched(book) if stored or w.cell or not book.large]
+    lines = [
+        w for w in watched(book) if stored or w.cell or w.block.whole.size == 1 or not book.large
+    ]
     below = TOP + 1  # the next original's row
     for line in lines:
         _guard(book, line)
@@ -199,8 +201,8 @@ def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int)
     first = (now != was) * (height * width - rows * width - cols)
     at = height * width - SUMPRODUCT(LARGE(first, 1))  # the first that differs, row by row
     differs = sheet[row, COUNT] > 0
-    sheet.formula(row, ROW, IF(differs, INT(at / width), 0), "count")
-    sheet.formula(row, COL, IF(differs, MOD(at, width), 0), "count")
+    sheet.formula(row, ROW, IF(differs, INT(at / width), ""), "count")
+    sheet.formula(row, COL, IF(differs, MOD(at, width), ""), "count")
     for col, area, style in ((WAS, was, "step"), (IS, now, "step")):
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
         sheet.formula(row, col, IF(differs, cell, ""), style)

@@ -154,8 +154,8 @@ def _estimates(
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = (
-        "what later layers make of it is not in it: after the prompt as built it is off by "
-        f"{np.median(off):.3f} (median), {max(off):.3f} at most"
+        f"without later layers: as built it is off by {np.median(off):.3f} (median), "
+        f"{max(off):.3f} (most)"
     )
     sheet.put(top - 2, left, text, "note")
     grid = sheet[top : top + n_layers, left + 1 : left + 1 + max(col for _, col in cells.values())]

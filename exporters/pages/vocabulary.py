@@ -1,160 +1,215 @@
-"""Words: four maps of the vocabulary, as the readout knows it.
+"""Words: maps of chosen words, as the readout knows them, and what each map leaves out.
 
-Concept directions (the plane of Trajectory): the reader brings the meaning. Principal components:
-the data brings the directions of greatest spread; the basis is the engine's, a constant, the
-projection live, and how much of the spread is shown is stated. t-SNE: the data brings
-neighbourhoods; constants, and no projection at all. Words that lie on one line have one component:
-the second is 0, and not the rounding that is left of it.
+Concept directions: the reader brings the meaning. Principal components: the data brings the
+directions of greatest spread; the basis is that of the words as built, the projection live. Cosine:
+the same of directions alone. t-SNE: the data brings neighbourhoods, and no projection at all: its
+positions are constants, for two seeds and two perplexities, which draw four pictures of one cloud.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import AVERAGE, IF, SQRT
+from engine.cells.expression import Area
+from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
-from exporters import layout
+from exporters import beside, labels, layout, theme
 from exporters.book import Chart, Series, Sheet
-from exporters.lookups import product_sum
+from exporters.maps import Maps, Spots
 from exporters.model_book import ModelBook
 from exporters.pages import trajectory
-from exporters.pages.trajectory import basis, word_vectors
+from exporters.story import Chosen
 
 SHEET = "Words"
-PURPOSE = "four maps of the vocabulary, and how much each leaves out"
+PURPOSE = "maps of chosen words: near whom, along which direction, and what a map leaves out"
 AFTER = "Trajectory"
-TOP = 26
-MOST = 256  # words on the map
-LABELLED = 64  # points that a chart can label
-SEED, PERPLEXITY = 0, 5.0
-NO_SPREAD = 1e-24  # a component with a smaller share of the variance is rounding
-MAPS = (  # title, column of x, column that the chart starts in, its width in pixels
-    ("concept directions", 1, 0, 405),
-    ("principal components", 5, 5, 370),
-    ("principal components, cosine", 9, 10, 370),
-    ("t-SNE: neighbours only", 11, 15, 370),
+FEW, MOST = 64, 96  # words that are all shown; that can be chosen
+SOME = 40  # of many words, those that are shown unless others are chosen
+LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
+CHART_ROWS, CHART_COLS, SIZE = (13, 35, 57, 79), (4, 11), (480, 400)
+RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
+METHODS = (
+    ("", "directions you choose", "principal components", "t-SNE, UMAP"),
+    ("who brings the axes", "you", "the data", "nobody: there are none"),
+    ("a linear projection?", "yes", "yes", "no"),
+    ("arithmetic on it?", "yes, that is the point", "along its axes", "no"),
+    ("keeps", "the contrasts you chose", "the largest spread", "who is near whom"),
+    ("destroys", "all that is off the plane", "what spreads little", "distances, sizes, density"),
+    ("asks", "where do words fall on this?", "where do they spread most?", "what lies together?"),
 )
 CAUTION = (
-    "t-SNE keeps neighbours together and nothing else: no axes, no directions, no arithmetic;",
-    "distances between groups and their sizes mean nothing, and another seed or perplexity",
-    "draws another picture. Read it for who is near whom, never for how far.",
+    "t-SNE keeps neighbours together and nothing else: distances between groups and their sizes",
+    "mean nothing. The four pictures below are of the same words; what differs among them says",
+    "nothing of the words. Positions are constants: other words need another build.",
 )
+ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
+LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there is a Trajectory, whose plane it shows."""
-    return trajectory.wanted(book)
+    """Where there is a Trajectory; in a large workbook, where words were chosen."""
+    if not book.large:
+        return trajectory.wanted(book)
+    nxt = book.plan.gives == "next word" and not book.live
+    return bool(book.chosen) and nxt and scoring(book.graph).x.shape[1] == book.model.spec.d_model
 
 
 def add(book: ModelBook) -> None:
-    """The table of coordinates, four charts, what each holds of the spread."""
+    """The list, the panel, the maps, the table of methods; the arithmetic right and below."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    _, vectors = word_vectors(book)
-    words = book.labels[book.graph["logits"].axes[1]]
-    shown = which(book, len(words))
-    sheet.widths = {0: 16} | dict.fromkeys(range(1, 15), 10)
-    end = TOP + len(shown)
-    for k, v in enumerate(shown):
-        sheet.put(TOP + k, 0, words[v], "word")
-    work = end + 3
-    x = vectors[shown]  # [n_shown, d_model]
-    _concepts(book, sheet, shown)
-    _components(book, sheet, x, shown, work)
-    _neighbours(sheet, x)
-    texts = [words[v] for v in shown] if len(shown) <= LABELLED else []
-    for title, left, at, width in MAPS if len(shown) > 3 else ():
-        series = [Series("words", sheet[TOP:end, left], sheet[TOP:end, left + 1], texts)]
-        chart = Chart(4, at, "scatter", title, series, (width, 380), number="0.0")
-        sheet.charts.append(chart)
+    sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
+    chosen = book.chosen or by_default(book)
+    x = vectors_of(book, chosen.ids)
+    below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 22) + 12
+    spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 1))
+    maps = Maps(book, sheet, chosen, spots, x)
+    for d in range(x.shape[1]):
+        sheet.put(below + d, 0, d, "label number")
+    _list(sheet, chosen)
+    _panel(sheet, maps)
+    sides = [
+        labels.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
+        for points in _as_built(maps)
+    ]
+    maps.points(np.array([[side != "" for side in line] for line in sides]).T)
+    _live_charts(sheet, maps, chosen, sides)
+    _methods(sheet)
+    if len(x) > 3:
+        _neighbours(book, sheet, x, chosen)
+    if chosen.tries:
+        beside.suggest(book, sheet, CHART_ROWS[-1] + 22, chosen.tries, (11, 14))
 
 
-def which(book: ModelBook, n: int) -> list[int]:
-    """The words on the map: all, or of a large vocabulary the prompt's and the likeliest."""
-    if n <= MOST:
-        return list(range(n))
-    last = book.passage.n_prompt - 1
-    likely = np.argsort(-book.values["logits"][last], kind="stable")[:MOST]
-    given = book.passage.ids if book.graph["logits"].axes[1] == "vocab" else []
-    return sorted({*given, *map(int, likely)})
+def texts(book: ModelBook) -> Sequence[str]:
+    """Every word that has a logit."""
+    return book.labels[book.graph["logits"].axes[1]]
+
+
+def by_default(book: ModelBook) -> Chosen:
+    """All words of a small vocabulary, or the sentence's and the likeliest; Trajectory's plane."""
+    n, last = len(texts(book)), book.passage.n_prompt - 1
+    same = book.graph["logits"].axes[1] == "vocab"
+    given = list(dict.fromkeys(book.passage.ids[: last + 1])) if same else []
+    ranked = np.argsort(-book.values["logits"][last], kind="stable").tolist()
+    others = [v for v in ranked if v not in given]
+    others = sorted(others) if n <= FEW else others[: max(SOME - len(given), 8)]
+    (target, _), (second, _) = trajectory.defaults(book)
+    groups = {"in the sentence": given[:SOME], "other words": others}
+    directions: list[tuple[list[int], list[int]]] = [([target], []), ([second], [])]
+    return Chosen({k: v for k, v in groups.items() if v}, directions, target)
+
+
+def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
+    """The vectors of words as the readout scores them, as built: [n_words, d_model]."""
+    scored = scoring(book.graph)
+    values = book.values[scored.words.name]
+    rows = [values[v, :] if scored.by_rows else values[:, v] for v in ids]
+    return np.array(rows, dtype=np.float64).reshape(len(ids), -1)
 
 
 def word_vector(book: ModelBook, v: int) -> Area:
     """One word's vector: a column of the readout's table."""
-    block = word_vectors(book)[0].block
-    return block[v, :] if block.axes[1] == "d_model" else block[:, v]
+    scored = scoring(book.graph)
+    return scored.words[v, :] if scored.by_rows else scored.words[:, v]
 
 
-def _heads(sheet: Sheet, col: int, title: str, heads: tuple[str, ...]) -> None:
-    sheet.put(TOP - 2, col, title, "block")
-    for k, head in enumerate(heads):
-        sheet.put(TOP - 1, col + k, head, "label")
+def _list(sheet: Sheet, chosen: Chosen) -> None:
+    """Each group's name and colour beside its words."""
+    beside.heads(sheet, LIST_ROW - 1, 0, ("group", "word"), "label")
+    row = LIST_ROW
+    for g, (name, ids) in enumerate(chosen.groups.items()):
+        style = f"group {g % len(theme.GROUPS)}"
+        sheet.put(row, 0, name, style)
+        for k in range(len(ids)):
+            sheet.put(row + k, 2, "●", style)
+        row += len(ids)
 
 
-def _concepts(book: ModelBook, sheet: Sheet, shown: list[int]) -> None:
-    """Coordinates in the plane that is chosen on Trajectory."""
-    _heads(sheet, 1, "concept directions", ("along 1", "along 2"))
-    for row, v in enumerate(shown, TOP):
-        for col, direction in enumerate(basis(book), 1):
-            along = product_sum(word_vector(book, v), direction)
-            sheet.formula(row, col, along, "live")
+def _panel(sheet: Sheet, maps: Maps) -> None:
+    """What the cells to type in are for; the shares above the maps."""
+    row, col = PANEL
+    for k, text in ((1, "direction 1"), (2, "direction 2"), (4, "nearest to"), (6, "left out")):
+        sheet.put(row + k, col, text, "row label")
+    for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
+        sheet.put(row, col + k, text, "note" if k == 8 else "label")
+    sheet.put(row + 5, col + 1, "cosine", "row label")
+    text = "components taken off with the mean: 0, 1 or 2. The largest spread may say least"
+    sheet.put(row + 6, col + 2, text, "note")
+    sheet.put(row + 4, col + 9, "type over any word of the list; blank takes it off", "note")
+    first, second = CHART_COLS
+    shares = (
+        (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
+        (CHART_ROWS[0] - 1, second, "shown_share", "of it along the two that are drawn;"),
+        (CHART_ROWS[0] - 1, second + 4, "four_share", "along the first four"),
+        (CHART_ROWS[1] - 1, first, "cosine_share", "of the spread of the words’ directions"),
+    )
+    for at, left, name, text in shares:
+        sheet.formula(at, left, maps[name][0, 0], "percent")
+        sheet.put(at, left + 1, text, "note")
+    if not maps.bases[1][1]:
+        sheet.put(CHART_ROWS[0] + 20, second, ON_A_LINE, "note")
 
 
-def _components(book: ModelBook, sheet: Sheet, x: np.ndarray, shown: list[int], work: int) -> None:
-    """Two principal components of the words, raw, and of their directions alone (cosine)."""
-    lengths = np.maximum(np.sqrt((x * x).sum(axis=1)), 1e-12)  # [n_shown]
-    sheet.put(work, 0, "bases: principal components of the words as built, constants", "heading")
-    for k in range(x.shape[1]):
-        sheet.put(work + 2 + k, 0, k, "label number")
-    for col, title, rows, along in (
-        (3, "principal components", x, product_sum),
-        (7, "principal components, cosine", x / lengths[:, None], _along_of_its_length),
-    ):
-        axes, share = principal(rows)  # [2, d_model]
-        _heads(sheet, col, title, ("raw 1", "raw 2", "PC 1", "PC 2"))
-        sheet.put(TOP - 3, col, share, "constant percent")
-        sheet.put(TOP - 3, col + 1, "of the variance, as built", "note")
-        for c in range(2):
-            direction = _basis_vector(sheet, work, col + c, f"PC {c + 1}", axes[c])
-            raw = sheet[TOP : TOP + len(shown), col + c].as_range
-            for row, v in enumerate(shown, TOP):
-                own = sheet.formula(row, col + c, along(word_vector(book, v), direction), "live")
-                sheet.formula(row, col + 2 + c, own - AVERAGE(raw), "step")
+def _as_built(maps: Maps) -> list[np.ndarray]:
+    """The words' points on each of the three live maps: [n_words, 2] each."""
+    found = (maps[name].name for name in ("concept", "component", "cosine"))
+    values = maps.book.values
+    return [np.array(values[name][:, :2], dtype=np.float64) for name in found]
 
 
-def _basis_vector(sheet: Sheet, work: int, col: int, name: str, vector: np.ndarray) -> Area:
-    """A direction as constants, down a column."""
-    sheet.put(work + 1, col, name, "label")
-    for d, value in enumerate(vector.tolist()):
-        sheet.put(work + 2 + d, col, value, "basis")
-    return sheet[work + 2 : work + 2 + len(vector), col]
+def _live_charts(sheet: Sheet, maps: Maps, chosen: Chosen, sides: Sequence[Sequence[str]]) -> None:
+    """A chart for each live map: each word is a series, whose name is a cell and its label."""
+    kinds = (
+        ("Two directions that you choose", ("direction 1", "direction 2"), 0, 0),
+        ("Principal components: where these words spread most", ("PC", "next PC"), 0, 1),
+        ("Cosine: the same of directions alone, lengths set aside", ("PC 1", "PC 2"), 1, 0),
+    )
+    colours = colours_of(chosen)
+    for m, (title, axes, row, col) in enumerate(kinds):
+        series = [
+            Series(
+                maps["label"][k, m], maps["point"][k, 2 * m], maps["point"][k, 2 * m + 1],
+                colour=colours[k], bears=sides[m][k] or "right",
+            )
+            for k in range(maps.n)
+        ]  # fmt: skip
+        at = (CHART_ROWS[row], CHART_COLS[col])
+        sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, axes, number="0.0"))
 
 
-def _along_of_its_length(vector: Area, direction: Area) -> Expression:
-    """How far a vector goes along a direction, as a share of its own length; 0 if it has none."""
-    length = SQRT(product_sum(vector, vector))
-    return IF(length > 0, product_sum(vector, direction) / length, 0)
+def colours_of(chosen: Chosen) -> list[str]:
+    """Each word's colour: its group's."""
+    sizes = [len(ids) for ids in chosen.groups.values()]
+    return [theme.GROUPS[g % len(theme.GROUPS)] for g, n in enumerate(sizes) for _ in range(n)]
 
 
-def principal(x: np.ndarray) -> tuple[np.ndarray, float]:
-    """Two principal components of rows x [n, d], as rows [2, d], and the variance they hold."""
-    _, spread, axes = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    spread = spread**2
-    axes[spread <= NO_SPREAD * spread.sum()] = 0
-    axes = np.vstack([axes, np.zeros((2, x.shape[1]))])[:2]
-    signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])  # a component has no sign
-    total = spread.sum()
-    share = float(spread[:2].sum() / total) if total else 0.0
-    return axes * np.where(signs == 0, 1, signs)[:, None], share
+def _methods(sheet: Sheet) -> None:
+    """What each way of drawing keeps and what it destroys."""
+    row, col = CHART_ROWS[1], CHART_COLS[1]
+    sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
+    for k, line in enumerate(METHODS, row + 2):
+        for c, text in enumerate(line):
+            sheet.put(k, col + 3 * c - (c > 0), text, "block" if k == row + 2 or not c else "text")
+    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS)):
+        sheet.put(k, col, text, "note")
 
 
-def _neighbours(sheet: Sheet, x: np.ndarray) -> None:
-    """t-SNE coordinates, with what they depend on and what they do not mean."""
-    _heads(sheet, 11, "t-SNE, constants", ("x", "y"))
-    if len(x) > 3:
-        points = tsne(x, PERPLEXITY, SEED)  # [n_shown, 2]
-        for k, (a, b) in enumerate(points):
-            sheet.put(TOP + k, 11, float(a), "basis")
-            sheet.put(TOP + k, 12, float(b), "basis")
-    sheet.put(TOP - 3, 11, f"seed {SEED}, perplexity {PERPLEXITY:g}", "note")
-    for k, text in enumerate(CAUTION):
-        sheet.put(TOP - 2 + k, 14, text, "note")
+def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chosen) -> None:
+    """Four pictures by t-SNE, constants: two seeds across, two perplexities down."""
+    words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
+    for n, (seed, perplexity) in enumerate(RUNS):
+        points = tsne(vectors, perplexity, seed)  # [n_words, 2]
+        col = TSNE_COL + 2 * n
+        sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
+        for k, (a, b) in enumerate(points.tolist()):
+            sheet.put(LIST_ROW + k, col, a, "basis")
+            sheet.put(LIST_ROW + k, col + 1, b, "basis")
+        series = []
+        for k, side in enumerate(labels.sides(points, words, SIZE)):
+            x, y = (sheet[LIST_ROW + k, c] for c in (col, col + 1))
+            name = words[k] if side else " "
+            series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
+        title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
+        at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])
+        sheet.charts.append(Chart(*at, "scatter", title, series, SIZE, number="0"))

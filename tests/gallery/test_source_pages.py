@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from conftest import default_book
 
+from workbooks import tokenization
+
 
 def shown(name: str, *tables: str) -> list[np.ndarray]:
     """The values of a workbook's tables, as numbers where they are."""
@@ -70,7 +72,9 @@ def test_heads_are_cut_as_numpy_cuts_them() -> None:
 
 
 def test_the_variance_of_a_product_grows_with_its_length() -> None:
-    q, k, widths, variances, scaled = shown("one-head", "q", "k", "widths", "variances", "scaled")
+    q, k, widths, variances, scaled = shown(
+        "one-head", "drawn_q", "drawn_k", "widths", "variances", "scaled"
+    )
     dots = np.array([(q[:, : int(d)] * k[:, : int(d)]).sum(axis=1) for d in widths[0]])
     assert variances[0] == pytest.approx(dots.var(axis=1))
     assert scaled[0] == pytest.approx(dots.var(axis=1) / widths[0])
@@ -123,3 +127,17 @@ def test_training_on_a_napkin() -> None:
     assert (printed / flop)[:2] == pytest.approx([25.7, 25.4], abs=0.1)
     assert hours == pytest.approx(flop * 1e18 / (125e12 * 0.3) / 3600)
     assert dollars == pytest.approx(1.5 * hours)
+
+
+def test_pieces_are_those_of_the_library_merge_by_merge() -> None:
+    """Texts that the corpus does not have, in other scripts too; and the corpus itself."""
+    book, merges = default_book("tokenization"), tokenization.learnt(tokenization.CORPUS, 12)
+    library = tokenization.library(merges)
+    for text in ("lowest", "newer slow widest", "LOW lows", "été 12", "", "low\tlow"):
+        after = book.edited({book.graph["sentence"][0, 0]: text})
+        ids = after(book.graph["tokenizer.ids"].area).ravel()
+        wanted = library.encode(text)
+        assert ids.tolist() == [*wanted, *[-1] * (tokenization.N_TOKENS - len(wanted))], text
+    assert [library.texts[i] for i in library.encode("lowest")] == [" low", "est"]
+    assert [merge[2] for merge in merges] == sorted((merge[2] for merge in merges), reverse=True)
+    assert merges[0] == ("e", "s", 9)

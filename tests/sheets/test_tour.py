@@ -81,7 +81,7 @@ def test_headers_say_what_they_mean(built: Built) -> None:
             notes |= {cell.value: cell.comment.text for cell in row if cell.comment}
     meanings = {term.name: term.meaning for term in TERMS}
     assert noted["Play"]["temperature"] == meanings["temperature"]
-    assert noted["Play"]["token id"] == meanings["id"]
+    assert noted["Play"]["word"] == meanings["token"]
     assert len(noted["Play"]) >= 8 and noted["Switches"]
 
 

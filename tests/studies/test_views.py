@@ -10,10 +10,10 @@ from engine import Evaluator, Graph, InputError, ModelSpec
 from engine.cells.batch import rows, variants
 from engine.models import checkpoint
 from engine.studies import ablation, lens
+from engine.studies.planes import principal
 from engine.studies.tsne import tsne
 from exporters.book import Book
 from exporters.pages import trajectory
-from exporters.pages.vocabulary import principal
 
 LOADED = {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
 MODELS = {name: m for name, m in LOADED.items() if m.spec.gives != "sentence"}  # with logits
@@ -133,7 +133,7 @@ def test_principal_components_hold_the_most_variance() -> None:
     axes, share = principal(x)
     covariance = np.cov(x.T)
     largest = np.linalg.eigvalsh(covariance)[::-1]
-    assert share == pytest.approx(largest[:2].sum() / largest.sum())
+    assert share == pytest.approx(largest[:2] / largest.sum())
     np.testing.assert_allclose(axes @ covariance @ axes.T, np.diag(largest[:2]), atol=1e-9)
 
 

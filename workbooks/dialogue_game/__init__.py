@@ -19,7 +19,7 @@ from engine.models.training import Progress, Recipe
 from engine.studies import ablation
 from exporters.book import Book
 from exporters.model_book import ModelBook
-from exporters.story import Story, Suggestion
+from exporters.story import Chosen, Story, Suggestion
 from exporters.transformer import assemble
 from workbooks.dialogue_game import calibration, game, measured, printed, rules
 
@@ -55,6 +55,25 @@ STORY = Story(
     ],
 )  # fmt: skip
 
+ROLES = {
+    "leaders": game.LEADERS, "epithets": game.EPITHETS, "numbers": game.NUMBERS,
+    "verbs": game.VERBS, "absurd words": game.ABSURD, "marks": game.MARKS,
+}  # fmt: skip
+AXES = ((("Paolo",), ("Pietro",)), (("Tarso", "Cefa"), ("capo", "vice")))  # the essay's two
+CHOSEN = Chosen(
+    groups={role: [game.ID[word] for word in words] for role, words in ROLES.items()},
+    directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
+    nearest=game.ID["Tarso"],
+    tries=[
+        Suggestion("Type Cefa as the word whose neighbours are shown: the other leader's name among peers.",
+                   ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
+        Suggestion("Type 1 as the components left out: the long marks no longer lead, and the rest comes apart.",
+                   ("map.left_out", 0, 0), 1, ("map.shown_share", 0, 0)),
+        Suggestion("Type 7 for the word Paolo of direction 1: from a leader to a number, another plane and another share.",
+                   ("map.terms", 0, 0), "7", ("map.plane_share", 0, 0)),
+    ],
+)  # fmt: skip
+
 
 def model() -> Model:
     """The shipped model, with each head's average over fresh games."""
@@ -64,7 +83,7 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a prompt and its continuation."""
-    return assemble("dialogue-game", model, passage, STORY, study=_studies)
+    return assemble("dialogue-game", model, passage, STORY, study=_studies, chosen=CHOSEN)
 
 
 def _studies(book: ModelBook) -> None:

@@ -65,7 +65,7 @@ def add(book: ModelBook) -> None:
     _situations(book, sheet)
     _chart(book, sheet)
     _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
-    beside.suggest(book, sheet, TRIES_ROW, _tries(book), (RIGHT + 1, RIGHT + 4))
+    beside.suggest(book, sheet, TRIES_ROW, _tries(), (RIGHT + 1, RIGHT + 4))
 
 
 def _situations(book: ModelBook, sheet: Sheet) -> None:
@@ -194,20 +194,21 @@ def softmax(scores: Sequence[float]) -> np.ndarray:
     return np.asarray(e / e.sum())
 
 
-def _tries(book: ModelBook) -> list[Suggestion]:
-    """Colder, hotter; nonsense."""
+def _tries() -> list[Suggestion]:
+    """Hotter; a sentence that leaves a choice; nonsense."""
     heat, sentence = ("calibration.temperature", 0, 0), ("sentence", 0, 0)
     loss, now = ("calibration.1.loss", 0, 0), ("nonsense.now", 0, 0)
-
-    def becomes(at: tuple[str, int, int], value: float | str, watch: tuple[str, int, int]) -> float:
-        seen = book.edited({book.graph[at[0]][0, 0]: value})(book.graph[watch[0]].area)
-        return float(seen)
-
     return [
-        Suggestion("Type 3: it gives too much to words that hardly ever come, too little to the others, and the loss rises.",
-                   heat, 3, loss, becomes(heat, 3, loss)),
-        Suggestion(f"Type {UNSURE} as the sentence on Play: eight numbers share the page, and it says that it does not know.",
-                   sentence, UNSURE, now, becomes(sentence, UNSURE, now)),
-        Suggestion(f"Type {NONSENSE[0]} as the sentence on Play: the next word is as sure as Tarso was.",
-                   sentence, NONSENSE[0], now, becomes(sentence, NONSENSE[0], now)),
+        Suggestion(
+            "Type 3: it gives too much to words that hardly ever come, too little to the others, and the loss rises.",
+            heat, 3, loss,
+        ),
+        Suggestion(
+            f"Type {UNSURE} as the sentence on Play: eight numbers share the page, and it says that it does not know.",
+            sentence, UNSURE, now,
+        ),
+        Suggestion(
+            f"Type {NONSENSE[0]} as the sentence on Play: the next word is as sure as Tarso was.",
+            sentence, NONSENSE[0], now,
+        ),
     ]  # fmt: skip

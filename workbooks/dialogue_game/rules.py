@@ -52,7 +52,7 @@ def add(book: ModelBook) -> None:
     heads = [part for part in heads if not part.endswith(".attn")]
     _walk(book, sheet, heads)
     row = beside.suggest(
-        book, sheet, WALK_ROW + len(heads) + 4, _tries(book, heads), (TRY_COL, TRY_COL + 1)
+        book, sheet, WALK_ROW + len(heads) + 4, _tries(heads), (TRY_COL, TRY_COL + 1)
     )
     _table(sheet, row)
 
@@ -87,7 +87,7 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
 
 def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top: int) -> None:
     """What is so, once something was guessed; and what the model says now."""
-    found, last, target = kept(), book.passage.n_prompt - 1, book.graph["target"]
+    found, last = kept(), book.passage.n_prompt - 1
     ident = int(book.value("target", 0, 0))
     word = book.labels["vocab"][ident]
     left = {x.part: x.probability for x in ablation.effects(book.graph, ident, last)}
@@ -100,8 +100,8 @@ def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top:
 
     beside.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
-    chance = Nth(book.graph["probs"][last, :], target[0, 0] + 1)
-    sheet.formula(below, 0, book.graph["look.target"][0, 0], "word")
+    chance = book.graph["probs"][last, ident] + 0
+    sheet.put(below, 0, word, "word")
     beside.computed(book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
     sheet.put(below, 2, "is its probability now; switch heads off on", "note")
     sheet.link(below, 5, "Switches", "Switches!A1")
@@ -125,26 +125,24 @@ def short(part: str) -> str:
     return f"{layer}.{'all heads' if name == 'attn' else 'MLP' if name == 'mlp' else name}"
 
 
-def _tries(book: ModelBook, heads: list[str]) -> list[Suggestion]:
+def _tries(heads: list[str]) -> list[Suggestion]:
     """Guess where the picture misleads; then switch the head off that carries a rule, and one that
     looks at the same word."""
-    first, second = "blocks.0.attn.h0", "blocks.1.attn.h2"
+    first, second, now = "blocks.0.attn.h0", "blocks.1.attn.h2", ("walk.now", 0, 0)
     at = heads.index(second)
-    guessed = {book.graph["walk.guess"][at, 0]: "yes"}
-    now = ("walk.now", 0, 0)
-
-    def off(head: str) -> float:
-        cell = book.graph[f"{head}.switch"][0, 0]
-        return float(book.edited({cell: 0.0})(book.graph["walk.now"].area))
-
-    answer = str(book.edited(guessed)(book.graph["walk.answer"][at, 0]))
     return [
-        Suggestion("Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same.",
-                   ("walk.guess", at, 0), "yes", ("walk.answer", at, 0), answer),
-        Suggestion("Type 0 on Switches for 1.h2: the word that told Tarso from vice is gone.",
-                   (f"{second}.switch", 0, 0), 0, now, off(second)),
-        Suggestion("Type 0 for 0.h0 instead, which looks at the same word: nothing happens to Tarso.",
-                   (f"{first}.switch", 0, 0), 0, now, off(first)),
+        Suggestion(
+            "Type yes for 1.h2, which looks at the verb and not at the caller: it is needed all the same.",
+            ("walk.guess", at, 0), "yes", ("walk.answer", at, 0),
+        ),
+        Suggestion(
+            "Type 0 on Switches for 1.h2: the word that told Tarso from vice is gone.",
+            (f"{second}.switch", 0, 0), 0, now,
+        ),
+        Suggestion(
+            "Type 0 for 0.h0 instead, which looks at the same word: nothing happens to Tarso.",
+            (f"{first}.switch", 0, 0), 0, now,
+        ),
     ]  # fmt: skip
 
 

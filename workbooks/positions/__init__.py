@@ -14,7 +14,7 @@ from workbooks.positions.hands import BASE, Hands
 from workbooks.positions.learned import NONE, SINE, Learned
 from workbooks.positions.rotary import Rotary
 
-TOPIC, AFTER, LEVEL = "Words and positions", "", 2
+TOPIC, AFTER, LEVEL = "Words and positions", "tokenization", 2
 TITLE = "positions: clock hands, a learned table, and rotation"
 PAPER_D_MODEL = 512
 

@@ -1,0 +1,22 @@
+"""Planes through a cloud of vectors: its principal components, and what is only rounding noise."""
+
+import numpy as np
+
+NOISE = 1e-12  # a component with less of the spread than this is what rounding left
+
+
+def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """The first n principal components of rows x [n_words, d], as rows [n, d], and the share of
+    the spread that each holds [n].
+
+    A component has no sign: its largest entry is made positive. One that holds nothing but
+    rounding noise, or that the rows are too few for, is zero, and so is its share.
+    """
+    _, spread, axes = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    spread, total = spread**2, float((spread**2).sum())
+    found, shares = np.zeros((n, x.shape[1])), np.zeros(n)
+    for k in range(min(n, len(spread))):
+        if total and spread[k] > NOISE * total:
+            found[k] = axes[k] * np.sign(axes[k, np.abs(axes[k]).argmax()])
+            shares[k] = spread[k] / total
+    return found, shares

@@ -1,0 +1,164 @@
+"""The sheet Words: every coordinate, share and neighbour computed a second time, by numpy; words
+typed in the place of others; labels that never lie on each other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import InIronCalc, assert_recomputes_after, default_book, random_model
+
+from engine import ModelSpec
+from engine.models.generate import passage
+from exporters import anymodel, labels
+from exporters.book import Book
+from exporters.pages import vocabulary
+from exporters.verify import read
+from exporters.xlsx import write
+from workbooks.dialogue_game import CHOSEN, game
+
+Edits = dict[str, float | str]
+
+
+def chosen_vectors(book: Book, words: list[str]) -> np.ndarray:
+    """The vectors of words, blank ones left out, from the table that the readout scores with."""
+    texts = list(vocabulary.texts(book))
+    return vocabulary.vectors_of(book, [texts.index(word) for word in words if word])
+
+
+def variance(x: np.ndarray) -> float:
+    return float(((x - x.mean(axis=0)) ** 2).sum() / len(x))
+
+
+def after(book: Book, edits: dict[tuple[str, int, int], float | str]):
+    return book.edited({book.graph[f"map.{name}"][i, j]: x for (name, i, j), x in edits.items()})
+
+
+def of(reading, book: Book, name: str) -> np.ndarray:
+    return np.array(reading(book.graph[f"map.{name}"].area), dtype=object)
+
+
+def assert_there(reading, book: Book, name: str, there: list[int], wanted: np.ndarray) -> None:
+    """The rows of a table that hold a word."""
+    np.testing.assert_allclose(of(reading, book, name)[there].astype(float), wanted, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def book() -> Book:
+    return default_book("dialogue-game")
+
+
+WORDS = [game.WORDS[v] for v in CHOSEN.ids]
+EDITS = {
+    "as built": {},
+    "another plane": {("terms", 0, 0): "7", ("terms", 0, 1): "8", ("terms", 1, 3): ""},
+    "components left out": {("left_out", 0, 0): 1, ("near", 0, 0): "Cefa"},
+    "a word twice, one gone": {("word", 8, 0): "", ("word", 9, 0): "banana", ("left_out", 0, 0): 2},
+    "what is none": {("word", 3, 0): "Nobody", ("terms", 0, 0): "Nobody", ("left_out", 0, 0): 7},
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_the_maps_are_what_numpy_makes_of_the_words(case: str, book: Book) -> None:
+    edits = EDITS[case]
+    reading = after(book, edits)
+    words = list(WORDS)
+    for (name, i, _), value in edits.items():
+        if name == "word":
+            words[i] = str(value) if value in game.WORDS else ""
+    there = [k for k, word in enumerate(words) if word]
+    x = chosen_vectors(book, words)
+    terms = [[str(t or "") for t in row] for row in of(reading, book, "terms")]
+    u, v = (mean_of(book, words, row[:3]) - mean_of(book, words, row[3:]) for row in terms)
+    e1 = u / np.linalg.norm(u) if np.linalg.norm(u) > 1e-9 else u * 0
+    rest = v - (v @ e1) * e1
+    plane = np.column_stack([e1, rest / np.linalg.norm(rest)])
+    np.testing.assert_allclose(
+        of(reading, book, "concept")[there].astype(float), x @ plane, atol=1e-9
+    )
+    share = variance(x @ plane) / variance(x)
+    assert of(reading, book, "plane_share") == pytest.approx(share, abs=1e-9)
+    basis = book.values["map.component_basis"].astype(float)
+    along = (x - x.mean(axis=0)) @ basis
+    np.testing.assert_allclose(
+        of(reading, book, "component")[there].astype(float), along, atol=1e-9
+    )
+    units = x / np.linalg.norm(x, axis=1, keepdims=True)
+    shown = (units - units.mean(axis=0)) @ book.values["map.cosine_basis"].astype(float)
+    assert_there(reading, book, "cosine", there, shown)
+    assert of(reading, book, "cosine_share") == pytest.approx(variance(shown) / variance(units))
+    neighbours_are_right(book, reading, words, x, basis)
+
+
+def mean_of(book: Book, words: list[str], terms: list[str]) -> np.ndarray:
+    """The mean of the words of one side of a direction: those that are on the list, as often."""
+    found = [word for term in terms for word in words if term and word == term]
+    return chosen_vectors(book, found).mean(axis=0) if found else np.zeros(64)
+
+
+def neighbours_are_right(book: Book, reading, words, x: np.ndarray, basis: np.ndarray) -> None:
+    """Cosines with the named word, less the mean and the components that are left out."""
+    n_out = int(of(reading, book, "out"))
+    named = str(reading(book.graph["map.near"].area))
+    there = [word for word in words if word]
+    if n_out:
+        x = x - x.mean(axis=0)
+        x = x - (x @ basis[:, :n_out]) @ basis[:, :n_out].T
+    own = x[there.index(named)]
+    cosines = {
+        word: float(y @ own / np.linalg.norm(y) / np.linalg.norm(own))
+        for word, y in zip(there, x, strict=True)
+        if word != named
+    }
+    best = sorted(cosines, key=lambda word: -cosines[word])
+    values = of(reading, book, "near_value").ravel().astype(float)
+    ranked = sorted((cosines[w] for w in there if w != named), reverse=True)[: len(values)]
+    assert of(reading, book, "near_word").ravel()[0] == best[0]
+    np.testing.assert_allclose(values, ranked, atol=1e-9)
+
+
+def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:
+    x = chosen_vectors(book, WORDS)
+    spread = np.linalg.eigvalsh(np.cov(x.T))[::-1]
+    found = book.values["map.share"].astype(float).ravel()
+    np.testing.assert_allclose(found, spread[:4] / spread.sum(), atol=1e-12)
+    assert found[:2].sum() == pytest.approx(0.421, abs=0.001)
+    assert found.sum() == pytest.approx(0.571, abs=0.001)
+
+
+def test_rounding_noise_is_not_drawn() -> None:
+    """cat-sat's words lie on one line: the second component is 0, and the sheet says so."""
+    book = default_book("cat-sat")
+    assert not np.abs(book.values["map.component"][:, 1:].astype(float)).any()
+    texts = [entry.value for entry in book.sheets["Words"].entries.values()]
+    assert vocabulary.ON_A_LINE in texts
+    path = [book.clean.cell("Trajectory", row, 2) for row in range(11, 13)]
+    assert all(x == 0 or abs(x) > 1e-12 for x in path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_never_lie_on_each_other(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, size = 60, (480, 400)
+    points = rng.normal(size=(n, 2)) * rng.choice([1, 0.05], size=(n, 1))
+    texts = ["w" * int(k) for k in rng.integers(1, 12, n)]
+    sides = labels.sides(points, texts, size)
+    at = labels.pixels(points, size)
+    boxes = [labels.box(*at[k], texts[k], side) for k, side in enumerate(sides) if side]
+    assert len(boxes) > 5
+    for k, one in enumerate(boxes):
+        assert not any(one.meets(other) for other in boxes[:k])
+
+
+def test_a_model_drawn_at_random(tmp_path: Path) -> None:
+    """With its own choice of words; a word typed in another's place, in IronCalc."""
+    model = random_model(
+        ModelSpec(80, 12, 8, n_layers=1, n_heads=2, d_head=4, d_mlp=6, tied=True, bias=True)
+    )
+    book = anymodel.build("random", model, passage(model, [3, 70, 2], 5))
+    chosen = vocabulary.by_default(book)
+    assert chosen.groups["in the sentence"] == [3, 70, 2] and len(chosen.ids) == vocabulary.SOME
+    path = write(book, tmp_path / "random.xlsx")
+    texts = vocabulary.texts(book)
+    other = texts[next(v for v in range(80) if v not in chosen.ids)]
+    edits = {("map.word", 4, 0): other, ("map.near", 0, 0): other, ("map.left_out", 0, 0): 2}
+    assert_recomputes_after(edits, InIronCalc(path), book, read(path))
