@@ -1,4 +1,4 @@
-"""A workbook with its backward pass: recomputed elsewhere from wrong values, products in columns."""
+"""A workbook with its backward pass: recomputed from wrong values, products by columns."""
 
 import re
 from pathlib import Path
