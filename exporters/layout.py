@@ -243,7 +243,8 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     """Links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
-        *path, leaf = place.block.name.split(".")
+        name = place.block.name.removeprefix("turned.").removeprefix("gradient.")
+        *path, leaf = name.split(".")
         parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
@@ -316,9 +317,12 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 def caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
-    *path, leaf = block.name.split(".")
+    name = block.name.removeprefix("turned.")
+    *path, leaf = name.removeprefix("gradient.").split(".")
     part = path[-1] if path else ""
-    return f"{part}.{leaf}" if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln" else leaf
+    if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln":
+        leaf = f"{part}.{leaf}"
+    return f"gradient of {leaf}" if name.startswith("gradient.") else leaf
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -328,7 +332,7 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = sheet[place.top : place.top + rows, place.left : place.left + cols]
-    if place.block.kind == "gradient" or _coloured(book, sheet, place.block):
+    if place.block.name.startswith("gradient.") or _coloured(book, sheet, place.block):
         sheet.dress(area, "diverging")
     elif place.block.leaf in ("pattern", "probs"):
         sheet.dress(area, "scale")

@@ -21,6 +21,7 @@ from cellformer import names
 from cellformer.command import edit as editing
 from cellformer.command import ending
 from cellformer.command import explore as exploring
+from cellformer.command import gradient as sensitivity
 from cellformer.command.options import (
     Backward,
     Digits,
@@ -153,6 +154,7 @@ for command in (
     exploring.run,
     exploring.trace,
     exploring.ablate,
+    sensitivity.gradient,
     exploring.sweep,
     exploring.generate,
     exploring.info,

@@ -297,7 +297,7 @@ def guess(book: ModelBook, n: int) -> Expression:
     scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
-    where = place_of_largest(scores, 1)
+    where = place_of_largest(scores)
     word = quote(INDEX(texts, where, 1))
     return word & " " & percent(INDEX(chances, where, 1))
 

@@ -17,7 +17,7 @@ from conftest import (
     InIronCalc,
     cli,
     default_book,
-    recomputed,
+    libreoffice_shows,
     script,
     typed,
 )
@@ -139,7 +139,7 @@ def office(built, tmp_path_factory) -> dict[str, Recomputed]:
         for name in TRIED
         for k in tried_in_libreoffice(name)
     }
-    return recomputed(copies, folder / "office")
+    return libreoffice_shows(copies, folder / "office")
 
 
 @pytest.mark.office

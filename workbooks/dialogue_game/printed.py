@@ -107,6 +107,6 @@ def _stages(book: ModelBook, sheet: Sheet, top: int) -> None:
         sheet.put(row, 1, lens.stage_name(stage.name))
         sheet.formula(row, 2, book.graph[f"lens.{k}.probs"][0, TARSO], "live fine")
         texts = book.graph["outputs"].area.fixed.as_range
-        sheet.formula(row, 3, INDEX(texts, place_of_largest(chances, 1), 1), "word")
+        sheet.formula(row, 3, INDEX(texts, place_of_largest(chances), 1), "word")
         step = along(book, k) - along(book, k - 1) if k else along(book, 0)
         sheet.formula(row, 4, step, "change plain")
