@@ -39,7 +39,7 @@ def test_others_agree_at_every_cell(built: Path, engine: str) -> None:
 def test_no_product_runs_along_a_row(built: Path) -> None:
     n = 0
     file = WorkbookFile(built)
-    for sheet in file:
+    for sheet in set(file) - {"Play", "Words"}:  # which show words side by side
         for cell in file[sheet].cells.values():
             for inside in PRODUCT.findall(cell.formula or ""):
                 for left, top, right, bottom in RANGE.findall(inside):
