@@ -4,6 +4,7 @@ from typing import Any
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXACT, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
+from engine.models.halving import id_at
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:
@@ -20,10 +21,17 @@ def id_of(text: Expression, texts: Area) -> Expression:
     return MATCH(TRUE(), EXACT(texts, text), 0) - 1
 
 
-def place_of_largest(area: Area, rank: int) -> Expression:
-    """Where the number of that rank stands in a row or column, both counted from 1; of several
-    that are the same, the first."""
-    return MATCH(LARGE(area, rank), area, 0)
+def place_of_largest(area: Area) -> Expression:
+    """Where the largest number stands in a row or column, counted from 1."""
+    return MATCH(LARGE(area, 1), area, 0)
+
+
+def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expression:
+    """Where `value`, the number of that rank, stands in a column, counted from 1; of several that
+    are the same one after the other. `ids` are 0, 1, 2, ... beside them."""
+    if rank == 1:
+        return MATCH(value, area, 0)
+    return id_at(area, ids, value, rank - SUMPRODUCT((area > value) * 1)) + 1
 
 
 def product_sum(a: Area, b: Area) -> Expression:

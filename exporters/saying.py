@@ -9,15 +9,16 @@ from string import Formatter
 from typing import Any
 
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import ROUND
+from engine.cells.functions import IFERROR, ROUND
 
 UP = 1e-7  # of the last decimal shown
 LITERAL = 200  # characters of a literal; Excel takes 255 units
 
 
 def rounded(x: Any, decimals: int) -> Expression:
-    """A number with at most so many decimals; 0 has no sign, which programs would spell."""
-    return ROUND(x + UP * 10.0**-decimals, decimals) + 0
+    """A number with at most so many decimals; 0 has no sign, which programs would spell. A dash
+    where there is none, as of a word that is unknown."""
+    return IFERROR(ROUND(x + UP * 10.0**-decimals, decimals) + 0, "–")
 
 
 def percent(share: Any, decimals: int = 1) -> Expression:

@@ -2,7 +2,8 @@
 
 XlsxWriter writes; what is changed in it is told where it is changed: numbers keep all their digits
 (it would round to 16), and blocks are written by rows, straight into the zip file.
-The same book gives the same bytes: dates are fixed.
+The same book gives the same bytes with the same compressor (see `deflate`): dates are fixed. Values
+of a book have the last digits of the processor that computed them: docs/workbook.md says which.
 """
 
 import re

@@ -27,6 +27,8 @@ from engine.cells.values import (
     text_of,
 )
 
+WHOLE = 2.0**52  # from here on numbers have no fractions
+
 # --- of numbers -----------------------------------------------------------------------------
 
 
@@ -48,15 +50,25 @@ def _modulo(a: Any, b: Any) -> Any:
     return a - b * np.floor(a / b)
 
 
+def _rounded(x: Any, places: Any) -> Any:
+    """x with so many decimals, halves away from 0; with fewer than none, whole tens or hundreds."""
+    places = np.trunc(places)
+    unit = 10.0 ** np.abs(places)
+    scaled = np.abs(np.where(places < 0, x / unit, x * unit))
+    whole = np.where(scaled < WHOLE, np.floor(scaled + 0.5), scaled)
+    return np.copysign(np.where(places < 0, whole * unit, whole / unit), x)
+
+
 ABS = Function("ABS", _each(np.abs))
 COS = Function("COS", _each(np.cos))
 ERF = Function("ERF", _each(np.vectorize(math.erf, otypes=[np.float64])))
 EXP = Function("EXP", _each(np.exp))
 INT = Function("INT", _each(np.floor))
 LN = Function("LN", _each(np.log))
+LOG10 = Function("LOG10", _each(np.log10))
 MOD = Function("MOD", _modulo)
 PI = Function("PI", lambda: math.pi)
-ROUND = Function("ROUND", lambda x, n: _each(lambda y: np.round(y, int(number(n))))(x))
+ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x))
 SIN = Function("SIN", _each(np.sin))
 SQRT = Function("SQRT", _each(np.sqrt))
 TANH = Function("TANH", _each(np.tanh))

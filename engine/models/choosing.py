@@ -19,12 +19,14 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import (
+    ABS,
     AND,
     IF,
     INDEX,
     INT,
     ISNUMBER,
     LARGE,
+    LOG10,
     MATCH,
     MAX,
     MIN,
@@ -39,7 +41,7 @@ from engine.cells.values import CellError
 from engine.models import halving, parts
 from engine.models.halving import id_at, in_range
 
-DECIMALS = 10  # of the logits that are ranked
+DECIMALS = 10  # of the logits that are ranked; of one above 9 one less, above 99 two less, ...
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
@@ -141,7 +143,8 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     n_tokens, n_words = unrounded.shape
 
     def rounded(t: int, v: Any) -> Expression:
-        return ROUND(unrounded[t, v].fixed_rows, DECIMALS)
+        x = unrounded[t, v].fixed_rows
+        return ROUND(x, DECIMALS - INT(LOG10(1 + ABS(x))))
 
     logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
     ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
@@ -156,7 +159,7 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
         return IF(here == before, nth[t, k - 1].fixed_rows + 1, 1)
 
     def ident(t: int, k: int) -> Expression:
-        return id_at(logits[t, :], ids, value[t, k].fixed_rows, nth[t, k].fixed_rows)
+        return id_at(logits[t, :], ids.area, value[t, k].fixed_rows, nth[t, k].fixed_rows)
 
     shape = n_tokens, n_ranks
     value = at.table("value", shape, number, RANKS, runs=True)

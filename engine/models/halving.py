@@ -18,10 +18,10 @@ STEPS = ("token", "step")
 MOST = 0.999999999999  # of a random number
 
 
-def id_at(logits: Area, ids: Block, value: Any, nth: Any) -> Expression:
+def id_at(logits: Area, ids: Area, value: Any, nth: Any) -> Expression:
     """The id of the n-th of the logits [1, n_words] that are `value`, lower ids first."""
-    own, n_words = logits.as_range, ids.shape[1]
-    of_the_same = LARGE((own == value) * (n_words - ids.area.fixed.as_range), nth)
+    own, n_words = logits.as_range, logits.rect.size
+    of_the_same = LARGE((own == value) * (n_words - ids.fixed.as_range), nth)
     return IF(nth == 1, MATCH(value, own, 0) - 1, n_words - SUMPRODUCT(of_the_same))
 
 
@@ -119,5 +119,5 @@ class Ranks:
         rank = self.one("rank", lambda t: MIN(n_kept[t, 0], before[t, last] + 1))
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
         nth = self.one("drawn_tie", lambda t: rank[t, 0] - self.n_larger(t, value[t, 0]))
-        ids = self.graph["choice.ids"]
+        ids = self.graph["choice.ids"].area
         return self.one("drawn", lambda t: id_at(self.logits[t, :], ids, value[t, 0], nth[t, 0]))

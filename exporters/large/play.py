@@ -17,7 +17,6 @@ from engine.cells.functions import (
     IFERROR,
     INDEX,
     LARGE,
-    MATCH,
     NOT,
     SQRT,
     SUBSTITUTE,
@@ -26,10 +25,10 @@ from engine.cells.functions import (
 from engine.models import tokenizing
 from engine.models.tokenizer import readable
 from exporters import layout
-from exporters.book import Place, Sheet
+from exporters.book import Place, Run, Sheet
 from exporters.dressing import When
 from exporters.layout import PLAY, PROMPT_COL, TEXTS_ROW
-from exporters.lookups import entry, id_of
+from exporters.lookups import entry, id_of, place_of_rank
 from exporters.model_book import ModelBook
 
 SHEET = PLAY
@@ -44,6 +43,7 @@ WIDE = 12  # columns of the sentence
 N_RANKS = 20
 CHARTED = 10
 BASELINE = "baseline"
+IDS_BESIDE = 1  # columns right of the baseline
 DIALS = {
     "position": "the token whose next word is ranked, counted from 0",
     "temperature": "below 1 sharper, above 1 flatter",
@@ -110,7 +110,7 @@ def add(book: ModelBook) -> None:
 
 
 def add_baseline(book: ModelBook) -> None:
-    """The untouched probabilities, as constants beside the live ones."""
+    """The untouched probabilities, as constants beside the live ones; and the words' ids."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
     place = Place(block, probs.sheet, probs.top, probs.left + 2, probs.turned)
@@ -118,11 +118,20 @@ def add_baseline(book: ModelBook) -> None:
     sheet = book.sheets[probs.sheet]
     sheet.regions.append((place, "constant"))
     sheet.put(place.top - 1, place.left, BASELINE, "label")
+    sheet.put(place.top - 1, place.left + IDS_BESIDE, "id", "label")
+    sheet.runs.append(Run(ids(book).rect, "label number"))
 
 
 def texts(book: ModelBook) -> Area:
     """The texts of all words, left of their logits."""
     return layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
+
+
+def ids(book: ModelBook) -> Area:
+    """0, 1, 2, ... beside the baseline: the ids of all words."""
+    place = book.places[BASELINE]
+    height, _ = place.size
+    return book.sheets[place.sheet][place.top : place.top + height, place.left + IDS_BESIDE]
 
 
 # --- the prompt -----------------------------------------------------------------------------
@@ -254,7 +263,7 @@ def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
         sheet.put(row, 0, rank, "label number")
         ident, logit = sheet[row, 2], sheet[row, 3]
         sheet.formula(row, 1, entry(texts(book), ident + 1, 1), "word")
-        sheet.formula(row, 2, MATCH(logit, logits, 0) - 1, "id")
+        sheet.formula(row, 2, place_of_rank(logits, ids(book), rank, logit) - 1, "id")
         sheet.formula(row, 3, LARGE(logits, rank), "live")
         live = sheet.formula(row, 4, INDEX(probs, ident + 1, 1), "live percent")
         built = sheet.formula(row, 5, INDEX(baseline, ident + 1, 1), "constant percent")

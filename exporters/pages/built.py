@@ -115,7 +115,9 @@ def add(book: ModelBook) -> None:
     for col, head in enumerate(HEADS):
         sheet.put(TOP - 1, col, head, "block")
     stored = sum(w.block.whole.size for w in watched(book)) <= MOST
-    lines = [w for w in watched(book) if stored or w.cell or not book.large]
+    lines = [
+        w for w in watched(book) if stored or w.cell or w.block.whole.size == 1 or not book.large
+    ]
     below = TOP + 1  # the next original's row
     for line in lines:
         _guard(book, line)
@@ -256,18 +258,19 @@ def _said(book: ModelBook) -> Expression:
     """What the model said at the end of the prompt, and says now; or that nothing is answered."""
     if book.live or book.plan.gives != "next word":
         return expression("")
-    last, n_prompt = book.passage.n_prompt - 1, book.graph["n_prompt"][0, 0]
+    last = book.passage.n_prompt - 1
     if book.large:
         row = 0 if book.values["logits"].shape[0] == 1 else last
+        likeliest = int(np.argmax(book.values["logits"][row]))
         now: Expression = book.sheet(PLAY)[one_token.RESULTS_ROW + 2, 1]
         unknown: Expression = expression("")
     else:
-        row, ids = last, book.graph["choice.order"][:, 0]
-        top = entry(ids, 1, n_prompt)
+        ids = book.graph["choice.order"][:, 0]
+        top = entry(ids, 1, book.graph["n_prompt"][0, 0])
+        likeliest = int(book.values["choice.order"][last, 0])
         now = INDEX(book.graph["outputs"].area, top + 1, 1)
         unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
-    logits = np.round(book.values["logits"][row], 10)
-    said = book.labels[book.graph["logits"].axes[1]][int(np.argmax(logits))]
+    said = book.labels[book.graph["logits"].axes[1]][likeliest]
     changed = f" · said {said}, now says " & now
     answer = IF(EXACT(now, said), expression(f" · says {said}"), changed)
     if book.large:

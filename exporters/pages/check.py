@@ -75,12 +75,18 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     yield (
         "the shares on Attribution add up to the target’s logit",
-        ABS(book.named("attribution gap")),
+        ABS(book.named("attribution gap")) / _size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
     live = play.logits(book)
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
-    yield "the last stage of Lens is the readout itself", gap
+    yield "the last stage of Lens is the readout itself", gap / _size(book)
+
+
+def _size(book: ModelBook) -> Expression:
+    """The largest logit, or 1: gaps between large logits are large."""
+    live = play.logits(book)
+    return MAX(1, MAX(live), -MIN(live))
 
 
 def _largest_change(book: ModelBook) -> Expression:
@@ -90,4 +96,4 @@ def _largest_change(book: ModelBook) -> Expression:
     if book.large:
         return large.largest_change(book)
     changes = play.logit_changes(book)
-    return MAX(MAX(changes), -MIN(changes))
+    return MAX(MAX(changes), -MIN(changes)) / _size(book)

@@ -5,11 +5,11 @@ out as at the end, through the final norm. Above, the likeliest words and the ta
 down the depth, with a chart; below, the steps.
 """
 
-from engine.cells.functions import INDEX
+from engine.cells.functions import INDEX, LARGE
 from exporters import layout, words
 from exporters.book import Chart, Place, Series, Sheet
 from exporters.layout import LENS
-from exporters.lookups import place_of_largest
+from exporters.lookups import place_of_rank
 from exporters.model_book import ModelBook
 
 SHEET = LENS
@@ -82,9 +82,9 @@ def _summary(book: ModelBook, sheet: Sheet, n: int) -> None:
     scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     n_words = book.graph["logits"].shape[1]
-    texts = layout.labels_of(book, "logits", 1, n_words)
+    texts, ids = layout.labels_of(book, "logits", 1, n_words), book.graph["choice.ids"].area
     sheet.formula(TOP + 2, col, INDEX(chances, target + 1, 1), "percent")
     for k in range(min(WORDS_SHOWN, n_words)):
-        where = place_of_largest(scores, k + 1)
+        where = place_of_rank(scores, ids, k + 1, LARGE(scores, k + 1))
         sheet.formula(TOP + 3 + 2 * k, col, INDEX(texts, where, 1), "word")
         sheet.formula(TOP + 4 + 2 * k, col, INDEX(chances, where, 1), "percent")

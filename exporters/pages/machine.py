@@ -297,7 +297,7 @@ def guess(book: ModelBook, n: int) -> Expression:
     scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
-    where = place_of_largest(scores, 1)
+    where = place_of_largest(scores)
     word = quote(INDEX(texts, where, 1))
     return word & " " & percent(INDEX(chances, where, 1))
 
@@ -383,6 +383,22 @@ def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
         sheet.formula(at, 2 + n, said, "said")
         book.spots[f"look.{head.name}"] = (SHEET, at, 2 + n)
     sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
+
+
+def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
+    """The head that as built looks most at one token other than the first, and the one that
+    looks."""
+    last = int(book.clean(position(book)))
+
+    def most(head: Block) -> float:
+        return float(max(book.values[head.name][last, 1:last], default=0.0))
+
+    return max(heads, key=most)
+
+
+def look(book: ModelBook, head: Block) -> Area:
+    """The sentence that says where a head looks from the token that is looked at."""
+    return book.named(f"look.{head.name}")
 
 
 # --- the next word ------------------------------------------------------------------------

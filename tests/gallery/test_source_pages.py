@@ -72,7 +72,9 @@ def test_heads_are_cut_as_numpy_cuts_them() -> None:
 
 
 def test_the_variance_of_a_product_grows_with_its_length() -> None:
-    q, k, widths, variances, scaled = shown("one-head", "q", "k", "widths", "variances", "scaled")
+    q, k, widths, variances, scaled = shown(
+        "one-head", "drawn_q", "drawn_k", "widths", "variances", "scaled"
+    )
     dots = np.array([(q[:, : int(d)] * k[:, : int(d)]).sum(axis=1) for d in widths[0]])
     assert variances[0] == pytest.approx(dots.var(axis=1))
     assert scaled[0] == pytest.approx(dots.var(axis=1) / widths[0])

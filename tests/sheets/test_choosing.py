@@ -8,13 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CellAt, InIronCalc, random_model
+from encoders import encoder
 from typist import Job, typed_in_libreoffice
 
 import cellformer as cf
 from engine import ModelSpec
 from engine.models.choosing import Sampling
+from engine.models.generate import passage
+from exporters import anymodel
 from exporters.book import Book
+from exporters.large import play as large_play
+from exporters.pages import lens, play
 from exporters.verify import verify
+from exporters.xlsx import write
 
 N_TOKENS = 5
 SIZES = {"d_model": 5, "n_ctx": N_TOKENS, "n_layers": 1, "n_heads": 1, "d_head": 5}
@@ -136,3 +142,44 @@ def test_the_sheet_draws_what_the_command_draws(
 def test_a_sheet_of_many_words_agrees_from_wrong_values(tmp_path: Path) -> None:
     report = verify(cf.write(book(DRAWN[2]), tmp_path / "twins.xlsx"), "ironcalc")
     assert report.agrees, report
+
+
+ALIKE = [2, 5, 7]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e12])
+def test_words_with_the_same_logit_are_shown_one_after_the_other(size: float, tmp_path) -> None:
+    """On Play, Lens and Sampling, with logits of any size, as IronCalc computes it."""
+    spec = ModelSpec(9, norm="layer", final_norm=True, d_mlp=4, **SIZES)
+    model = random_model(spec, 2)
+    readout = size * model.weights["W_U"]  # [d_model, d_vocab]
+    readout[:, ALIKE] = readout[:, [2]]
+    model = replace(model, weights=dict(model.weights) | {"W_U": readout})
+    book = anymodel.build("alike", model, passage(model, [1, 2, 3], N_TOKENS))
+    order = book.values["choice.order"]
+    assert (np.sort(order, axis=1) == np.arange(9)).all()
+    for row in order:
+        at = [row.tolist().index(v) for v in ALIKE]
+        assert at == list(range(at[0], at[0] + 3))
+    texts, _, _ = play.ranked(book)
+    cells = [(lens.SHEET, lens.TOP + 3 + 2 * k, lens.LEFT) for k in range(lens.WORDS_SHOWN)]
+    likeliest = [book.clean.cell(*cell) for cell in cells]
+    ironcalc = InIronCalc(write(book, tmp_path / "alike.xlsx"))
+    ironcalc.model.evaluate()
+    shown = [ironcalc["Play", row, texts.rect.left] for row in range(*texts.rect[:2])]
+    assert shown == list(book.clean(texts)[:, 0]) and len(set(shown)) == len(shown)
+    assert [ironcalc[cell] for cell in cells] == likeliest
+    assert len(set(likeliest)) == lens.WORDS_SHOWN
+
+
+def test_masked_words_with_the_same_logit_are_all_shown(tmp_path) -> None:
+    model = encoder("bert")
+    nothing = {n: 0 * w for n, w in model.weights.items() if n in ("W_E", "b_U")}
+    model = replace(model, weights=dict(model.weights) | nothing)  # all words are alike
+    book = cf.build(model, "the value is true", n_tokens=8)
+    texts, _, _ = large_play.ranked(book)
+    ironcalc = InIronCalc(write(book, tmp_path / "masked.xlsx"))
+    ironcalc.model.evaluate()
+    rows = range(texts.rect.top, texts.rect.bottom)
+    ids = [ironcalc[texts.grid.name, row, 2] for row in rows]
+    assert ids == list(range(len(ids)))

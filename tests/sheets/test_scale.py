@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, needs, recomputed, typed
+from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
 
 from engine import Evaluator, InputError, Model
 from engine.cells.stored import SafetensorsFile, Stored, decimals
@@ -138,7 +138,7 @@ def office(
     }
     for name, (path, cells) in typings.items():
         paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return recomputed(paths, folder / "office")
+    return libreoffice_shows(paths, folder / "office")
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:
@@ -346,7 +346,16 @@ def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_deflate_is_one_stream_whatever_the_threads() -> None:
+@pytest.fixture(params=["zlib", "isal"])
+def compressor(request, monkeypatch) -> str:
+    if request.param == "isal":
+        monkeypatch.setattr(deflate, "ISAL", pytest.importorskip("isal.isal_zlib"))
+    else:
+        monkeypatch.setattr(deflate, "ISAL", None)
+    return request.param
+
+
+def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
     data = b"".join(b"<c><v>%d</v></c>" % (k * k) for k in range(400_000))
     found = []
     for threads in (1, 4):
@@ -356,6 +365,18 @@ def test_deflate_is_one_stream_whatever_the_threads() -> None:
             found.append(b"".join(parts) + packer.flush())
     assert found[0] == found[1]
     assert zlib.decompress(found[0], -15) == data
+
+
+def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path) -> None:
+    built = []
+    for name in ("one", "again"):
+        model = checkpoint.load(GOLDEN / "gpt2")
+        book = anymodel.build("gpt2", model, passage(model, [1, 2, 3]))
+        built.append(xlsx.write(book, tmp_path / f"{name}.xlsx"))
+    one, again = (path.read_bytes() for path in built)
+    assert one == again
+    with zipfile.ZipFile(built[0]) as archive:
+        assert archive.testzip() is None
 
 
 def test_the_parts_of_a_file_are_whole_and_related(many_words, tmp_path: Path) -> None:

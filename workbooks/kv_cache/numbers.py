@@ -26,8 +26,8 @@ def add(w: Workbook) -> None:
     ws = w.sheet("Numbers", "keys and values themselves: computed once, kept, read again")
     ws.widths({0: 16, **dict.fromkeys(range(1, 26), 8)})
     ws.text(
-        "Green cells are new in a step: only they are multiplied with W_K and W_V. All others are the",
-        "cells of the step before, which is what a cache is. The query of a step is used and thrown away.",
+        "Numbers in italics are new in a step: only they are multiplied with W_K and W_V. All others are",
+        "the cells of the step before: that is the cache. The query of a step is used and thrown away.",
     )
     x = ws.typed("x", X, TOKENS, range(D), "x: the tokens' vectors   [5, d_model]")
     before = x

@@ -14,7 +14,7 @@ SHARPNESS = 4.0
 FEATURES = ("1", "row", "col", "row² + col²", "ink")
 LAYERS = 6
 # A place asks for the one opposite, (4 - row, 4 - col): q · k = -|place of key - that place|²
-ASKS = ("-|opposite|²", "2 · opposite row", "2 · opposite col", "-1")
+ASKS = ("-|o|²", "2 o row", "2 o col", "-1")  # o: the pixel opposite
 IS = ("1", "row", "col", "row² + col²")
 W_Q = ((-2 * (N - 1) ** 2, 2 * (N - 1), 2 * (N - 1), -1), (2 * (N - 1), -2, 0, 0),
        (2 * (N - 1), 0, -2, 0), (-1, 0, 0, 0), (0, 0, 0, 0))  # fmt: skip
@@ -35,7 +35,9 @@ def add(w: Workbook, image: Area, conv: Area) -> None:
     ws.heading(
         "Every pixel is a token: place and ink. The weights turn them into queries, keys, values"
     )
-    ws.text("q = x W_Q   k = x W_K   [4];   v = x W_V   [1]", style="equation")
+    ws.text(
+        "q = x W_Q   k = x W_K   [4];   v = x W_V   [1];   o: the pixel opposite", style="equation"
+    )
     wq = ws.typed("W_Q", W_Q, FEATURES, ASKS, "W_Q   [5, 4]", "weight")
     wk = ws.typed("W_K", W_K, (), IS, "W_K   [5, 4]", "weight", beside=wq)
     wv = ws.typed("W_V", W_V, (), ["ink"], "W_V   [5, 1]", "weight", beside=wk)

@@ -47,8 +47,8 @@ def draws(ws: Worksheet, width: Area) -> None:
         left=8,
     )
     top = ws.cursor
-    q = ws.typed("q", Q, title="q   [draws, 64]", left=8)
-    k = ws.typed("k", K, title="k   [draws, 64]", beside=q)
+    q = ws.typed("drawn_q", Q, title="q   [draws, 64]", left=8)
+    k = ws.typed("drawn_k", K, title="k   [draws, 64]", beside=q)
     ws.cursor = top
     ws.computed(
         "dots",

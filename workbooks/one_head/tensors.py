@@ -60,10 +60,16 @@ def cut(ws: Worksheet, q: Area) -> None:
         return q[divmod(i * D_HEAD + j, D)]
 
     wrong = ws.computed("reshaped", shape, row_by_row, (), ("d0", "d1"), "wrong", beside=right)
-    places = [[f"{TOKENS[n // D]}, {COLUMNS[n % D]}"] for n in range(T * D_HEAD)]
+    places = [[f"{TOKENS[n // D]} {n % D}"] for n in range(T * D_HEAD)]
     from_where = [[places[i * D_HEAD + j][0] for j in range(D_HEAD)] for i in range(T)]
     ws.typed(
-        "from", from_where, (), ("d0", "d1"), "the wrong one's numbers come from", "label", wrong
+        "from",
+        from_where,
+        (),
+        ("d0", "d1"),
+        "the token and column that the wrong ones are",
+        "label",
+        wrong,
     )
 
 

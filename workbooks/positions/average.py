@@ -92,7 +92,7 @@ def sentence(ws: Worksheet, k: int, on: Area) -> Sentence:
     )
     ws.shade(shares, "scale")
     average = ws.computed(
-        f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=3
+        f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=4
     )
     last = ws.computed(
         f"last_{k}",
@@ -100,7 +100,7 @@ def sentence(ws: Worksheet, k: int, on: Area) -> Sentence:
         lambda _, j: x[N - 1, j] + SUMPRODUCT(shares, x[:, j]),
         ["last token"],
         style="readout",
-        left=3,
+        left=4,
     )
     return Sentence(words, average, last)
 

@@ -15,7 +15,7 @@ def add(w: Workbook) -> None:
     ws = w.sheet(
         "Clock", "why one number for a place is too few, and the hands of a clock are enough"
     )
-    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 9)})
+    ws.widths({0: 20, **dict.fromkeys(range(1, 24), 11)})
     ws.text(
         "The slides try three ways to write a place into a vector. The place itself, t: it grows without",
         "bound. 1 - 1/t: it stays below 1, but its steps shrink, so that far places look alike. And a",
