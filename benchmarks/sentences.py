@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from conftest import recomputed, typed
+from conftest import libreoffice_shows, typed
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
@@ -26,7 +26,7 @@ def main() -> None:
             cells = {book.cell(name, 0, 0): text for name, text in names}
             paths[str(k)] = typed(path, Path(folder) / f"{k}.xlsx", cells)
         begin = time.perf_counter()
-        found = recomputed(paths, Path(folder) / "office")
+        found = libreoffice_shows(paths, Path(folder) / "office")
         seconds = time.perf_counter() - begin
         sheet, row, col = book.cell("cosine", 0, 0)
         cosines = [file[sheet][row, col] for file in found.values()]

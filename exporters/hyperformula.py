@@ -136,7 +136,7 @@ def _rows(sheet: Sheet) -> list[list[Value]]:
     """Its cells: a formula begins with =, a text with an apostrophe."""
     cells = sheet.arrays
     rows: list[list[Value]] = [[None] * width for width in _widths(cells).tolist()]
-    for row, col, value in zip(cells.rows.tolist(), cells.cols.tolist(), cells.values, strict=True):
+    for (row, col), value in sheet.values.items():
         is_text = isinstance(value, str) and not isinstance(value, CellError)
         rows[row][col] = f"'{value}" if is_text else value
     if cells.formulas.any():

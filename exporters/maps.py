@@ -33,6 +33,7 @@ from engine.cells.functions import (
     MATCH,
     MAX,
     MIN,
+    ROUND,
     SQRT,
     SUM,
 )
@@ -46,6 +47,7 @@ from exporters.model_book import ModelBook
 from exporters.story import Chosen
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
+DECIMALS = 9  # of a cosine: words that are as near stand in their order, whoever computes it
 NONE = 1e-9  # a direction that is shorter is none
 N_BEFORE = 16  # columns of the features' tables before the words' vectors
 MAPS = ("concept", "component", "cosine")
@@ -279,7 +281,7 @@ class Maps:
             mine = left(length[k, 0] ** 2, along[k, 0], along[k, 0], [(p, p) for p in pcs])
             its = left(fact[0], fact[1], fact[1], [(p, p) for p in fact[2:]])
             sizes = mine * its
-            value = IF(sizes > 0, product / SQRT(sizes), 0)
+            value = IF(sizes > 0, ROUND(product / SQRT(sizes), DECIMALS), 0)
             return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value)
 
         self._per_word("near_cosine", "cosine with named", cosine)

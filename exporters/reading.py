@@ -11,12 +11,13 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from itertools import compress
 from pathlib import Path
 from posixpath import join, normpath
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
+
+import numpy as np
 
 from engine.cells.access import Span
 from engine.cells.errors import InputError
@@ -100,13 +101,15 @@ class Sheet(Shown):
         }
 
     def _scanned(self) -> dict[Span, Value]:
-        places = zip(self.arrays.rows.tolist(), self.arrays.cols.tolist(), strict=True)
-        return dict(zip(places, self.arrays.values, strict=True))
+        return self._of(np.arange(len(self.arrays)))
 
     @property
     def computed(self) -> dict[Span, Value]:
         """The values of the cells that have formulas."""
-        return dict(compress(self.values.items(), self.arrays.formulas))
+        return self._of(np.flatnonzero(self.arrays.formulas))
+
+    def _of(self, which: scanning.Positions) -> dict[Span, Value]:
+        return dict(zip(self.arrays.places(which), self.arrays.valued(which), strict=True))
 
     def cell(self, at: str | Span) -> Cell:
         """A cell by its address, or its row and column; one that is blank where there is none."""

@@ -7,7 +7,7 @@ first written out plainly. Rows and columns are counted from 0.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -71,10 +71,9 @@ class Cells:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
-    def values(self) -> list[Value]:
-        """The value of every cell."""
-        return self.valued(np.arange(len(self)))
+    def places(self, which: Positions) -> Iterator[tuple[int, int]]:
+        """The rows and columns of some cells."""
+        return zip(self.rows[which].tolist(), self.cols[which].tolist(), strict=True)
 
     def valued(self, which: Positions) -> list[Value]:
         """The values of some cells."""

@@ -34,6 +34,7 @@ from exporters.story import Chosen, Printed, Story
 STUDY = "Study"  # the sheet of a workbook's own
 DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
 LINK_WIDTH = 6  # characters
+LINK_ROOM = 20  # the same: where the ledger stands depends on no sheet's name
 
 
 def assemble(
@@ -176,7 +177,7 @@ def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
         ways = [(f"next: {following} →", f"{quoted(following)}!A1"), *tour.links(stops, name)]
         for text, target in ways:
             sheet.link(1, col, text, target)
-            col = legend.past(sheet, col, len(text))
+            col = legend.past(sheet, col, max(len(text), LINK_ROOM))
         built.show(book, sheet, 1, col)
         sheet.put(2, 0, sheet.purpose, "note")
         legend.add(sheet)

@@ -27,11 +27,17 @@ from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.cells.access import Rect
 from engine.cells.batch import CellName
+from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from exporters.address import a1
 from exporters.book import Book, Reading
-from exporters.programs import Recomputed, recompute_in_libreoffice
+from exporters.programs import (
+    XLSX,
+    Recomputed,
+    convert_in_libreoffice,
+    recompute_in_libreoffice,
+)
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -73,6 +79,10 @@ SLOW = (
     "test_worksheets",
 )
 
+# Workers inherit this and share the cores: threads of torch and OpenBLAS would wait for each other.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
@@ -97,6 +107,15 @@ LONGEST = (
 )
 
 
+FIRST_TIER = "not office and not slow"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The first tier does not read what it leaves out: one file of it imports torch."""
+    left_out = collection_path.stem in (*SLOW, "test_fuzz")
+    return (left_out and config.option.markexpr == FIRST_TIER) or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what the first tier leaves out; begin with what takes longest."""
@@ -105,6 +124,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     rank = {stem: k for k, stem in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+def pytest_unconfigure() -> None:
+    """Spare the collector what pytest has it walk through several times at the end."""
+    gc.freeze()
 
 
 def needs(engine: str) -> None:
@@ -291,7 +315,7 @@ def assert_recomputes_after(
 # --- LibreOffice, started as seldom as can be ----------------------------------------------------
 
 
-def recomputed(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
+def libreoffice_shows(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
     """What one LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
     needs("libreoffice")
     wrong = [folder / f"{k}.xlsx" for k in range(len(paths))]
@@ -301,6 +325,13 @@ def recomputed(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]
     return dict(zip(paths, recompute_in_libreoffice(wrong, folder / "out"), strict=True))
 
 
+def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """Workbooks as one LibreOffice saves them, by their keys."""
+    needs("libreoffice")
+    assert len({path.name for path in paths.values()}) == len(paths)
+    return dict(zip(paths, convert_in_libreoffice([*paths.values()], XLSX, folder), strict=True))
+
+
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
     """LibreOffice has every formula cell's value."""
     report = compare("libreoffice", book, read_values(shown, book))
@@ -308,6 +339,13 @@ def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
 
 
 # --- models -----------------------------------------------------------------------------------
+
+
+@cache
+def golden_models() -> dict[str, Model]:
+    """The golden models, by the names of their folders."""
+    folders = sorted(path.parent for path in GOLDEN.glob("*/config.json"))
+    return {folder.name: checkpoint.load(folder) for folder in folders}
 
 
 def random_model(spec: ModelSpec, seed: int = 0) -> Model:

@@ -83,11 +83,11 @@ def run(
         return _run_tables(name, sets, show, as_json)
     loaded = names.load(name, prompt, ids, not no_special, second=second)
     if target is not None or lens:
-        _needs_words(loaded)
+        needs_words(loaded)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
     graph = _continued(model, loaded, tokens)
     row = loaded.place_of_answer
-    wanted = None if target is None else _target(model, target, graph, row)
+    wanted = None if target is None else word_of(model, target, graph, row)
     views = _views(graph, wanted, row) if lens or wanted is not None else None
     live = Evaluator(graph)
     _change(live, sets, ablate, mean)
@@ -148,13 +148,13 @@ def ablate(
 ) -> None:
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
     loaded = names.load(name, prompt, ids, not no_special)
-    _needs_words(loaded)
+    needs_words(loaded)
     model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
     finite.check(graph, graph.values)
-    wanted = _first(graph, row) if target is None else _target(model, target, graph, row)
+    wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)
     found = ablation.effects(graph, wanted, row, mean)
     before = float(graph.values["probs"][row, wanted])
     printing.effects(printing.output_words(model), found, wanted, before)
@@ -284,7 +284,7 @@ def _spelt(model: Model, ids: Sequence[int]) -> str:
     return found[0] if found else model.vocabulary.decode(ids)
 
 
-def _needs_words(loaded: names.Loaded) -> None:
+def needs_words(loaded: names.Loaded) -> None:
     """Raise InputError for a model that ranks no words."""
     if loaded.model.spec.gives == "sentence":
         raise InputError(
@@ -298,7 +298,7 @@ def _averaged(model: Model, ids: Sequence[int]) -> Model:
     return model if model.averages else ablation.averaged(model, [ids])
 
 
-def _first(graph: Graph, row: int) -> int:
+def first_word(graph: Graph, row: int) -> int:
     """The likeliest word at a token."""
     return int(np.argmax(graph.values["logits"][row]))
 
@@ -312,7 +312,7 @@ def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iter
             return
 
 
-def _target(model: Model, text: str, graph: Graph, row: int) -> int:
+def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--target") -> int:
     """The one word of the readout that a text names.
 
     It may have the word's leading space or not: the likelier of the two at a token is meant. It may
@@ -326,7 +326,7 @@ def _target(model: Model, text: str, graph: Graph, row: int) -> int:
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
-        raise InputError(f"--target {text!r} is {len(ids)} tokens; name one, {some}")
+        raise InputError(f"{option} {text!r} is {len(ids)} tokens; name one, {some}")
     return ids[0]
 
 
@@ -392,9 +392,9 @@ def _curve_of_word(
     loaded: names.Loaded, cell: str, values: np.ndarray, target: str | None
 ) -> Curve:
     """The target word's logit and probability at the prompt's end."""
-    _needs_words(loaded)
+    needs_words(loaded)
     graph, words, row = loaded.graph, printing.output_words(loaded.model), loaded.place_of_answer
-    wanted = _first(graph, row) if target is None else _target(loaded.model, target, graph, row)
+    wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = (rows(found, leaf, len(values), row) for leaf in ("logits", "probs"))

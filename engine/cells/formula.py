@@ -182,7 +182,7 @@ NAMED = Style(
 )
 
 
-GRADIENT = "gradient."  # what the names of gradients begin with
+GRADIENT, TURNED = "gradient.", "turned."  # what the names of a backward pass's blocks begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
 Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
 Addresses = Callable[[Block, int, int], Sequence[str] | None]
@@ -354,6 +354,7 @@ class Named:
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
     turned = {b.name for _, (row, col), b in block.operands if row == "j" and col[0] in ":@"}
+    crosswise = {b.name for _, (row, col), b in block.operands if row in ":≥i" and col == "i"}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
     nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
 
@@ -361,6 +362,7 @@ def equation(block: Block) -> str:
         picked = operand.name in nth and operand.shape[1] > 1
         mark = f"[:,{nth[operand.name]}]" if picked else ""
         mark += "ᵀ" if operand.name in turned and rect.top == 0 else ""  # column 0 reads row 0
+        mark += "ᵀ" if operand.name in crosswise and rect.bottom == operand.shape[0] else ""
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
         return short_name(operand.name, block.name) + mark
 
@@ -370,8 +372,10 @@ def equation(block: Block) -> str:
 def short_name(name: str, beside: str) -> str:
     """`name` without the path that it shares with `beside`: what a reader of that block needs.
 
-    Beside a gradient, gradients are called so, and what is of the forward pass is not.
+    Beside a gradient, gradients are called so, and what is of the forward pass is not. A copy that
+    lies the other way round is called as what it is a copy of.
     """
+    name = name.removeprefix(TURNED)
     if beside.startswith(GRADIENT):
         mark = GRADIENT if name.startswith(GRADIENT) else ""
         return mark + short_name(name.removeprefix(GRADIENT), beside.removeprefix(GRADIENT))

@@ -277,12 +277,14 @@ def split(x: Any, chosen: Callable[[Node], bool]) -> tuple[Any, Any]:
 
 
 def moved(node: Any, where: dict[str, str]) -> Any:
-    """An expression with other indices."""
+    """An expression with other indices. In a product, what gives the rows stands first."""
 
     def change(part: Any) -> Any:
         if isinstance(part, Read):
             rows, cols = (where.get(code, code) for code in part.at)
             return Read(part.block, (rows, cols))
+        if isinstance(part, Call) and part.name == "dot" and "i" in part.args[1].at:
+            return part if "i" in part.args[0].at else Call("dot", part.args[::-1])
         return part
 
     return rebuilt(node, change)

@@ -119,7 +119,7 @@ def test_a_gradient_is_blocks_like_any_other() -> None:
     block = found["blocks.0.attn.h0.W_Q"]
     assert block.name == "gradient.blocks.0.attn.h0.W_Q"
     cell = graph.cell(block.name, 1, 0)
-    assert cell.formula == "gradient.q[:,0]·resid_pre[:,1]"
+    assert cell.formula == "resid_pre[:,1]·gradient.q[:,0]"
     assert {c.block.leaf for c in cell.precedents} == {"resid_pre", "q"}
     live = Evaluator(graph)
     before = live[block.name].copy()

@@ -14,8 +14,8 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     assert_recomputes_after,
+    libreoffice_shows,
     needs,
-    recomputed,
     typed,
 )
 
@@ -251,7 +251,7 @@ def office(built, opened, tmp_path_factory) -> tuple[dict[str, Path], dict[str, 
     for k, (text, _) in enumerate(SENTENCES[:2]):
         name, cells = f"sentence {k}", {book.cell("sentence", 0, 0): text}
         paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return paths, recomputed(paths, folder / "office")
+    return paths, libreoffice_shows(paths, folder / "office")
 
 
 def inputs_of(other: Book, book: Book) -> dict[CellName, float | str]:

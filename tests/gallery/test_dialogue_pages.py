@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, assert_recomputes_after, needs, typed
+from conftest import CellAt, InIronCalc, assert_recomputes_after, libreoffice_shows, typed
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
 from exporters.book import Book
-from exporters.programs import XLSX, convert_in_libreoffice
-from exporters.reading import Value, WorkbookFile
+from exporters.reading import Value
 from exporters.story import Suggestion
 from exporters.verify import read
 from exporters.xlsx import write
@@ -234,24 +233,22 @@ def written(tmp_path_factory) -> Path:
 
 
 def test_every_edit_does_what_it_says(written) -> None:
-    """In IronCalc; after the first ones, every formula of the workbook is what the engine has."""
+    """All in the engine; the first ones in IronCalc, where every formula is what the engine has."""
     assert all(len(book().sheets[page].tries) == 3 for page in PAGES)
-    sheet = InIronCalc(written)
     for k in range(len(TOGETHER)):
-        edits = suggested(k)[1]
-        with sheet.typed({book().cell(*at): value for at, value in edits.items()}):
-            assert_kept(k, sheet.__getitem__)
-    assert_recomputes_after(suggested(0)[1], sheet, book(), read(written))
+        edits = {book().graph[name][i, j]: x for (name, i, j), x in suggested(k)[1].items()}
+        after = book().edited(edits)
+        assert_kept(k, lambda at, after=after: after.cell(*at))
+    assert_recomputes_after(suggested(0)[1], InIronCalc(written), book(), read(written))
 
 
 @pytest.mark.office
 def test_and_in_libreoffice(written, tmp_path) -> None:
     """The first ones, which touch the sentence and a table."""
-    needs("libreoffice")
     edits = suggested(0)[1]
     cells = {book().cell(*at): value for at, value in edits.items()}
     copy = typed(written, tmp_path / "typed.xlsx", cells)
-    file = WorkbookFile(*convert_in_libreoffice([copy], XLSX, tmp_path / "out"))
+    file = libreoffice_shows({"typed": copy}, tmp_path / "office")["typed"]
     assert_kept(0, lambda at: file[at[0]][at[1:]])
     assert not [name for name in file if file[name].errors]
 

@@ -17,7 +17,7 @@ from conftest import (
     InIronCalc,
     cli,
     default_book,
-    recomputed,
+    libreoffice_shows,
     script,
     typed,
 )
@@ -139,7 +139,7 @@ def office(built, tmp_path_factory) -> dict[str, Recomputed]:
         for name in TRIED
         for k in tried_in_libreoffice(name)
     }
-    return recomputed(copies, folder / "office")
+    return libreoffice_shows(copies, folder / "office")
 
 
 @pytest.mark.office
@@ -237,7 +237,8 @@ def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monke
         monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
-    assert written == {f"{name}.xlsx" for name in workbooks.path()} | {"index.xlsx"}
+    beside = {"index.xlsx", "README.html", "SHA256SUMS", "pictures"}
+    assert written == {f"{name}.xlsx" for name in workbooks.path()} | beside
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
     assert links == {name: f"{name}.xlsx" for name in workbooks.path()}

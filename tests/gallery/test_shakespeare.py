@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, CellAt, InIronCalc, assert_agrees, recomputed, typed
+from conftest import GOLDEN, CellAt, InIronCalc, assert_agrees, libreoffice_shows, typed
 
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
@@ -139,7 +139,7 @@ def test_its_formulas_after_an_edit_in_libreoffice(narrow, tmp_path: Path) -> No
     book, path, cells = narrow
     *_, suggestion = shakespeare.STORY.tries
     edited = typed(path, tmp_path / "typed.xlsx", typed_in(book, suggestion))
-    (found,) = recomputed({"typed": edited}, tmp_path / "office").values()
+    (found,) = libreoffice_shows({"typed": edited}, tmp_path / "office").values()
     reading = after(book, suggestion)
     wanted = {cell: reading.cell(*cell) for cell in cells.formulas}
     assert_agrees(replace(cells, formulas=wanted), found)

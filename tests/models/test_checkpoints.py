@@ -14,9 +14,9 @@ from conftest import (
     GOLDEN,
     assert_agrees,
     cli,
+    libreoffice_shows,
     needs,
     random_model,
-    recomputed,
 )
 from safetensors.numpy import load_file, save_file
 
@@ -45,7 +45,7 @@ def checkpoints(tmp_path_factory) -> dict[str, Path]:
 def office(checkpoints, tmp_path_factory) -> dict[str, Recomputed]:
     """What LibreOffice makes of some of them, from wrong values."""
     paths = {name: checkpoints[name] for name in IN_LIBREOFFICE}
-    return recomputed(paths, tmp_path_factory.mktemp("office") / "wrong")
+    return libreoffice_shows(paths, tmp_path_factory.mktemp("office") / "wrong")
 
 
 @pytest.mark.parametrize("name", NAMES)

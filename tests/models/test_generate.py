@@ -4,15 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, random_model
+from conftest import golden_models, random_model
 
 from engine import InputError, ModelSpec
-from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import generate
 
-LOADED = [checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))]
-MODELS = [model for model in LOADED if model.spec.gives == "next word"]
+MODELS = [model for model in golden_models().values() if model.spec.gives == "next word"]
 N_CASES = 200
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import needs, random_model
+from conftest import random_model, saved
 
 from engine import InputError, ModelSpec, WordList
 from engine.models import checkpoint
@@ -21,7 +21,6 @@ from engine.models.tokenizer import (
 from exporters import anymodel
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.pages.play import WORDS_ROW
-from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
@@ -104,8 +103,7 @@ def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(
     book = anymodel.build("bytes", model, passage(model, ids))
     path = write(book, tmp_path / "bytes.xlsx")
     if saved_by == "libreoffice":
-        needs("libreoffice")
-        (path,) = convert_in_libreoffice([path], XLSX, tmp_path / "out")
+        (path,) = saved({"bytes": path}, tmp_path / "out").values()
     play = WorkbookFile(path)["Play"]
     prompt = [play[PROMPT_ROW, PROMPT_COL + k] for k in range(len(ids))]
     assert prompt == [show(texts[i]) for i in ids]

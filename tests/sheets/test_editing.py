@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import EARLIER, GOLDEN, cli, default_book, needs, random_model, typed
+from conftest import (
+    EARLIER,
+    GOLDEN,
+    cli,
+    default_book,
+    golden_models,
+    random_model,
+    saved,
+    typed,
+)
 from openpyxl import load_workbook
 
 from engine import Evaluator, InputError, ModelSpec
@@ -19,7 +28,6 @@ from engine.studies.folding import folded
 from exporters import anymodel, dials, edited
 from exporters.book import Book
 from exporters.layout import ID_ROW, PICK_ROW
-from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
@@ -62,15 +70,14 @@ def edits() -> Edits:
 def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
     saved by LibreOffice, started once."""
-    needs("libreoffice")
     folder = tmp_path_factory.mktemp("office")
     book = default_book("dialogue-game")
     cells = {book.cell(*cell): value for cell, value in edits.items()}
     cells[book.cell("sentence", 0, 0)] = TYPED
     hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
-    saved = convert_in_libreoffice([hundred, three], XLSX, folder / "out")
-    return dict(zip(("hundred", "three"), map(WorkbookFile, saved), strict=True))
+    paths = saved({"hundred": hundred, "three": three}, folder / "out")
+    return {name: WorkbookFile(path) for name, path in paths.items()}
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +291,7 @@ SPECS = {
     ),
 }  # fmt: skip
 MODELS = {name: random_model(spec, 2) for name, spec in SPECS.items()}
-MODELS |= {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
+MODELS |= golden_models()
 WITH_BIAS = ("with biases", "MLP only", "gpt2", "gpt2-untied", "gpt_neo", "gpt_neox")
 WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
 FIXED_EPS = ("opt", "opt-350m", "distilbert")  # no field of their config has it

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, assert_agrees, cli, recomputed, typed
+from conftest import InIronCalc, assert_agrees, cli, libreoffice_shows, typed
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
@@ -84,7 +84,7 @@ def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(tmp_pat
     names = zip(("sentence", "b.sentence"), pair, strict=True)
     cells = {where.cell(name, 0, 0): text for name, text in names}
     answered = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
-    found = recomputed({**written, "typed": answered}, tmp_path / "office")
+    found = libreoffice_shows({**written, "typed": answered}, tmp_path / "office")
     for kind, path in written.items():
         assert_agrees(read(path), found[kind])
     sheet, row, col = where.cell("cosine", 0, 0)

@@ -113,7 +113,7 @@ def neighbours_are_right(book: Book, reading, words, x: np.ndarray, basis: np.nd
     values = of(reading, book, "near_value").ravel().astype(float)
     ranked = sorted((cosines[w] for w in there if w != named), reverse=True)[: len(values)]
     assert of(reading, book, "near_word").ravel()[0] == best[0]
-    np.testing.assert_allclose(values, ranked, atol=1e-9)
+    np.testing.assert_allclose(values, ranked, atol=1e-8)
 
 
 def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:

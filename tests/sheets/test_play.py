@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, random_model, recomputed, typed
+from conftest import InIronCalc, libreoffice_shows, random_model, typed
 
 from engine import ModelSpec
 from engine.cells.evaluator import Evaluator
@@ -56,7 +56,7 @@ def in_libreoffice(source: Path, sentences: list[str], folder: Path) -> Iterator
         sentence: typed(source, folder / f"{n}.xlsx", {SENTENCE: sentence})
         for n, sentence in enumerate(sentences)
     }
-    for file in recomputed(paths, folder / "office").values():
+    for file in libreoffice_shows(paths, folder / "office").values():
         yield verify.read_values(file, book)
 
 

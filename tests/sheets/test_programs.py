@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import recomputed
+from conftest import libreoffice_shows
 from openpyxl import Workbook
 
 from engine import InputError
@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.office
 def test_csv_has_every_value_whatever_a_cell_looks_like(path: Path, tmp_path: Path) -> None:
-    shown = recomputed({"looks": path}, tmp_path / "office")["looks"]
+    shown = libreoffice_shows({"looks": path}, tmp_path / "office")["looks"]
     assert list(shown) == ["empty", *SHEETS] and not shown["empty"].values
     for name in SHEETS:
         for i, value in enumerate(FORMULAS.values()):

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN, needs
+from conftest import GOLDEN, saved
 from openpyxl import load_workbook
 from openpyxl.worksheet.formula import ArrayFormula
 
@@ -15,7 +15,6 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from exporters import anymodel, xlsx
 from exporters.address import moved
-from exporters.programs import XLSX, convert_in_libreoffice
 from exporters.reading import WorkbookFile
 
 BOOKS = ("cat-sat", "napkin", "fact-lookup", "sampling")
@@ -66,9 +65,7 @@ def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) ->
 
 @pytest.mark.office
 def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
-    needs("libreoffice")
-    saved = convert_in_libreoffice([built[name] for name in SAVED], XLSX, tmp_path / "out")
-    for path in saved:
+    for path in saved({name: built[name] for name in SAVED}, tmp_path / "out").values():
         assert_same_as_openpyxl(path)
 
 

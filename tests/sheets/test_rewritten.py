@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN, cli, default_book, needs, typed
+from conftest import GOLDEN, cli, default_book, needs, saved, typed
 from openpyxl import load_workbook
 
 import cellformer as cf
@@ -12,7 +12,7 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from exporters import anymodel, edited
 from exporters.book import Book
-from exporters.programs import XLSX, convert_in_libreoffice, recompute_in_gnumeric
+from exporters.programs import recompute_in_gnumeric
 from exporters.rewritten import alike
 from exporters.xlsx import write
 
@@ -112,16 +112,14 @@ def assert_told(name: str, path: Path) -> None:
 @OFFICE
 def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path) -> None:
     """As LibreOffice saves it."""
-    needs("libreoffice")
-    out = convert_in_libreoffice(list(put_files.values()), XLSX, tmp_path / "out")
-    saved = dict(zip(put_files, out, strict=True))
-    for name, path in saved.items():
+    paths = saved(put_files, tmp_path / "out")
+    for name, path in paths.items():
         assert_told(name, path)
-    done = cli("diff", saved["cat-sat"])
+    done = cli("diff", paths["cat-sat"])
     assert done.code == 0
     for text in ("=1-1", "=50", "SUMPRODUCT(", f"{HEAD}.scores[1,0]", "elephant", "next word"):
         assert text in done.out
-    refused = cli("import", saved["distilbert"], "-o", tmp_path / "model")
+    refused = cli("import", paths["distilbert"], "-o", tmp_path / "model")
     assert refused.code == 2 and "pattern[0,1]" in refused.err and "=0.5+0" in refused.err
     assert not (tmp_path / "model").exists()
 

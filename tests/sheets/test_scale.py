@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, needs, recomputed, typed
+from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
 
 from engine import Evaluator, InputError, Model
 from engine.cells import compressing
@@ -139,7 +139,7 @@ def office(
     }
     for name, (path, cells) in typings.items():
         paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return recomputed(paths, folder / "office")
+    return libreoffice_shows(paths, folder / "office")
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, needs, random_model, recomputed, typed
+from conftest import CellAt, InIronCalc, libreoffice_shows, needs, random_model, typed
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
@@ -255,7 +255,7 @@ def test_the_same_in_libreoffice(tmp_path: Path) -> None:
     plain = cf.write(many, tmp_path / "many.xlsx")
     one = {many.cell("sentence", 0, 0): "12 dogs"}
     paths["many"] = typed(plain, tmp_path / "many-typed.xlsx", one)
-    files = recomputed(paths, tmp_path / "office")
+    files = libreoffice_shows(paths, tmp_path / "office")
     found = files.pop("many")
     ids = many.model.vocabulary.encode("12 dogs")
     assert_answers(many, lambda at: found[at[0]][at[1:]], ids)

@@ -19,9 +19,9 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     default_book,
+    libreoffice_shows,
     needs,
     random_model,
-    recomputed,
     typed,
 )
 
@@ -90,7 +90,7 @@ def office(built, decoders, altered, awkward, tmp_path_factory) -> dict[str, Rec
     typings["unknown"] = {("Play", 4, 2): "the catt sat"}
     for key, cells in typings.items():
         paths[key] = typed(built["cat-sat"], folder / f"{key}.xlsx", cells)
-    return recomputed(paths, folder / "office")
+    return libreoffice_shows(paths, folder / "office")
 
 
 @pytest.fixture(scope="module")
@@ -214,16 +214,16 @@ def with_one_other(path: Path, target: Path, sheet: str, old: bytes, new: bytes)
 
 ALTERED = {
     "a formula": (b"<f>SUMPRODUCT", b"<f>2*SUMPRODUCT"),
-    "a weight": (b"<v>0.8</v></c>", b"<v>0.7</v></c>"),
+    "a weight": (b"<v>0.3</v></c>", b"<v>0.7</v></c>"),
 }
 
 
 @pytest.fixture(scope="module")
 def altered(built, tmp_path_factory) -> dict[str, Path]:
     """Copies of a workbook of which one formula, or one weight, is another."""
-    folder, book = tmp_path_factory.mktemp("altered"), built["fluffy-creature"]
+    folder, book = tmp_path_factory.mktemp("altered"), built["final-step"]
     return {
-        what: with_one_other(book, folder / f"{what}.xlsx", "Block 0", *change)
+        what: with_one_other(book, folder / f"{what}.xlsx", "Readout", *change)
         for what, change in ALTERED.items()
     }
 

@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, graphs, random_model
+from conftest import golden_models, graphs, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import Evaluator, Graph, InputError, ModelSpec
 from engine.cells.batch import rows, variants
-from engine.models import checkpoint
 from engine.studies import ablation, lens
 from engine.studies.planes import principal
 from engine.studies.tsne import tsne
 from exporters.book import Book
 from exporters.pages import trajectory
 
-LOADED = {p.parent.name: checkpoint.load(p.parent) for p in sorted(GOLDEN.glob("*/config.json"))}
+LOADED = golden_models()
 MODELS = {name: m for name, m in LOADED.items() if m.spec.gives != "sentence"}  # with logits
 MODELS["norm after"] = random_model(
     ModelSpec(

@@ -1,0 +1,110 @@
+"""The command `gradient`: which weights, heads and MLPs move a word's logit."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cellformer import names
+from cellformer.command import printing
+from cellformer.command.explore import first_word, needs_words, word_of
+from cellformer.command.options import Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.printing import console
+from engine import InputError
+from engine.cells import finite
+from engine.studies import sensitivity
+from engine.studies.sensitivity import Sensitivity, Weight
+
+
+def gradient(
+    name: Name,
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    target: Target = None,
+    rival: Annotated[
+        str | None, typer.Option("--rival", help="The word whose logit is taken off.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Weights that are listed.")] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the gradient of every weight, too.")
+    ] = False,
+) -> None:
+    """The weights, heads and MLPs that move the target word's logit most at the prompt's end.
+
+    Each estimate stands beside what really happens when that weight is 0, or that part is off.
+    """
+    if names.is_worksheet(name):
+        raise InputError(f"{name} holds no transformer: there is no logit to follow back")
+    loaded = names.load(name, prompt, ids, not no_special)
+    needs_words(loaded)
+    graph, row = loaded.graph, loaded.place_of_answer
+    finite.check(graph, graph.values)
+    wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
+    other = None if rival is None else word_of(loaded.model, rival, graph, row, "--rival")
+    found = sensitivity.of_logit(graph, row, wanted, other)
+    words = printing.output_words(loaded.model)
+    said = f"logit of {words[wanted]}" + ("" if other is None else f" less that of {words[other]}")
+    if as_json:
+        print(json.dumps(_plain(found, said, top)))
+        return
+    printing.line(f"{said}: {found.value:.4f}")
+    for times_weight, title in ((False, "|gradient|"), (True, "|weight × gradient|")):
+        console.print()
+        printing.line(f"the weights of the largest {title}:")
+        _weights(found.largest(top, times_weight))
+    _groups(found, top)
+    _parts(found)
+
+
+def _plain(found: Sensitivity, said: str, top: int) -> dict[str, Any]:
+    """All of it, for programs."""
+    lists = {"by_gradient": False, "by_weight_times_gradient": True}
+    return {
+        "objective": said,
+        "value": found.value,
+        "gradient": {name: g.tolist() for name, g in found.gradients.items()},
+        **{k: [w._asdict() for w in found.largest(top, times)] for k, times in lists.items()},
+        "blocks": [group._asdict() for group in found.groups()],
+        "heads": [group._asdict() for group in found.groups(heads=True)],
+        "parts": [part._asdict() for part in found.parts()],
+    }
+
+
+def _weights(weights: list[Weight]) -> None:
+    """Single weights: what each would cost, and what it does cost."""
+    table = printing.table_of("weight", "is", "gradient", "if it were 0: estimate", "real")
+    for w in weights:
+        cells = (f"{w.value:+.4f}", f"{w.gradient:+.4f}", f"{w.estimate:+.4f}", f"{w.effect:+.4f}")
+        table.add_row(Text(w.cell, "bold"), *cells)
+    console.print(table)
+
+
+def _groups(found: Sensitivity, top: int) -> None:
+    """The sums of whole blocks, and of heads, the largest first."""
+    for heads, title in ((False, "block"), (True, "head, MLP or norm")):
+        table = printing.table_of(title, "weights", "sum of |gradient|", "of weight × gradient")
+        groups = sorted(found.groups(heads), key=lambda group: -group.size)
+        for group in groups[:top]:
+            sums = (f"{group.n:,}", f"{group.size:.4f}", f"{group.product:+.4f}")
+            table.add_row(Text(group.name, "bold"), *sums)
+        console.print()
+        console.print(table)
+
+
+def _parts(found: Sensitivity) -> None:
+    """Parts that are switched off: two estimates, what happens, and how far they are from it."""
+    parts = found.parts()
+    if not parts:
+        return
+    heads = ("off", "attribution patching", "integrated gradients", "real")
+    table = printing.table_of(*heads)
+    for part in parts:
+        numbers = (part.patching, part.integrated, part.effect)
+        table.add_row(Text(part.name, "bold"), *(f"{x:+.4f}" for x in numbers))
+    errors = dict(sensitivity.errors(parts))
+    row = (f"{errors['patching']:.4f}", f"{errors['integrated']:.4f}")
+    table.add_row("mean error", *row, style="dim")
+    console.print()
+    console.print(table)

@@ -1,0 +1,161 @@
+"""Sensitivity: which weights, heads and MLPs move a word's logit, and how far that can be trusted.
+
+A gradient says what a small change does. What a weight or a part does as a whole, when it is set to
+0, it only estimates; so each estimate stands beside the real effect:
+
+- weight × gradient, for single weights (first order);
+- attribution patching, for heads and MLPs: the gradient by their switch (Nanda 2023; Syed et al.
+  2023, section 3);
+- integrated gradients, the mean of that gradient as the switch goes from 1 to 0 (Sundararajan et
+  al. 2017, section 3).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.batch import filled, variants
+from engine.cells.block import Block
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.models import objective
+from engine.studies import ablation
+
+STEPS = 16  # of integrated gradients, each at the middle of its part of the way
+
+
+class Weight(NamedTuple):
+    """One weight, and what the objective would lose of it."""
+
+    block: str
+    i: int
+    j: int
+    value: float
+    gradient: float
+    estimate: float  # the objective's change if it were 0, to first order
+    effect: float  # and what it really is
+
+    @property
+    def cell(self) -> str:
+        """Its name."""
+        return f"{self.block}[{self.i},{self.j}]"
+
+
+class Group(NamedTuple):
+    """The weights of a block, or of all blocks of a head."""
+
+    name: str
+    n: int
+    size: float  # the sum of the gradients' absolute values
+    product: float  # the sum of weights times gradients
+
+
+class Part(NamedTuple):
+    """A head, an MLP or an expert: what the objective changes by as it is switched off."""
+
+    name: str
+    patching: float  # to first order
+    integrated: float
+    effect: float
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How the objective `of`, a single cell, depends on everything."""
+
+    graph: Graph
+    of: Block
+    gradients: dict[str, np.ndarray]  # by weight: [rows, columns], 0 where it does not matter
+    switches: dict[str, Block]  # by the part that they switch: their gradients
+
+    @property
+    def value(self) -> float:
+        """The objective as it is."""
+        return float(self.graph.values[self.of.name][0, 0])
+
+    def largest(self, n: int, times_weight: bool = False) -> list[Weight]:
+        """The n weights with the largest |gradient|, or with the largest |weight × gradient|."""
+        size = {
+            name: np.abs(g * (self.graph.values[name] if times_weight else 1.0))
+            for name, g in self.gradients.items()
+        }
+        names, sizes = list(size), [x.ravel() for x in size.values()]
+        starts = np.cumsum([0, *map(len, sizes)])
+        order = np.argsort(-np.concatenate(sizes), kind="stable")[:n]
+        cells = []
+        for k in order.tolist():
+            b = int(np.searchsorted(starts, k, side="right")) - 1
+            i, j = divmod(k - int(starts[b]), self.gradients[names[b]].shape[1])
+            cells.append((names[b], i, j))
+        effects = self._effects([{cell: 0.0} for cell in cells])
+        return [
+            self._weight(cell, float(effect)) for cell, effect in zip(cells, effects, strict=True)
+        ]
+
+    def _weight(self, cell: tuple[str, int, int], effect: float) -> Weight:
+        name, i, j = cell
+        value = float(self.graph.values[name][i, j])
+        gradient = float(self.gradients[name][i, j])
+        return Weight(name, i, j, value, gradient, -value * gradient, effect)
+
+    def _effects(self, changes: Sequence[dict[tuple[str, int, int], float]]) -> np.ndarray:
+        """What the objective changes by under each change: [n_changes]."""
+        if not changes:
+            return np.zeros(0)
+        after = variants(self.graph, changes)[self.of.name]
+        return np.broadcast_to(after, (len(changes), 1, 1))[:, 0, 0] - self.value
+
+    def groups(self, heads: bool = False) -> list[Group]:
+        """The sums of each weight block; or of all blocks of a head, an MLP, a norm together."""
+        sums: dict[str, list[tuple[int, float, float]]] = {}
+        for name, g in self.gradients.items():
+            path = name.rpartition(".")[0] if heads and "." in name else name
+            product = float((g * self.graph.values[name]).sum())
+            sums.setdefault(path, []).append((g.size, float(np.abs(g).sum()), product))
+        return [
+            Group(name, *(sum(column) for column in zip(*found, strict=True)))
+            for name, found in sums.items()
+        ]
+
+    def parts(self) -> list[Part]:
+        """Every head, MLP and expert switched off: estimated twice, and really."""
+        names = list(self.switches)
+        effects = self._effects([dict(ablation.off(self.graph, name)) for name in names])
+        return [
+            Part(name, -self._slopes(name, [1.0]), -self._slopes(name, MIDDLES), float(effect))
+            for name, effect in zip(names, effects, strict=True)
+        ]
+
+    def _slopes(self, part: str, places: Sequence[float]) -> float:
+        """The mean gradient by a part's switch as it stands at each of some places."""
+        given = np.reshape(places, (-1, 1, 1))
+        found = filled(self.graph, {part + ablation.SWITCH: given})[self.switches[part].name]
+        return float(np.mean(found))
+
+
+MIDDLES = tuple((np.arange(STEPS) + 0.5) / STEPS)
+
+
+def of_logit(graph: Graph, row: int, target: int, rival: int | None = None) -> Sensitivity:
+    """The sensitivity of a word's logit at a token, or of its lead over a rival. The graph gets the
+    backward blocks. Raises InputError for a token or a word that there is not."""
+    row = row % graph["logits"].shape[0]
+    of = objective.logit(graph, row, target, rival)
+    weights = [block for block in graph if block.kind == "weight"]
+    switches = {name: graph[name + ablation.SWITCH] for name in ablation.parts(graph)}
+    found = backward(graph, of, to=[*weights, *switches.values()])
+    gradients = {
+        w.name: graph.values[found[w.name].name] if w.name in found else np.zeros(w.shape)
+        for w in weights
+    }
+    reached = {name: found[b.name] for name, b in switches.items() if b.name in found}
+    return Sensitivity(graph, of, gradients, reached)
+
+
+def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:
+    """The mean absolute error of each estimate over all parts."""
+    for name in ("patching", "integrated"):
+        gaps = [abs(getattr(part, name) - part.effect) for part in parts]
+        yield name, sum(gaps) / max(len(gaps), 1)

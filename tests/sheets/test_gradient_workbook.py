@@ -1,0 +1,59 @@
+"""A workbook with its backward pass: others agree from wrong values; products run down columns."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli, needs
+
+from cellformer import names
+from engine import Evaluator
+from engine.models.generate import passage
+from exporters.reading import WorkbookFile
+from exporters.verify import verify
+
+PRODUCT = re.compile(r"SUMPRODUCT\(([^()]*)\)")
+RANGE = re.compile(r"\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)")
+MODELS = {"cat-sat": (), "gemma2": (GOLDEN / "gemma2", "--ids", "8,12,3,16", "--tokens", "4")}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gradient") / f"{request.param}.xlsx"
+    name, *options = MODELS[request.param] or (request.param,)
+    done = cli("build", name, *options, "--gradient", "-o", path)
+    assert done.code == 0, done.err
+    return path
+
+
+@pytest.mark.parametrize(
+    "engine", ["ironcalc", pytest.param("libreoffice", marks=pytest.mark.office)]
+)
+def test_others_agree_at_every_cell(built: Path, engine: str) -> None:
+    needs(engine)
+    report = verify(built, engine)
+    assert report.agrees, report
+
+
+def test_no_product_runs_along_a_row(built: Path) -> None:
+    n = 0
+    file = WorkbookFile(built)
+    for sheet in file:
+        for cell in file[sheet].cells.values():
+            for inside in PRODUCT.findall(cell.formula or ""):
+                for left, top, right, bottom in RANGE.findall(inside):
+                    n += 1
+                    assert left == right and int(top) < int(bottom), cell.formula
+    assert n > 500
+
+
+def test_another_target_gives_its_gradient() -> None:
+    """Typed on Play, in the workbook and in the engine: the same gradient of every weight."""
+    loaded = names.load("cat-sat")
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), gradient=True)
+    live = Evaluator(book.graph)
+    before = live["gradient.blocks.0.attn.h0.W_V"].copy()
+    live.set("target", 0, 0, 2)
+    assert np.abs(live["gradient.blocks.0.attn.h0.W_V"] - before).max() > 1e-3
+    assert book.places["gradient.blocks.0.attn.h0.W_V"].sheet == "Gradient 0"

@@ -1,0 +1,90 @@
+"""What moves a logit: `gradient --json` against `run --set`, estimates beside real effects."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli
+
+from engine.models import checkpoint
+from engine.studies import ablation, sensitivity
+
+STEP = 1e-4
+
+
+def logits(*sets: str) -> np.ndarray:
+    changes = [text for change in sets for text in ("--set", change)]
+    done = cli("run", "dialogue-game", "--json", "--show", "logits", *changes)
+    return np.array(json.loads(done.out)["logits"][-1])
+
+
+def test_gradients_equal_finite_differences_through_set() -> None:
+    """A few of the weights that `benchmarks/gradients.py` takes fifty of."""
+    found = json.loads(cli("gradient", "dialogue-game", "--json", "--top", 3).out)
+    target = int(np.argmax(logits()))
+    largest = max(np.abs(g).max() for g in found["gradient"].values())
+    rng = np.random.default_rng(0)
+    weights = checkpointed()
+    for name in rng.choice(sorted(found["gradient"]), 2, replace=False):
+        i, j = (int(rng.integers(n)) for n in weights[name].shape)
+        at = f"{name}[{i},{j}]"
+        up, down = (
+            logits(f"{at}={weights[name][i, j] + sign * STEP:.17g}")[target] for sign in (1, -1)
+        )
+        expected = (up - down) / (2 * STEP)
+        assert abs(found["gradient"][name][i][j] - expected) < 1e-6 * largest, at
+
+
+def checkpointed() -> dict[str, np.ndarray]:
+    import workbooks
+
+    model = workbooks.find("dialogue-game").model()
+    return {name: np.atleast_2d(w) for name, w in model.weights.items()}
+
+
+def test_the_largest_come_first_with_what_they_really_do() -> None:
+    model = checkpoint.load(GOLDEN / "gpt2")
+    graph = model.graph([3, 1, 4, 1, 5])
+    found = sensitivity.of_logit(graph, -1, 2, 6)
+    every = np.concatenate([np.abs(g).ravel() for g in found.gradients.values()])
+    largest = found.largest(5)
+    np.testing.assert_allclose([abs(w.gradient) for w in largest], np.sort(every)[::-1][:5])
+    for w in found.largest(5, times_weight=True):
+        assert w.estimate == -w.value * w.gradient
+        other = {**model.weights, w.block: np.array(graph.values[w.block])}
+        other[w.block][w.i, w.j] = 0.0
+        logit = graph.values["logits"][-1]
+        again = type(model)(**{**vars(model), "weights": other}).graph([3, 1, 4, 1, 5])
+        after = again.values["logits"][-1]
+        change = (after[2] - after[6]) - (logit[2] - logit[6])
+        assert w.effect == pytest.approx(change, abs=1e-12)
+    assert sum(g.size for g in found.groups()) == pytest.approx(every.sum())
+    assert sum(g.n for g in found.groups(heads=True)) == every.size
+
+
+def test_parts_are_estimated_and_really_switched_off() -> None:
+    graph = checkpoint.load(GOLDEN / "mixtral").graph([3, 1, 4, 1, 5])
+    effects = {e.part: e.logit for e in ablation.effects(graph, 2)}
+    found = sensitivity.of_logit(graph, -1, 2)
+    parts = found.parts()
+    assert [part.name for part in parts] == list(effects)
+    for part in parts:
+        assert part.effect == pytest.approx(effects[part.name], abs=1e-12)
+    errors = dict(sensitivity.errors(parts))
+    assert errors["integrated"] < errors["patching"] / 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("gradient cat-sat --target nothing", "'nothing' is not in the vocabulary"),
+        ("gradient cat-sat --rival nothing", "'nothing' is not in the vocabulary"),
+        ("gradient attention-by-columns", "holds no transformer"),
+        (f"gradient {GOLDEN}/minilm --ids 3,4", "gives a sentence's vector"),
+        (f"build {GOLDEN}/bert --ids 3,4 --gradient", "--gradient takes a whole decoder"),
+        ("build cat-sat --gradient --live blocks.0", "--gradient takes a whole decoder"),
+    ],
+)
+def test_what_has_no_logit_is_refused(given: str, said: str, tmp_path) -> None:
+    code, _, err = cli(*given.split(), cwd=tmp_path)
+    assert code == 2 and said in err and err.count("\n") == 1
