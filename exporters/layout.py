@@ -250,6 +250,10 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
         for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
             sheet.link(TITLE_ROWS, k, part.removeprefix("attn."), area)
+    patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
+    for k, block in enumerate(patterns, MARGIN + 1):
+        sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
+        sheet.link(TITLE_ROWS + 1, k, block.name.split(".")[-2], book.area(block.name))
 
 
 def weight_bands(book: ModelBook, name: str) -> list[Band]:
@@ -328,10 +332,17 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = sheet[place.top : place.top + rows, place.left : place.left + cols]
-    if place.block.name.startswith("gradient."):
+    if place.block.name.startswith("gradient.") or _coloured(book, sheet, place.block):
         sheet.dress(area, "diverging")
     elif place.block.leaf in ("pattern", "probs"):
         sheet.dress(area, "scale")
+
+
+def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
+    """Whether a block is coloured about 0: tables of weights and activations, of a model that a
+    sheet shows whole."""
+    table = min(block.shape) > 1 and theme.kind(block) in ("weight", "activation")
+    return table and not book.large and sheet.name not in PLACED_BY_THEIR_PAGE
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:

@@ -7,7 +7,6 @@ sheet where it can be seen. They stand on Start; each of their sheets has a link
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, MAX, MIN
 from exporters.address import quoted
@@ -110,26 +109,14 @@ def _attention(book: ModelBook) -> Stop:
     if not heads:
         text += "It is done by heads, and this model has none: nothing moves from token to token."
         return Stop("attention", _start_of(machine.SHEET), sentence(text))
-    head = _sharpest(book, heads)
+    head = machine.sharpest(book, heads)
     text += (
         "It is done by heads, side by side. Each gives every token that it may look at a share, "
         "and the shares, 100 % together, are its pattern. With head {head}, {look}. What the "
         "tokens carry that are looked at is added to the stream, by their shares."
     )
-    look = book.named(f"look.{head.name}")
-    told = sentence(text, head=machine.head_name(head), look=look)
+    told = sentence(text, head=machine.head_name(head), look=machine.look(book, head))
     return Stop("attention and its heads", _start_of("Heads"), told)
-
-
-def _sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
-    """The head that as built looks most at one token other than the first, and the one that
-    looks."""
-    last = int(book.clean(machine.position(book)))
-
-    def most(head: Block) -> float:
-        return float(max(book.values[head.name][last, 1:last], default=0.0))
-
-    return max(heads, key=most)
 
 
 def _mlp(book: ModelBook) -> Stop:

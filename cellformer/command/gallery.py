@@ -6,6 +6,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import workbooks
 from cellformer import names
+from cellformer.command import release
 from cellformer.command.printing import console, line
 from engine import InputError
 from exporters import xlsx
@@ -15,7 +16,7 @@ INDEX = "index.xlsx"
 
 
 def build(folder: Path) -> None:
-    """Write every workbook of the list into a folder, and the index."""
+    """Write every workbook of the list into a folder, an index, a page with pictures, checksums."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,10 +32,10 @@ def build(folder: Path) -> None:
             sizes[name] = (len(book.sheets), book.n_formulas)
             bar.advance(task)
     xlsx.write(index(sizes), folder / INDEX)
+    release.add(folder, sizes)
     n_formulas = sum(n for _, n in sizes.values())
-    line(
-        f"{folder}: {len(sizes)} workbooks, {n_formulas:,} formulas; {folder / INDEX} links to them"
-    )
+    told = f"{len(sizes)} workbooks, {n_formulas:,} formulas"
+    line(f"{folder}: {told}; {folder / release.PAGE} and {INDEX} lead to them")
 
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:

@@ -125,6 +125,31 @@ def build(
     building.write(lambda: loaded.book(model, words, live or (), gradient), path)
 
 
+@app.command("open")
+def open_(
+    name: Annotated[
+        str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", help="The file, NAME.xlsx unless given.")
+    ] = None,
+    prompt: Prompt = None,
+) -> None:
+    """Build a workbook, and open it in the spreadsheet program that is there.
+
+    A file that exists is opened as it is: somebody may have edited it.
+    """
+    from cellformer.command import opening
+    from cellformer.command.printing import line
+
+    path = output or Path(f"{names.title(name)}.xlsx")
+    if path.exists():
+        line(f"{path} exists, and is opened as it is; -o FILE builds a new one")
+    else:
+        build(name, path, prompt=prompt)
+    opening.show(path)
+
+
 for command in (
     exploring.run,
     exploring.trace,

@@ -4,14 +4,19 @@ Layers run down, heads across. In each square a column is a query and shows wher
 its cells sum to 1. The squares read the patterns from the layers' own sheets.
 """
 
-from exporters import layout
+from engine.cells.block import Block
+from exporters import layout, theme
+from exporters.book import Sheet
 from exporters.model_book import ModelBook
+from exporters.pages import machine
+from exporters.saying import sentence
 
 SHEET = "Heads"
 PURPOSE = "every attention pattern side by side: each column says where one token looks"
 AFTER = "Readout"
 TOP, LEFT = 4, 1
-NARROW = 1.9  # width of a column: a cell is nearly square
+WIDTH = 1000  # pixels of all squares of a layer, as far as these let them: a cell is nearly square
+NARROWEST, WIDEST = 18, 44
 
 
 def wanted(book: ModelBook) -> bool:
@@ -28,19 +33,37 @@ def add(book: ModelBook) -> None:
     layout.dress(book, sheet)
     n = len(book.passage.ids)
     across = book.model.spec.n_heads
-    sheet.widths = {0: 9} | {LEFT + k: NARROW for k in range(across * (n + 2))}
+    pixels = max(NARROWEST, min(WIDEST, WIDTH // (across * (n + 2))))
+    style = "tile number" if pixels >= machine.NUMBERED else "tint"
+    sheet.widths = {0: 9} | dict.fromkeys(
+        range(LEFT, LEFT + across * (n + 2)), theme.characters(pixels)
+    )
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
     below = book.model.spec.n_layers * (n + 3)  # where those of a second sentence begin
     for block in (*patterns, *others):
         layer, _, head, _ = block.name.split(".")[-4:]
         top = TOP + int(layer) * (n + 3) + (below if block in others else 0)
         left = LEFT + int(head.removeprefix("h")) * (n + 2)
-        sheet.link(top, left, f"layer {layer}, {head}", book.address(block.area))
+        sheet.link(top, left, f"layer {layer}, head {head[1:]}", book.address(block.area))
         for k in range(n):
             layout.label(book, sheet, top + 1, left + k, block.axes[0], k, "upright")
             layout.label(book, sheet, top + 2 + k, left - 1, block.axes[0], k, "row label")
+            sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
         for i, j in block.whole.cells():
             if block.has(i, j):
-                sheet.formula(top + 2 + j, left + i, block[i, j], "tint")
+                sheet.formula(top + 2 + j, left + i, block[i, j], style)
         sheet.dress(sheet[top + 2 : top + 2 + n, left : left + n], "scale")
         sheet.heights[top + 1] = 52
+    if f"look.{found[0].name}" in book.spots:
+        _read_out(book, sheet, machine.sharpest(book, patterns))
+
+
+def _read_out(book: ModelBook, sheet: Sheet, head: Block) -> None:
+    """A sentence that reads one column of a head's square."""
+    text = (
+        "Read a square so: a column is the token that looks, a row one that is looked at, and the "
+        "shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."
+    )
+    layer, number = machine.head_name(head).split(".")
+    told = sentence(text, layer=layer, number=number, look=machine.look(book, head))
+    sheet.formula(TOP - 1, 0, told, "text")

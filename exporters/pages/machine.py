@@ -385,6 +385,22 @@ def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
     sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
 
 
+def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
+    """The head that as built looks most at one token other than the first, and the one that
+    looks."""
+    last = int(book.clean(position(book)))
+
+    def most(head: Block) -> float:
+        return float(max(book.values[head.name][last, 1:last], default=0.0))
+
+    return max(heads, key=most)
+
+
+def look(book: ModelBook, head: Block) -> Area:
+    """The sentence that says where a head looks from the token that is looked at."""
+    return book.named(f"look.{head.name}")
+
+
 # --- the next word ------------------------------------------------------------------------
 
 

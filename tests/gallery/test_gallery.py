@@ -237,7 +237,8 @@ def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monke
         monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
-    assert written == {f"{name}.xlsx" for name in workbooks.path()} | {"index.xlsx"}
+    beside = {"index.xlsx", "README.html", "SHA256SUMS", "pictures"}
+    assert written == {f"{name}.xlsx" for name in workbooks.path()} | beside
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
     assert links == {name: f"{name}.xlsx" for name in workbooks.path()}

@@ -5,7 +5,7 @@ same; where a model keeps what it knows is not, and the figures that differ most
 """
 
 from engine.cells.expression import Expression
-from engine.cells.functions import INDEX, MAX, MIN, RANK, SQRT
+from engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
 from exporters import beside
 from exporters.book import Sheet
 from exporters.lookups import place_of_largest, product_sum
@@ -52,7 +52,8 @@ def _page(book: ModelBook) -> list[Comparison]:
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
         what = f"§4: place of {word} among the eight"
-        rows.append(Comparison(what, place, RANK(own, numbers.fixed), TIES, 0))
+        likelier = SUMPRODUCT((numbers.fixed > own) * 1)  # HyperFormula has no RANK
+        rows.append(Comparison(what, place, likelier + 1, TIES, 0))
     return rows
 
 

@@ -1,0 +1,56 @@
+"""`open`, and the folder that is handed on."""
+
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from conftest import cli
+
+from cellformer.command import opening, release
+
+
+def test_open_builds_once_and_never_over_a_file(tmp_path: Path, monkeypatch) -> None:
+    opened: list[list[str]] = []
+    monkeypatch.setattr(opening.subprocess, "Popen", lambda command, **_: opened.append(command))
+    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.setattr(opening.shutil, "which", lambda name: f"/bin/{name}")
+    assert cli("open", "loss", cwd=tmp_path).code == 0
+    path = tmp_path / "loss.xlsx"
+    path.write_bytes(path.read_bytes() + b"edited")
+    done = cli("open", "loss", cwd=tmp_path)
+    assert done.code == 0 and "opened as it is" in done.out
+    assert path.read_bytes().endswith(b"edited")
+    assert opened == 2 * [["/bin/soffice", "--calc", "loss.xlsx"]]
+
+
+@pytest.mark.parametrize(("program", "options"), [("xdg-open", []), ("libreoffice", ["--calc"])])
+def test_open_takes_the_program_that_is_there(program: str, options, monkeypatch) -> None:
+    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.setattr(opening.shutil, "which", lambda name: name if name == program else None)
+    assert opening.opener(Path("a.xlsx")) == [program, *options, "a.xlsx"]
+
+
+def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(opening.sys, "platform", "linux")
+    monkeypatch.setattr(opening.shutil, "which", lambda name: None)
+    done = cli("open", "loss", cwd=tmp_path)
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert "no spreadsheet program was found" in done.err and (tmp_path / "loss.xlsx").exists()
+
+
+def test_a_release_has_a_page_without_network_and_true_checksums(tmp_path: Path) -> None:
+    sizes = {"cat-sat": (3, 4000), "loss": (2, 50)}
+    for name in (*sizes, "index"):
+        (tmp_path / f"{name}.xlsx").write_bytes(name.encode())
+    release.add(tmp_path, sizes)
+    page = (tmp_path / release.PAGE).read_text()
+    assert "4,000 formulas" in page and "http" not in page
+    for target in re.findall(r'(?:href|src)="([^"]+)"', page):
+        assert (tmp_path / target).is_file(), target
+    lines = (tmp_path / release.SUMS).read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    everything = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    assert set(sums) == everything - {release.SUMS}
+    for name, digest in sums.items():
+        assert sha256((tmp_path / name).read_bytes()).hexdigest() == digest
