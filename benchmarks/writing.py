@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from conftest import random_model  # noqa: E402
 
 from engine import ModelSpec  # noqa: E402
+from engine.cells import compressing  # noqa: E402
 from engine.models.generate import passage  # noqa: E402
-from exporters import deflate  # noqa: E402
 from exporters.book import Book, Place, Sheet  # noqa: E402
 from exporters.story import Story, Suggestion  # noqa: E402
 from exporters.transformer import assemble  # noqa: E402
@@ -102,7 +102,7 @@ def formulas(whole: Book, folder: Path) -> None:
 
 def again(path: Path) -> None:
     """Deflate the sheets of a workbook once more."""
-    packer, spent, size = zlib.compressobj(deflate.LEVEL, zlib.DEFLATED, -15), 0.0, 0
+    packer, spent, size = zlib.compressobj(compressing.LEVEL, zlib.DEFLATED, -15), 0.0, 0
     with zipfile.ZipFile(path) as found:
         for name in found.namelist():
             with found.open(name) as part:

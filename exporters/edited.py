@@ -123,4 +123,8 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         )
     if facts.model is None:
         model = ablation.averaged(model, [facts.passage.ids])
-    return assemble(facts.title, model, facts.passage, BLANK, (), facts.headings)
+    if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
+        raise InputError("its sheet Source was changed; take it from the workbook as built")
+    return assemble(
+        facts.title, model, facts.passage, BLANK, (), facts.headings, chosen=facts.chosen
+    )

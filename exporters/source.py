@@ -23,11 +23,13 @@ from engine.models.choosing import Sampling
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.forecast import MOST_CARRIED
+from exporters.story import Chosen
 
 SHEET = "Source"
 FACTS_ROW, CHECKPOINT_ROW = 4, 7
 LONGEST = 32_000  # characters in a cell, of the 32,767 that one can hold
 MOST_UNPACKED = 50_000_000  # bytes of its checkpoint
+MOST_CHOSEN = 1_000  # words of a map
 MOST_TYPED = 10_000  # characters that a sentence has room for
 AVERAGES = "averages.safetensors"
 EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
@@ -42,6 +44,7 @@ class Source:
     headings: Mapping[str, str] | None
     part: bool  # whether one part of the model alone is live
     model: Model | None
+    chosen: Chosen | None  # words of its maps
 
 
 def carried(model: Model) -> bool:
@@ -106,13 +109,15 @@ def read(column: list[str]) -> Source:
         title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
         if not (headings is None or isinstance(headings, dict)):
             raise ValueError("headings are by name")
+        chosen = _chosen(facts.get("chosen"))
         text = "".join(column[CHECKPOINT_ROW:])
         archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         raise InputError(
             "its sheet Source was changed; take it from the workbook as built"
         ) from None
-    return Source(title, passage, headings, part, unpack(archive) if archive else None)
+    model = unpack(archive) if archive else None
+    return Source(title, passage, headings, part, model, chosen)
 
 
 def _passage(facts: dict[str, Any]) -> Passage:
@@ -131,3 +136,16 @@ def _passage(facts: dict[str, Any]) -> Passage:
     if not (whole and numbers and 0 <= passage.text_length <= MOST_TYPED):
         raise ValueError("no such passage")
     return passage
+
+
+def _chosen(facts: dict[str, Any] | None) -> Chosen | None:
+    """The words of the maps. Raises ValueError for ids that cannot be."""
+    if facts is None:
+        return None
+    groups = {str(name): [int(v) for v in ids] for name, ids in dict(facts["groups"]).items()}
+    directions = [([*map(int, a)], [*map(int, b)]) for a, b in facts["directions"]]
+    found = Chosen(groups, directions, int(facts["nearest"]))
+    ids = [*found.ids, *(v for sides in directions for side in sides for v in side)]
+    if not 0 < len(found.ids) <= MOST_CHOSEN or min(ids) < 0 or not found.nearest >= 0:
+        raise ValueError("no such words")
+    return found

@@ -85,3 +85,9 @@ class Chosen:
     def ids(self) -> list[int]:
         """All words, group after group."""
         return [v for ids in self.groups.values() for v in ids]
+
+    @property
+    def named(self) -> list[int]:
+        """These, the words of the directions, and the one whose neighbours are shown."""
+        ends = [v for sides in self.directions for side in sides for v in side]
+        return [*self.ids, *ends, self.nearest]

@@ -186,7 +186,7 @@ class _Book(Workbook):
             for k, sheet in enumerate(self.worksheets(), 1):
                 part = _part(f"xl/worksheets/sheet{k}.xml")
                 with archive.open(part, "w", force_zip64=sheet.most_bytes > MOST_PLAIN) as raw:
-                    raw._compressor = Deflate(pool)  # type: ignore[attr-defined]
+                    raw._compressor = Deflate(pool, sheet.bulky)  # type: ignore[attr-defined]
                     sheet.fh, sheet.internal_fh = _Text(raw), False
                     sheet._assemble_xml_file()
                     sheet.fh.flush()

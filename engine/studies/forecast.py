@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
+from engine.cells.compressing import compressor
 from engine.cells.stored import Stored
 from engine.models import encoding
 from engine.models.choosing import N_RANKS
@@ -135,7 +136,9 @@ def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:
     texts = orjson.dumps(sample, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
     addresses = [b' r="AA%d"' % k if addressed else b"" for k in range(len(texts))]
     pairs = zip(addresses, texts, strict=True)
-    found = len(zlib.compress(b"".join(b'<c%s s="14"><v>%s</v></c>' % pair for pair in pairs), 5))
+    packer = compressor(many=not addressed)
+    cells = b"".join(b'<c%s s="14"><v>%s</v></c>' % pair for pair in pairs)
+    found = len(packer.compress(cells)) + len(packer.flush())
     if carried:
         found += len(zlib.compress(sample.astype(np.float32).tobytes(), 9))
     return found / len(sample)

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ def add(book: ModelBook) -> None:
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
+        "chosen": asdict(replace(book.chosen, tries=())) if book.chosen else None,
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }
