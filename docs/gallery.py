@@ -30,6 +30,7 @@ SHEETS = {  # where it is not the sheet after Start
     "cat-sat": "Block 0",
     "fluffy-creature": "Printed",
     "induction": "Heads",
+    "positions": "Hands",
     "semantic-tiny": "Words",
     "two-layers": "Printed",
 }

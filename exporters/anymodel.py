@@ -22,6 +22,10 @@ CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
+BACK = (
+    "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
+    "with every other cell. Play says which words these are."
+)
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
@@ -60,6 +64,7 @@ def build(
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+            *([BACK] if gradient else []),
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )

@@ -91,15 +91,10 @@ class Maps:
     # --- what is typed --------------------------------------------------------------------
 
     def _list(self) -> None:
-        """The words, and their ids: -1 where there is none. In a large workbook, whose words are
-        looked up in no cell, both are constants."""
+        """The words, and their ids: -1 where there is none."""
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
-        large, ids = self.book.large, self.chosen.ids
-        words, style = [[texts[v]] for v in ids], "word" if large else "token"
-        self._typed("word", self.spots.words, words, style)
-        if large:
-            self._typed("id", self._down("id", 1), [[v] for v in ids], "id")
-            return
+        words = [[texts[v]] for v in self.chosen.ids]
+        self._typed("word", self.spots.words, words, "token")
 
         def ident(k: int, _: int) -> Expression:
             return finding.place_of(self["word"][k, 0], self.book.graph, "look.words")
@@ -137,16 +132,10 @@ class Maps:
 
         def entry(d: int, k: int) -> Expression:
             ident = self["id"][k, 0]
-            if self.book.large:
-                return expression(self._of_word(self.chosen.ids[k], d))
             return IF(ident < 0, 0, Nth(self._of_feature(d), ident + 1))
 
         self._computed("hits", (top - 7, left), (5, self.n), hit, "id")
         self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
-
-    def _of_word(self, v: int, d: int) -> Area:
-        words = scoring(self.book.graph)
-        return words.words[v, d] if words.by_rows else words.words[d, v]
 
     def _of_feature(self, d: int) -> Area:
         words = scoring(self.book.graph)

@@ -23,7 +23,7 @@ from exporters.story import Chosen
 SHEET = "Words"
 PURPOSE = "maps of chosen words: near whom, along which direction, and what a map leaves out"
 AFTER = "Trajectory"
-FEW, MOST = 64, 96  # words that are all shown; that can be chosen
+FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
 LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
 CHART_ROWS, CHART_COLS, SIZE = (13, 35, 57, 79), (4, 11), (480, 400)
@@ -47,11 +47,8 @@ LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the 
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there is a Trajectory; in a large workbook, where words were chosen."""
-    if not book.large:
-        return trajectory.wanted(book)
-    nxt = book.plan.gives == "next word" and not book.live
-    return bool(book.chosen) and nxt and scoring(book.graph).x.shape[1] == book.model.spec.d_model
+    """Where there is a Trajectory."""
+    return trajectory.wanted(book)
 
 
 def add(book: ModelBook) -> None:

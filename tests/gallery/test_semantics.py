@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import default_book
 
 from engine.models import checkpoint, training
 from workbooks.semantic_tiny import semantics
 
+ANALOGIES = semantics.ANALOGIES
 COORDINATES = {
     word: dict(zip(semantics.AXES, row, strict=True))
     for word, row in zip(semantics.CONTENT, semantics.TABLE, strict=True)
@@ -193,3 +195,52 @@ def test_training_for_three_steps() -> None:
     assert all(np.isfinite(step.loss) for step in steps if isinstance(step, training.Progress))
     assert isinstance(weights, dict)
     assert semantics.model(weights).spec == semantics.spec()
+
+
+# --- the sheets ---------------------------------------------------------------------------------
+
+
+def test_the_essays_tests_asked_of_each_training_again() -> None:
+    """The sheet Printed, from the weights themselves."""
+    book = default_book("semantic-tiny")
+    shown = {
+        book.clean.cell("Printed", row, 1): [book.clean.cell("Printed", row, c) for c in (3, 4)]
+        for row in range(5, 30)
+    }
+    for k, scale in enumerate(semantics.SCALES):
+        vectors = checkpoint.load(semantics.FOLDER / f"scale-{scale}").weights["W_E"][
+            semantics.ROWS
+        ]
+        probes = [semantics.probe_r2(vectors, axis).held_out for axis in semantics.TABLE.T]
+        right = [
+            semantics.analogy(vectors, *asked[:3])[0][0] == asked[3]
+            for asked in semantics.ANALOGIES
+        ]
+        spread = np.linalg.eigvalsh(np.cov(vectors.T))[::-1]
+        wanted = [spread[:6].sum() / spread.sum(), sum(x > 0.8 for x in probes), sum(right)]
+        found = [
+            x[k]
+            for what, x in shown.items()
+            if str(what).endswith(("or more", "of six", "of five"))
+        ]
+        assert found == pytest.approx(wanted, abs=1e-6)
+        if scale == 0.02:
+            share = book.values["map.share"].astype(float).ravel()
+            assert share == pytest.approx(spread[:4] / spread.sum(), abs=1e-9)
+
+
+def test_vectors_that_nobody_trained_are_explained_in_sample_alone() -> None:
+    """The trap on Printed: what the report says of them, measured anew."""
+    rng = np.random.default_rng(0)
+    vectors = training.initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
+    for axis, column in zip(semantics.AXES, semantics.TABLE.T, strict=True):
+        measured = semantics.probe_r2(vectors, column)
+        assert reported("untrained", 0)["r2"][axis] == pytest.approx(measured._asdict(), abs=1e-6)
+        assert measured.in_sample > 0.75 and measured.held_out < 0.1
+
+
+def test_the_words_asked_with_have_no_cosine() -> None:
+    book = default_book("semantic-tiny")
+    study = book.sheets["Study"]
+    shown = [book.clean.cell("Study", *at) for at in study.entries if at[1] in (7, 8)]
+    assert not [x for x in shown if isinstance(x, float) and x < -1]

@@ -19,7 +19,7 @@ ALTERED = {  # by what is told: a sheet or a part, what stands there, what is pu
     "value": ("Block 0", rb"(</f><v>)[^<]*", rb"\g<1>0.125", "0.125"),
     "value of another type": ("Block 0", CELL + rb'\d+")(><v>)', rb'\1 t="str"\2', "value: 1"),
     "style": ("Block 0", CELL + rb')\d+"', rb'\g<1>0"', "style: 1"),
-    "look of a row": ("Play", rb'<row r="9"', rb'<row r="9" ht="30"', "Play!9"),
+    "look of a row": ("Block 0", rb'<row r="9"', rb'<row r="9" ht="30"', "Block 0!9"),
     "a cell in one alone": ("Play", CELL + rb'\d+"/>)', b"", "True  ->  False"),
     "around the cells": ("Play", rb'(<col min="1" max="1" width=")[^"]*', rb"\g<1>33", "33"),
     "shared text": ("xl/sharedStrings.xml", rb"<t>greedy<", rb"<t>greedily<", "greedily"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from conftest import GOLDEN, cli
 
-from engine.models import checkpoint
-from engine.studies import ablation, sensitivity
+from engine.cells.gradient import backward
+from engine.models import checkpoint, objective
+from engine.studies import ablation, lens, sensitivity
 
 STEP = 1e-4
 
@@ -72,6 +73,23 @@ def test_parts_are_estimated_and_really_switched_off() -> None:
         assert part.effect == pytest.approx(effects[part.name], abs=1e-12)
     errors = dict(sensitivity.errors(parts))
     assert errors["integrated"] < errors["patching"] / 2
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "olmo2", "phi", "opt-350m"])
+def test_attribution_is_a_gradient_with_the_norms_held(name: str) -> None:
+    """Each writer's share is what it wrote, times the gradient that reaches it directly."""
+    model, ids, target = checkpoint.load(GOLDEN / name), [3, 1, 4, 1, 5], 2
+    viewed = model.graph(ids)
+    credits = lens.add(viewed, 4, target, 6).credits["target"]
+    graph = model.graph(ids)
+    of = objective.logit(graph, 4, target)
+    norms = [b for b in graph if b.leaf == "scale" and ".attn." not in b.name]
+    found = backward(graph, of, to=[graph[writer] for writer in credits], held=norms)
+    for writer, credit in credits.items():
+        share = graph.values[writer] * graph.values[found[writer].name]
+        expected = viewed.values[credit.name][-1, 0]
+        row = share[-1] if share.shape[0] > 1 else share[0]
+        assert row.sum() == pytest.approx(expected, abs=1e-10), writer
 
 
 @pytest.mark.parametrize(

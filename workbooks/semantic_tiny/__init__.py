@@ -14,9 +14,10 @@ from engine.models.generate import Passage
 from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.book import Book
-from exporters.story import Story, Suggestion
+from exporters.model_book import ModelBook
+from exporters.story import Chosen, Story, Suggestion
 from exporters.transformer import assemble
-from workbooks.semantic_tiny import semantics
+from workbooks.semantic_tiny import printed, semantics
 from workbooks.semantic_tiny.study import study
 
 TOPIC, AFTER, LEVEL = "Words and positions", "gram-schmidt", 3
@@ -27,7 +28,7 @@ SCALE = 0.02  # the shipped model that the workbook shows
 
 STORY = Story(
     title="semantic-tiny: forty words wired by hand, and what a model makes of them",
-    source="After L. Erzegovesi, The Final Step (2026): the cautionary tale. Weights trained for this workbook.",
+    source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2: the cautionary tale. Weights trained for this workbook.",
     about=[
         "Six axes (gender, age, power, size, animacy, mobility) place forty words. From that table come true sentences:",
         "definitions (queen is female adult strong ...) and comparisons (lion is stronger than mouse). A small decoder reads",
@@ -46,6 +47,15 @@ STORY = Story(
     ],
 )  # fmt: skip
 
+KINDS = {"people": (0, 14), "animals": (14, 27), "things": (27, 40)}  # of the table's words
+_id = semantics.ID.__getitem__
+CHOSEN = Chosen(
+    groups={kind: semantics.ROWS[first:end] for kind, (first, end) in KINDS.items()},
+    directions=[([_id("man"), _id("king"), _id("lion")], [_id("woman"), _id("queen"), _id("lioness")]),
+                ([_id("giant"), _id("mountain")], [_id("mouse"), _id("pebble")])],
+    nearest=_id("queen"),
+)  # fmt: skip
+
 
 def model() -> Model:
     """The model that began with narrow word vectors, seed 0, with each part's average."""
@@ -56,7 +66,13 @@ def model() -> Model:
 
 def build(model: Model, passage: Passage) -> Book:
     """The workbook of a sentence and its continuation, with the study beside."""
-    return assemble("semantic-tiny", model, passage, STORY, study=study)
+    return assemble("semantic-tiny", model, passage, STORY, study=_studies, chosen=CHOSEN)
+
+
+def _studies(book: ModelBook) -> None:
+    """The sheets of its own."""
+    study(book)
+    printed.add(book)
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:

@@ -92,11 +92,11 @@ def _targets(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _cosine(sheet: Sheet, k: int, own: Area, target: Area) -> Expression:
-    """Word k's cosine with the target; −2 for the three words that were asked with."""
+    """Word k's cosine with the target; nothing for the three words that were asked with."""
     a, b, c = (ident == k for ident in _ids(sheet))
     lengths = SQRT(SUMPRODUCT(own, own) * SUMPRODUCT(target, target))
     cosine = IF(lengths > 0, SUMPRODUCT(own, target) / lengths, 0)
-    return IF(a + b + c > 0, -2, cosine)
+    return IF(a + b + c > 0, "", cosine)
 
 
 def _nearest(sheet: Sheet, col: int, left: int, title: str) -> None:
@@ -125,6 +125,7 @@ def _report(sheet: Sheet) -> None:
         *(f"R² {axis}" for axis in semantics.AXES),
     ]
     heads += [a["asked"] for a in report["rows"][0]["analogies"]]
+    heads += ["cosine of the first"]
     for k, head in enumerate(heads):
         sheet.put(ASKED_ROW, REPORT + k, head, "head" if k else "block")
         sheet.widths = {**sheet.widths, REPORT + k: 20 if not k or k > 10 else 11}
@@ -142,5 +143,7 @@ def _report(sheet: Sheet) -> None:
             said = next(iter(answer["nearest"]))
             text = said if answer["right"] else f"{said} (not {answer['wanted']})"
             sheet.put(top + n, REPORT + 11 + k, text, "row label")
+        cosine = next(iter(row["analogies"][0]["nearest"].values()))
+        sheet.put(top + n, REPORT + 11 + len(row["analogies"]), cosine, "basis")
     probes = sheet[top : top + len(report["rows"]), REPORT + 5 : REPORT + 5 + N_AXES]
     sheet.dress(probes, "scale")

@@ -1,0 +1,107 @@
+"""The sheet Printed of semantic-tiny: the essay's figures beside ours, its acceptance tests asked of
+every set of vectors, and a measure that says nothing.
+
+The essay's model failed its tests. Ours fails them from a wide start, as it did, and passes them
+from a narrow one with the same sentences and the same loss; the figures stand on Study.
+"""
+
+import json
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import COUNTIF, EXACT
+from exporters import beside
+from exporters.book import Sheet
+from exporters.model_book import ModelBook
+from exporters.tables import Comparison, Worksheet, compare
+from workbooks.semantic_tiny import semantics
+from workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
+
+SHEET, PURPOSE = "Printed", "the essay's figures and acceptance tests beside ours, and a trap"
+TOP = ASKED_ROW + 1  # of the runs on Study
+TABLE, UNTRAINED, WIDE, NARROW = 0, 1, 4, 7  # rows of them: the first seed of each
+SETS = {"the table": TABLE, "from 1.0": WIDE, "from 0.02": NARROW}
+WAYS = ((UNTRAINED, "in_sample"), (UNTRAINED, "held_out"), (NARROW, "held_out"))
+PASSES = 0.8  # R² of a probe that reads its axis
+SECTION = "Embeddings and the Maps, section 2"
+OURS = "the forty words' table is ours: the essay prints a few of its rows"
+FAILED = "both failed: from wide vectors, words stay near where chance put them"
+TRAP = (
+    "A probe has a number for each of the 32 features and one more, for 40 words: fitted to all of them it 'explains' most of any",
+    "axis, of vectors that nobody trained as well. Only words that the probe has not seen say whether an axis is there.",
+)
+
+
+def add(book: ModelBook) -> None:
+    """The figures, the tests, the trap."""
+    ws, study = Worksheet(book, book.sheet(SHEET), PURPOSE), book.sheet("Study")
+    compare(ws, _figures(study), SECTION)
+    _tests(ws, study)
+    _trap(ws)
+
+
+def _share(study: Sheet, row: int, n: int) -> Area:
+    """The share of the variance in so many components, 2 or 6."""
+    return study[TOP + row, REPORT + (3 if n == 2 else 4)]
+
+
+def _probes(study: Sheet, row: int) -> Expression:
+    """How many axes a probe reads off words that it has not seen."""
+    first = REPORT + 5
+    return COUNTIF(study[TOP + row, first : first + N_AXES], f">{PASSES}")
+
+
+def _analogies(study: Sheet, row: int) -> Expression:
+    """How many of the five analogies come out."""
+    first = REPORT + 5 + N_AXES
+    right = [
+        EXACT(study[TOP + row, first + k], asked[3]) for k, asked in enumerate(semantics.ANALOGIES)
+    ]
+    return sum(right[1:], right[0] + 0)
+
+
+def _figures(study: Sheet) -> list[Comparison]:
+    """What the essay prints of its one model, beside ours from the wide start."""
+    queen = study[TOP + WIDE, REPORT + 5 + N_AXES + len(semantics.ANALOGIES)]
+    return [
+        Comparison("two components of the hand-wired table hold", 0.70, _share(study, TABLE, 2), OURS),
+        Comparison("two components of the learned vectors hold", 0.20, _share(study, WIDE, 2), FAILED),
+        Comparison("six components of the learned vectors hold", 0.50, _share(study, WIDE, 6), FAILED),
+        Comparison("the target for six components", 0.75, _share(study, NARROW, 6),
+                   "from narrow vectors ours passes it"),
+        Comparison("of six probes above 0.8", 0, _probes(study, WIDE), FAILED, 0),
+        Comparison("of five analogies", 2, _analogies(study, WIDE), "which ones come out by chance differs", 0),
+        Comparison("cosine of the word nearest to king − man + woman", 0.42, queen,
+                   "the essay's is lioness, then child and cub; ours is another word, and no queen either"),
+    ]  # fmt: skip
+
+
+def _tests(ws: Worksheet, study: Sheet) -> None:
+    """The essay's three acceptance tests, of every set of vectors."""
+    ws.heading("The essay's acceptance tests, of the table and of two trainings")
+    beside.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
+    for col, row in enumerate(SETS.values(), 2):
+        ws.formula(ws.cursor + 1, col, _share(study, row, 6), "percent")
+        ws.formula(ws.cursor + 2, col, _probes(study, row), "count")
+        ws.formula(ws.cursor + 3, col, _analogies(study, row), "count")
+    texts = (
+        "variance in six components: 75 % or more",
+        "probes above 0.8: of six",
+        "analogies: of five",
+    )
+    for k, text in enumerate(texts, ws.cursor + 1):
+        ws.sheet.put(k, 1, text)
+    ws.cursor += len(texts) + 2
+
+
+def _trap(ws: Worksheet) -> None:
+    """R² of probes on the words that they were fitted to, and held out: constants."""
+    ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
+    ws.text(*TRAP)
+    rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]
+    beside.heads(ws.sheet, ws.cursor + 1, 2, ("fitted to", "held out", "held out"), "label")
+    beside.heads(ws.sheet, ws.cursor, 2, ("untrained", "untrained", "from 0.02"), "label")
+    for k, axis in enumerate(semantics.AXES, ws.cursor + 2):
+        ws.sheet.put(k, 1, axis)
+        for col, (row, way) in enumerate(WAYS, 2):
+            ws.sheet.put(k, col, rows[row]["r2"][axis][way], "basis")
+    ws.cursor += N_AXES + 3
