@@ -179,7 +179,7 @@ class Maps:
         self._per_feature("e1", "e1", lambda d, _: _over(u[d, 0], u.area))
         e1 = self["e1"]
         along = product_sum(v.area, e1.area)
-        self._per_feature("rest", "v − (v·e1) e1", lambda d, _: v[d, 0] - along * e1[d, 0])
+        self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
         rest = self["rest"]
         self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
 
