@@ -130,9 +130,11 @@ class Evaluator:
         if block.runs:
             return self._refresh_rows(block, sorted({i for i, _ in cells}))
         readings, reader = self.graph.readings(block), Reader(self._live)
-        waiting, found = sorted(set(cells)), []  # a sorted list is a heap
+        known = set(cells)
+        waiting, found = sorted(known), []  # a sorted list is a heap
         while waiting:
             i, j = heappop(waiting)
+            known.remove((i, j))
             if (i, j) in self._overlay.get(block.name, ()):
                 continue
             value, before = reader.compute(block, i, j), self._live[block.name][i, j]
@@ -143,11 +145,13 @@ class Evaluator:
             if self._own(block.name).dtype != object and not isinstance(value, float):
                 self._live[block.name] = self._live[block.name].astype(object)
             self._own(block.name)[i, j] = value
-            found.append(Rect(i, i + 1, j, j + 1))
-            for cell in readings.of(block.name, found[-1]):
-                if cell not in waiting:
+            rect = Rect(i, i + 1, j, j + 1)
+            found.append(rect)
+            for cell in readings.of(block.name, rect):
+                if cell not in known:
+                    known.add(cell)
                     heappush(waiting, cell)
-        return found
+        return _joined(found)
 
     def _refresh_rows(self, block: Block, rows: list[int]) -> list[Rect]:
         """Compute rows of a table whose expression takes runs of columns; what changed."""
@@ -202,6 +206,23 @@ class Evaluator:
         if self._live[name] is self.graph.values[name]:
             self._live[name] = self._live[name].copy()
         return self._live[name]
+
+
+def _joined(cells: list[Rect]) -> list[Rect]:
+    """The same cells in fewer rectangles: neighbours in a row are one, then rows alike."""
+    rows: list[Rect] = []
+    for rect in sorted(set(cells)):
+        if rows and rows[-1][:2] == rect[:2] and rows[-1].right == rect.left:
+            rows[-1] = rows[-1]._replace(right=rect.right)
+        else:
+            rows.append(rect)
+    found: list[Rect] = []
+    for rect in sorted(rows, key=lambda rect: (rect.left, rect.right, rect.top)):
+        if found and found[-1][2:] == rect[2:] and found[-1].bottom == rect.top:
+            found[-1] = found[-1]._replace(bottom=rect.bottom)
+        else:
+            found.append(rect)
+    return found
 
 
 def edited(graph: Graph, edits: Mapping[Area, float | str]) -> Reader:

@@ -146,13 +146,16 @@ class Readings:
             for operand, rect in block.reads(Rect(i, i + 1, j, j + 1)):
                 found.setdefault(operand.name, []).append((i, j, rect))
         self.cells = {name: [(i, j) for i, j, _ in rows] for name, rows in found.items()}
-        self.rects = {name: np.array([r for _, _, r in rows]) for name, rows in found.items()}
+        # the edges of what is read, each a row of memory: [4, readings]
+        self.rects = {
+            name: np.array([r for *_, r in rows]).T.copy() for name, rows in found.items()
+        }
 
     def of(self, name: str, changed: Rect) -> list[tuple[int, int]]:
         """The table's cells that read any of the cells `changed` of a block."""
         if name not in self.rects:
             return []
-        top, bottom, left, right = self.rects[name].T
+        top, bottom, left, right = self.rects[name]
         meets = (top < changed.bottom) & (bottom > changed.top)
         meets &= (left < changed.right) & (right > changed.left)
         cells = self.cells[name]

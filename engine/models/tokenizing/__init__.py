@@ -60,7 +60,7 @@ def refusal(tokenizer: Tokenizer) -> str:
     return _refusal(tokenizer)
 
 
-@lru_cache(maxsize=4)  # of a large vocabulary it takes a while
+@lru_cache(maxsize=16)  # of a large vocabulary it takes a while
 def _refusal(tokenizer: Library) -> str:
     try:
         _settings(tokenizer)

@@ -6,7 +6,7 @@ two plus the right one, and no pair is in the table whose right symbol is negati
 merged across a beginning. The merges are sorted by that number.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -90,19 +90,8 @@ def byte_signs() -> list[str]:
 
 def _of_bytes(steps: Steps, settings: Settings) -> Any:
     """Every byte of UTF-8 is a symbol; it begins a piece where its character does."""
-    apply, apart, known = (
-        normalizer(settings.normalizers),
-        joining(settings.normalizers),
-        kinds() if settings.pattern else {},
-    )
-
-    of_kind = [Character(kind) for kind in range(OUTSIDE + 1)]
-
-    def of(character: str) -> Character:
-        stays = character not in apart and apply(character) == character
-        return of_kind[known.get(character, OTHER) if stays else OUTSIDE]
-
-    steps.look_up(table(of)[:, : 3 if steps.marks else 2], lambda mark: mark.id + 1.0)
+    characters = _characters(settings)[:, : 3 if steps.marks else 2]
+    steps.look_up(characters, lambda mark: mark.id + 1.0)
     begins = pretokens.add(steps, settings) if settings.pattern else None
     steps.spread(partial(_bytes_of, steps))
     byte, symbols = steps.bytes(), _byte_symbols(steps, settings, byte_signs())
@@ -118,6 +107,20 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
         return IF(steps.source[0, k] > 0, symbol, 0)
 
     return first
+
+
+@lru_cache(maxsize=16)  # it asks about every character
+def _characters(settings: Settings) -> np.ndarray:
+    """The table of characters; what is normalized to others is outside."""
+    apply, apart = normalizer(settings.normalizers), joining(settings.normalizers)
+    known = kinds() if settings.pattern else {}
+    of_kind = [Character(kind) for kind in range(OUTSIDE + 1)]
+
+    def of(character: str) -> Character:
+        stays = character not in apart and apply(character) == character
+        return of_kind[known.get(character, OTHER) if stays else OUTSIDE]
+
+    return table(of)
 
 
 def _bytes_of(steps: Steps, k: Any) -> Expression:

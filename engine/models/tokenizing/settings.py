@@ -66,7 +66,7 @@ def read(inner: Any) -> Settings:
     return _read(inner.to_str())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _read(text: str) -> Settings:
     from tokenizers import Tokenizer as FromLibrary
 

@@ -5,7 +5,10 @@ that ends there, its score and the best of what is before it. The way back from 
 gives the pieces.
 """
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
@@ -29,12 +32,13 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     if len(found.rows) > MOST_NODES:
         raise InputError("this tokenizer's vocabulary is larger than a sheet")
     steps.text(settings)
-    steps.look_up(_characters(settings, {c for _, piece, _, _ in pieces for c in piece}))
+    steps.look_up(_characters(settings))
     worst = min(score for _, score in vocabulary)
     return Path(steps, settings, found, worst - UNKNOWN).result(special)
 
 
-def _characters(settings: Settings, alphabet: set[str]) -> Any:
+@lru_cache(maxsize=16)  # it asks the library about every character
+def _characters(settings: Settings) -> np.ndarray:
     """The table of characters. Where spaces are collapsed, what is white space, a typed sign for
     it, and what leaves spaces side by side, is outside."""
     typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
@@ -46,7 +50,8 @@ def _characters(settings: Settings, alphabet: set[str]) -> Any:
         return white if character != " " and character.isspace() else OTHER
 
     nothing = OUTSIDE if settings.collapsed else OTHER
-    return normalized(settings.normalizers, kind, alphabet | {" "}, nothing=nothing)
+    alphabet = {" "}.union(*(piece for piece, _ in settings.model["vocab"]))
+    return normalized(settings.normalizers, kind, alphabet, nothing=nothing)
 
 
 class Path:

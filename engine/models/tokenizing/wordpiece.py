@@ -36,7 +36,7 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
     return words.result(unknown, settings, special)
 
 
-@lru_cache(maxsize=4)  # it asks the library about every character
+@lru_cache(maxsize=16)  # it asks the library about every character
 def _characters(settings: Settings) -> np.ndarray:
     """The table of characters."""
     alphabet = {character for piece in settings.vocabulary for character in piece}
