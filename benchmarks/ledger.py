@@ -36,6 +36,7 @@ def cell(book: ModelBook, name: str, i: int = 0, j: int = 0) -> tuple[str, int, 
 def random_edit(book: ModelBook, rng: np.random.Generator) -> tuple[Edit, str]:
     """An edit, and what the ledger has to say of it."""
     kind = rng.choice(["weight", "weight", "weight", "switch", "pick", "sentence", "dial"])
+    switches = [b.name for b in book.graph if b.leaf == "switch"]
     words = book.labels["vocab"]
     if kind == "weight":
         blocks = [b for b in book.graph if b.kind == "weight" and b.name in book.places]
@@ -44,12 +45,12 @@ def random_edit(book: ModelBook, rng: np.random.Generator) -> tuple[Edit, str]:
         was, now = float(book.values[block.name][i, j]), round(float(rng.normal()), 2) + 3
         where = f"{block.name}[{i},{j}]" if block.whole.size > 1 else block.name
         return (*cell(book, block.name, i, j), now), f"{where} {told(was)} → {now:.15g}"
-    if kind == "switch":
-        switches = [b.name for b in book.graph if b.leaf == "switch"]
+    if kind == "switch" and switches:
         name = switches[rng.integers(len(switches))]
         _, layer, _, *head, _ = name.split(".")
         whole = "MLP" if ".mlp." in name else "all heads of layer"
-        what = f"head {layer}.{head[0][1:]}" if head else f"{whole} {layer}"
+        kind = "expert" if ".mlp." in name else "head"
+        what = f"{kind} {layer}.{head[0][1:]}" if head else f"{whole} {layer}"
         return (*cell(book, name), 0.0), f"{what} off"
     if kind == "pick":
         t, word = int(rng.integers(1, book.passage.n_prompt)), words[rng.integers(len(words))]

@@ -218,7 +218,8 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
     for i, j in np.argwhere(doubtful).tolist():
         (value,) = written.valued(which[i, j : j + 1])
         is_formula = bool(written.formulas[which[i, j]])
-        if is_formula and value is None:
+        number = not isinstance(found.book.values[block.name][i, j], str)
+        if is_formula and value is None and number:  # a text may be empty
             raise InputError(
                 f"{found.book.address(block[i, j])} ({block.name}[{i},{j}]) holds a formula "
                 f"without a value, {_formula(written, which[i, j])[:60]}; "

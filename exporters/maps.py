@@ -157,12 +157,12 @@ class Maps:
         self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
         inverse = self["inverse"][0, :]
         self._per_feature(
-            "unit_mean", "of directions", lambda d, _: product_sum(vectors[d, :], inverse) / count
+            "unit_mean", "unit mean", lambda d, _: product_sum(vectors[d, :], inverse) / count
         )
         mean, unit = self["mean"].area, self["unit_mean"].area
         self._scalar("spread", "spread", _squared(length.area) / count - _squared(mean))
         there = COUNTIF(length.area, ">0") / count
-        self._scalar("unit_spread", "of directions", there - _squared(unit))
+        self._scalar("unit_spread", "unit spread", there - _squared(unit))
 
     # --- three maps -----------------------------------------------------------------------
 

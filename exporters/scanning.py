@@ -17,6 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from engine.cells.access import Rect
+from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters.address import moved
 
@@ -84,8 +85,11 @@ class Cells:
         return found
 
     def spelt(self, which: Positions) -> list[str]:
-        """The formulas of some cells that have one, an array's within braces."""
-        return self._spelt.texts(self._of_all[which])
+        """The formulas of some cells that have one, an array's within braces. Raises InputError."""
+        try:
+            return self._spelt.texts(self._of_all[which])
+        except (KeyError, ValueError, ElementTree.ParseError):
+            raise InputError("a formula in it cannot be read; save it in a spreadsheet") from None
 
     def at(self, rows: Positions, cols: Positions) -> Positions:
         """Which cells stand at these places: in their shape, -1 where there is none."""
@@ -215,6 +219,8 @@ class _Spelt:
         which = self.formula[cells].tolist()
         texts = b"\0".join([self.xml[k] for k in which]).decode().split("\0") if which else []
         found = [_unescaped(text.encode()) if "&" in text else text for text in texts]
+        if len(found) != len(which):
+            raise ValueError("a formula holds what no text can")
         for n, k in enumerate(which) if self.kinds else ():
             if k in self.kinds:
                 found[n] = self._special(k, found[n])

@@ -354,7 +354,7 @@ class Named:
 def equation(block: Block) -> str:
     """The formula that all cells of a block share, in matrix notation: `q·kᵀ × scale`."""
     turned = {b.name for _, (row, col), b in block.operands if row == "j" and col[0] in ":@"}
-    crosswise = {b.name for _, (row, col), b in block.operands if row in ":≥i" and col == "i"}
+    crosswise = {b.name for _, (row, col), b in block.operands if row in (":", "≥i") and col == "i"}
     paired = {b.name for _, subscript, b in block.operands if subscript[1][0] == "~"}
     nth = {b.name: code[1:] for _, (_, code), b in block.operands if code[0] == "@"}
 

@@ -30,7 +30,6 @@ from engine.cells.functions import (
     MATCH,
     MAX,
     MIN,
-    NOT,
     ROUND,
     SUM,
     N,
@@ -107,7 +106,7 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     top_p = g.input("top_p", sampling.top_p, kind="table")
     random = g.input("random", np.reshape(numbers, (-1, 1)), ("token", ""), "table")
     at, one = g.at("choice"), (n_tokens, 1)
-    cold = N(g["temperature"][0, 0]) <= 0
+    warm = N(g["temperature"][0, 0]) > 0
     top_k, top_p = _in_range(at, top_k, top_p)
     order = _ranking(at, min(n_words, N_RANKS))
     draw = _among_all_ranks if n_words <= N_RANKS else _beyond_the_ranks
@@ -115,7 +114,7 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
     greedy = at.table("greedy", one, lambda t, _: order[t, 0], ONE)
 
     def chosen(t: int, _: int) -> Expression:
-        by_number = AND(choose[0, 0] == BY_NUMBER, NOT(cold))
+        by_number = AND(choose[0, 0] == BY_NUMBER, warm)
         return IF(by_number, drawn[t, 0], greedy[t, 0])
 
     return at.table("chosen", one, chosen, ONE)

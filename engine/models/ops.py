@@ -332,7 +332,7 @@ def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
 
 @op(x="i,j", rank="i,j", k="0,0")
 def first_k(m: Math, x: X, rank: X, k: X) -> X:
-    return x * m.below(rank, k)
+    return x * m.below(rank, m.maximum(k, 1))
 
 
 @op(x="i,j")

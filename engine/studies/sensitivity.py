@@ -11,13 +11,15 @@ A gradient says what a small change does. What a weight or a part does as a whol
 """
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.cells.batch import filled, variants
+from engine.cells.batch import Change, filled
 from engine.cells.block import Block
+from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.models import objective
@@ -66,6 +68,7 @@ class Sensitivity:
     """How the objective `of`, a single cell, depends on everything."""
 
     graph: Graph
+    forward: Graph  # the same without the backward pass: what edits are tried in
     of: Block
     gradients: dict[str, np.ndarray]  # by weight: [rows, columns], 0 where it does not matter
     switches: dict[str, Block]  # by the part that they switch: their gradients
@@ -78,7 +81,7 @@ class Sensitivity:
     def largest(self, n: int, times_weight: bool = False) -> list[Weight]:
         """The n weights with the largest |gradient|, or with the largest |weight × gradient|."""
         size = {
-            name: np.abs(g * (self.graph.values[name] if times_weight else 1.0))
+            name: np.abs(g * self._weights(name) if times_weight else g)
             for name, g in self.gradients.items()
         }
         names, sizes = list(size), [x.ravel() for x in size.values()]
@@ -89,30 +92,31 @@ class Sensitivity:
             b = int(np.searchsorted(starts, k, side="right")) - 1
             i, j = divmod(k - int(starts[b]), self.gradients[names[b]].shape[1])
             cells.append((names[b], i, j))
-        effects = self._effects([{cell: 0.0} for cell in cells])
-        return [
-            self._weight(cell, float(effect)) for cell, effect in zip(cells, effects, strict=True)
-        ]
+        return [self._weight(cell, self._effect({cell: 0.0})) for cell in cells]
 
     def _weight(self, cell: tuple[str, int, int], effect: float) -> Weight:
         name, i, j = cell
-        value = float(self.graph.values[name][i, j])
+        value = float(self._weights(name)[i, j])
         gradient = float(self.gradients[name][i, j])
         return Weight(name, i, j, value, gradient, -value * gradient, effect)
 
-    def _effects(self, changes: Sequence[dict[tuple[str, int, int], float]]) -> np.ndarray:
-        """What the objective changes by under each change: [n_changes]."""
-        if not changes:
-            return np.zeros(0)
-        after = variants(self.graph, changes)[self.of.name]
-        return np.broadcast_to(after, (len(changes), 1, 1))[:, 0, 0] - self.value
+    def _weights(self, name: str) -> np.ndarray:
+        """A weight's values, out of its file where they are there."""
+        return np.asarray(self.graph.values[name])
+
+    def _effect(self, change: Change) -> float:
+        """What the objective changes by."""
+        live = Evaluator(self.forward)
+        for (name, i, j), value in change.items():
+            live.set(name, i, j, value)
+        return float(live[self.of.name][0, 0]) - self.value
 
     def groups(self, heads: bool = False) -> list[Group]:
         """The sums of each weight block; or of all blocks of a head, an MLP, a norm together."""
         sums: dict[str, list[tuple[int, float, float]]] = {}
         for name, g in self.gradients.items():
             path = name.rpartition(".")[0] if heads and "." in name else name
-            product = float((g * self.graph.values[name]).sum())
+            product = float((g * self._weights(name)).sum())
             sums.setdefault(path, []).append((g.size, float(np.abs(g).sum()), product))
         return [
             Group(name, *(sum(column) for column in zip(*found, strict=True)))
@@ -121,11 +125,14 @@ class Sensitivity:
 
     def parts(self) -> list[Part]:
         """Every head, MLP and expert switched off: estimated twice, and really."""
-        names = list(self.switches)
-        effects = self._effects([dict(ablation.off(self.graph, name)) for name in names])
         return [
-            Part(name, -self._slopes(name, [1.0]), -self._slopes(name, MIDDLES), float(effect))
-            for name, effect in zip(names, effects, strict=True)
+            Part(
+                name,
+                -self._slopes(name, [1.0]),
+                -self._slopes(name, MIDDLES),
+                self._effect(ablation.off(self.forward, name)),
+            )
+            for name in self.switches
         ]
 
     def _slopes(self, part: str, places: Sequence[float]) -> float:
@@ -143,6 +150,9 @@ def of_logit(graph: Graph, row: int, target: int, rival: int | None = None) -> S
     backward blocks. Raises InputError for a token or a word that there is not."""
     row = row % graph["logits"].shape[0]
     of = objective.logit(graph, row, target, rival)
+    forward = copy(graph)
+    forward.blocks = dict(graph.blocks)
+    forward.readers = {name: list(readers) for name, readers in graph.readers.items()}
     weights = [block for block in graph if block.kind == "weight"]
     switches = {name: graph[name + ablation.SWITCH] for name in ablation.parts(graph)}
     found = backward(graph, of, to=[*weights, *switches.values()])
@@ -151,7 +161,7 @@ def of_logit(graph: Graph, row: int, target: int, rival: int | None = None) -> S
         for w in weights
     }
     reached = {name: found[b.name] for name, b in switches.items() if b.name in found}
-    return Sensitivity(graph, of, gradients, reached)
+    return Sensitivity(graph, forward, of, gradients, reached)
 
 
 def errors(parts: Sequence[Part]) -> Iterator[tuple[str, float]]:

@@ -10,7 +10,7 @@ logits), so read directions and shares.
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP
+from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
 from engine.models import finding
 from engine.studies.lens import scoring
 from exporters import layout
@@ -150,8 +150,8 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
     by_rows = place.block.axes[1] == "d_model"
     words = (place.block[:, d] if by_rows else place.block[d, :]).as_range
     if by_rows != place.turned and len(vectors) > 1:
-        return INDEX(words, ident + 1, 1)
-    return INDEX(words, 1, ident + 1)
+        return N(INDEX(words, ident + 1, 1))
+    return N(INDEX(words, 1, ident + 1))
 
 
 # --- the path -----------------------------------------------------------------------------

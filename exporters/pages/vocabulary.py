@@ -59,10 +59,10 @@ def add(book: ModelBook) -> None:
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
     below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 22) + 12
-    spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 1))
+    spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 4))
     maps = Maps(book, sheet, chosen, spots, x)
     for d in range(x.shape[1]):
-        sheet.put(below + d, 0, d, "label number")
+        sheet.put(below + d, 1, d, "label number")
     _list(sheet, chosen)
     _panel(sheet, maps)
     sides = [
@@ -195,6 +195,10 @@ def _methods(sheet: Sheet) -> None:
 def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chosen) -> None:
     """Four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
+    named = TSNE_COL + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
+    sheet.put(LIST_ROW - 1, named, "drawn", "label")
+    for k, word in enumerate(words):
+        sheet.put(LIST_ROW + k, named, word, "word")
     for n, (seed, perplexity) in enumerate(RUNS):
         points = tsne(vectors, perplexity, seed)  # [n_words, 2]
         col = TSNE_COL + 2 * n
@@ -205,7 +209,7 @@ def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chos
         series = []
         for k, side in enumerate(labels.sides(points, words, SIZE)):
             x, y = (sheet[LIST_ROW + k, c] for c in (col, col + 1))
-            name = words[k] if side else " "
+            name = sheet[LIST_ROW + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
         title = f"t-SNE, seed {seed}, perplexity {perplexity:g}: neighbours only"
         at = (CHART_ROWS[2 + n // 2], CHART_COLS[n % 2])

@@ -219,7 +219,7 @@ def test_two_layers_gives_every_printed_table() -> None:
     book = default_book("two-layers")
     for table in workbooks.find("two-layers").printed():
         found = book.values[table.block]
-        rows = range(len(found)) if table.rows is None else table.rows
+        rows = range(len(table.printed)) if table.rows is None else table.rows
         for i, line in zip(rows, table.printed, strict=True):
             for j, value in enumerate(line):
                 if book.graph[table.block].has(i, j):
