@@ -27,6 +27,7 @@ HELD_ALWAYS = 0.2e9
 ALWAYS = 0.05  # megabytes of what is no cell
 SAMPLE = 4096  # numbers of a model by which is told what one takes in its file
 MOST_ADDRESSED = 5_000_000  # cells of a file in which all have an address
+MOST_COMPARED = 300_000  # weights that stand in their workbook as they were built, as numbers
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
@@ -92,12 +93,13 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     if not readout.one_token:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
     typed = sum(block.n_cells for block in graph if not block.op)
+    kept = typed if typed <= MOST_COMPARED else 0  # as they were built
     texts = TEXTS + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
     shared = readout.one_token
     megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
     each = bytes_per_number(model, typed <= MOST_CARRIED, formulas + typed <= MOST_ADDRESSED)
-    megabytes += typed * each / 1e6
-    return Forecast(formulas + typed + texts, formulas, megabytes, shared)
+    megabytes += (typed + kept) * each / 1e6
+    return Forecast(formulas + typed + kept + texts, formulas, megabytes, shared)
 
 
 def labels(graph: Forward, n_tokens: int) -> int:
@@ -116,7 +118,7 @@ def pages(model: Model, n_tokens: int) -> int:
     sampling = n_tokens * (n_words + 6 * ranks + beyond + 10) if spec.gives == "next word" else 0
     heads = spec.n_layers * spec.n_heads * (n_tokens * (n_tokens + 5) // 2)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
-    play = 100 + 4 * n_words
+    play = 1000 + 4 * n_words  # and Machine, the maps, the ledger
     return (
         play + sampling + heads + lens + (TOKENIZER if isinstance(model.vocabulary, Library) else 0)
     )

@@ -3,8 +3,8 @@
 A line for each block of weights, setting, switch, word: how many of its cells differ, the first of
 them, what it was and is. From them comes the one line that stands on top of every sheet (`show`).
 The originals stand to the right as values, for the lines to compare with, and for the weights
-themselves to be marked where they were typed over. Models of more weights than `MOST` have no
-originals: of them the sums of each block are compared, which tells the block and not the cell.
+themselves to be marked where they were typed over. Models of more weights than `MOST_COMPARED`
+have none: of them the sums of each block are compared, which tells the block, not the cell.
 """
 
 from collections.abc import Iterator
@@ -30,6 +30,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.studies.forecast import MOST_COMPARED
 from exporters import layout
 from exporters.book import Place, Run, Sheet
 from exporters.dressing import AsBuilt, When
@@ -42,7 +43,6 @@ from exporters.pages import index
 SHEET = "Built"
 PURPOSE = "every number as it was built; what was typed over is told here, and on every sheet"
 AFTER = "Text"
-MOST = 300_000  # weights that stand in the workbook a second time, as numbers
 LINE_ROW, TOP, LEFT_COL = 3, 6, 10
 HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so far")
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
@@ -114,7 +114,7 @@ def add(book: ModelBook) -> None:
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
     for col, head in enumerate(HEADS):
         sheet.put(TOP - 1, col, head, "block")
-    stored = sum(w.block.whole.size for w in watched(book)) <= MOST
+    stored = sum(w.block.whole.size for w in watched(book)) <= MOST_COMPARED
     lines = [
         w for w in watched(book) if stored or w.cell or w.block.whole.size == 1 or not book.large
     ]
