@@ -53,7 +53,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
-    sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9) | {17: 3}
+    sheet.widths = {0: 14} | dict.fromkeys(range(1, 17), 9.3) | {17: 3}
     for k, line in enumerate(TEXT):
         sheet.put(4 + k, 0, line)
     sheet.put(HEAT_ROW, 0, "temperature", "row label")
