@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import INDEX, MATCH, MAX, MIN
+from engine.cells.functions import MATCH, MAX, MIN
 from exporters.address import quoted
 from exporters.layout import ATTRIBUTION, PLAY, SWITCHES
+from exporters.lookups import entry
 from exporters.model_book import ModelBook
 from exporters.pages import attribution, machine, play
 from exporters.saying import percent, quote, rounded, sentence
@@ -203,7 +204,7 @@ def _change(book: ModelBook) -> Stop:
         names, shares = attribution.shares(book)
         text += " What adds most to the logit of {word} is {part}, with {share}."
         live = {"word": quote(book.graph["look.target"][0, 0]), "share": rounded(MAX(shares), 2)}
-        live["part"] = INDEX(names, MATCH(MAX(shares), shares, 0), 1)
+        live["part"] = entry(names, MATCH(MAX(shares), shares, 0), 1)
     sheet = SWITCHES if SWITCHES in book.sheets else PLAY
     if sheet == SWITCHES:
         text += " Type 0 on Switches for a part, and read on Play what is said without it."

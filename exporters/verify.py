@@ -30,6 +30,8 @@ from exporters.address import a1, position
 from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
 from exporters.reading import Value, WorkbookFile, a_workbook
 
+MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
+
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
 Told = Callable[[str, str], None]
@@ -217,7 +219,16 @@ def _gnumeric(path: Path, book: FormulaCells) -> Values:
     with zipfile.ZipFile(path) as archive:
         if any(b",0,ROWS(" in archive.read(part) for part in archive.namelist()):
             raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
-    return read_values(recompute_in_gnumeric(path, path.with_name("recalculated.xlsx")), book)
+    file = recompute_in_gnumeric(path, path.with_name("recalculated.xlsx"))
+    return {at: _spelt_shortly(value) for at, value in read_values(file, book).items()}
+
+
+def _spelt_shortly(value: Value) -> Value:
+    """gnumeric computes in more digits than others, and a text that a number is joined to has all
+    of them: 2.3800000000000000001."""
+    if not isinstance(value, str) or isinstance(value, CellError):
+        return value
+    return MANY_DIGITS.sub(lambda digits: f"{float(digits[0]):.15g}", value)
 
 
 def _hyperformula(path: Path, book: FormulaCells) -> Values:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
-from engine.cells.functions import IF, INDEX, MATCH, MAX, MIN, ROUND
+from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
 from engine.studies import lens
 from exporters import layout, theme
 from exporters.book import Chart, Place, Series, Sheet
@@ -298,8 +298,8 @@ def guess(book: ModelBook, n: int) -> Expression:
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
     where = place_of_largest(scores)
-    word = quote(INDEX(texts, where, 1))
-    return word & " " & percent(INDEX(chances, where, 1))
+    word = quote(entry(texts, where, 1))
+    return word & " " & percent(entry(chances, where, 1))
 
 
 def _answer(book: ModelBook) -> Expression:
