@@ -88,6 +88,7 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
         np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6, err_msg=block.name)
 
 
+@pytest.mark.slow
 @given(graphs())
 @settings(max_examples=25)
 def test_gradients_of_random_models_against_finite_differences(graph: Graph) -> None:

@@ -157,6 +157,7 @@ def test_a_build_that_fails_midway_leaves_the_old_file(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.slow
 def test_verify_exit_codes(built, monkeypatch) -> None:
     """1 when an engine disagrees, 3 when one that was asked for is missing."""
     path = built["final-step"]

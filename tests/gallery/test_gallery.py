@@ -36,6 +36,9 @@ from workbooks import cat_sat, dialogue_game, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
+IN_TIERS = [
+    pytest.param(name, marks=pytest.mark.slow if name == "semantic-tiny" else ()) for name in TRIED
+]
 
 
 class Promise(NamedTuple):
@@ -114,7 +117,7 @@ def assert_kept(name: str, k: int, built: Built, shown: Callable[[CellAt], Value
             assert not ERROR.fullmatch(str(found)), (promise.text, cell)
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_every_edit_does_what_its_text_says(name: str, built) -> None:
     """Each edit made in the workbook, which IronCalc recalculates."""
     found = promises(name)
@@ -157,6 +160,7 @@ def test_modules_say_what_to_look_at(name: str) -> None:
     assert module.__doc__.startswith(f"{name}: ")
 
 
+@pytest.mark.slow
 def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> None:
     sources = script("sources")
     found = list(sources.lines(default_book))

@@ -123,10 +123,7 @@ def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow if n == "dialogue-game" else ()) for n in EARLIER],
-)
+@pytest.mark.parametrize("name", EARLIER)
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0
@@ -343,12 +340,7 @@ def test_what_weights_cannot_say_is_refused() -> None:
         folded(llama, {("blocks.0.attn.sqrt_d_head", 0, 0): 0.0})
 
 
-FIRST = (*SPECS, "gpt2", "llama", "gemma2")  # where there is a minute alone
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in MODELS]
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> None:
     model = MODELS[name]
     book = anymodel.build("any", model, passage(model, [1, 2, 3], 4))

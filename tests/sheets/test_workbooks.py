@@ -60,6 +60,7 @@ NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 IN_FORMULAS = ("fluffy-creature", "sampling", "napkin")  # the slowest engine is asked about three
 LONGER = ("dialogue-game", "semantic-tiny")  # to look at cell by cell
+IN_TIERS = [pytest.param(name, marks=pytest.mark.slow if name in LONGER else ()) for name in NAMES]
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office
 
@@ -123,10 +124,7 @@ def hyper(in_javascript, altered) -> dict[str, Answer]:
     return {path.name: answer for path, answer in zip(paths, answers, strict=True)}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in NAMES],
-)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_it_keeps_excels_rules(name: str, built) -> None:
     assert audit(built[name]) == []
 
@@ -138,7 +136,10 @@ def test_libreoffice_agrees_at_every_formula_cell(name: str, built, office) -> N
 
 
 ENGINES_AND_NAMES = [
-    *(("ironcalc", name) for name in NAMES),
+    *(
+        pytest.param("ironcalc", name, marks=pytest.mark.slow if name in LONGER else ())
+        for name in NAMES
+    ),
     *(pytest.param("gnumeric", name, marks=OFFICE) for name in NAMES),
     *(pytest.param("formulas", name, marks=OFFICE) for name in IN_FORMULAS),
 ]
@@ -296,6 +297,7 @@ def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
                 assert found == pytest.approx(values[i, j], abs=1e-9), (name, i, j)
 
 
+@pytest.mark.slow
 def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(built) -> None:
     """Random single-cell edits of weights, settings and tokens, recomputed in IronCalc."""
     sheet = InIronCalc(built["cat-sat"])
@@ -311,7 +313,7 @@ def test_edits_in_libreoffice_too(k: int, office) -> None:
     assert_shows(lambda cell: file[cell[0]][cell[1:]], edits()[k][1])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_two_builds_are_the_same_bytes(name: str, built, tmp_path: Path) -> None:
     again = write(fresh_book(name), tmp_path / "again.xlsx")
     assert again.read_bytes() == built[name].read_bytes()
