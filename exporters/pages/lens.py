@@ -18,6 +18,7 @@ AFTER = "Heads"
 TOP, LEFT = 5, 2
 WORDS_SHOWN = 3
 CHART_ROWS = 17
+CHART_SIZE = (620, 240)  # pixels: whole in the first screen
 FEW_STAGES = 3  # no line is drawn through so few points
 
 
@@ -51,7 +52,7 @@ def add(book: ModelBook) -> None:
     title = "Probability of the target word, down the depth"
     kind = "line" if len(stages) > FEW_STAGES else "column"
     at = (TOP + 4 + 2 * WORDS_SHOWN, LEFT - 1)
-    sheet.charts.append(Chart(*at, kind, title, series, shares=True))
+    sheet.charts.append(Chart(*at, kind, title, series, CHART_SIZE, shares=True))
 
 
 def stage_name(name: str) -> str:

@@ -21,7 +21,7 @@ LABELS_ROW, TOP = 3, 5
 # tables with a row for every rank: name, heading, style
 STEPS = (
     ("choice.value", "logits by rank", "step green"),
-    ("choice.tie", "the how manieth of logits that are the same", "id"),
+    ("choice.tie", "of logits that are the same, which one", "id"),
     ("choice.order", "ids by rank; of logits that are the same the lower id comes first", "id"),
     ("choice.weight", "probabilities by rank; none beyond top-k", "step green"),
     ("choice.before", "share of the ranks before", "step"),

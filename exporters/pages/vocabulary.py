@@ -26,7 +26,7 @@ AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
 LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
-CHART_ROWS, CHART_COLS, SIZE = (13, 35, 57, 79), (4, 11), (480, 400)
+CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (480, 300)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (
     ("", "directions you choose", "principal components", "t-SNE, UMAP"),
@@ -58,7 +58,7 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
-    below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 22) + 12
+    below = max(LIST_ROW + len(x), CHART_ROWS[-1] + 17) + 12
     spots = Spots((LIST_ROW, 1), PANEL, (LIST_ROW, TABLES_COL), (below, 4))
     maps = Maps(book, sheet, chosen, spots, x)
     for d in range(x.shape[1]):
@@ -75,7 +75,7 @@ def add(book: ModelBook) -> None:
     if len(x) > 3:
         _neighbours(book, sheet, x, chosen)
     if chosen.tries:
-        beside.suggest(book, sheet, CHART_ROWS[-1] + 22, chosen.tries, (11, 14))
+        beside.suggest(book, sheet, CHART_ROWS[-1] + 17, chosen.tries, (11, 14))
 
 
 def texts(book: ModelBook) -> Sequence[str]:
@@ -145,7 +145,7 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
         sheet.formula(at, left, maps[name][0, 0], "percent")
         sheet.put(at, left + 1, text, "note")
     if not maps.bases[1][1]:
-        sheet.put(CHART_ROWS[0] + 20, second, ON_A_LINE, "note")
+        sheet.put(CHART_ROWS[0] + 15, second, ON_A_LINE, "note")
 
 
 def _as_built(maps: Maps) -> list[np.ndarray]:
