@@ -62,7 +62,7 @@ def add(book: ModelBook) -> None:
     series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], texts)]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
-    chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (570, 420), axes, True, "0.0")
+    chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (520, 420), axes, True, "0.0")
     sheet.charts.append(chart)
 
 

@@ -26,7 +26,7 @@ AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
 LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
-CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (480, 300)
+CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (
     ("", "directions you choose", "principal components", "t-SNE, UMAP"),
