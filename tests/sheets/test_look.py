@@ -7,10 +7,14 @@ import pytest
 from conftest import Built, default_book
 
 from exporters import legend, theme
+from exporters.pages import play
 from exporters.reading import WorkbookFile
 
 ROWS = re.compile(r'<row r="(\d+)"([^>]*)>')
 SEEN = ("cat-sat", "attention-by-columns")
+SCREEN, ROWS_SEEN = (1310, 565), 28  # pixels of cells, and rows, that a first screen has
+WIDER, ROW_HEIGHT, PIXELS_A_POINT = 1.12, 15, 4 / 3  # of a column; points; pixels
+FIRST_CHARTS = {"Play": 1, "Machine": 1, "Lens": 1, "Attribution": 1, "Trajectory": 1, "Words": 2}
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -66,3 +70,23 @@ def test_headers_have_room() -> None:
                     workings = sheet.name == "Words"  # far below its maps
                     fits = len(entry.value) <= 1.2 * room or not beside or workings
                     assert fits, (sheet.name, entry.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["cat-sat", "two-layers", pytest.param("dialogue-game", marks=pytest.mark.slow)]
+)
+def test_answers_and_charts_stand_in_the_first_screen(name: str) -> None:
+    """Of 1366 x 768 pixels at 100 %, in LibreOffice, whose columns are a little wider."""
+    book = default_book(name)
+    assert play.RESULTS_ROW + 3 + play.n_results(book) <= ROWS_SEEN
+    n_charts = 0
+    for sheet, first in FIRST_CHARTS.items():
+        seen = book.sheets[sheet]
+        for chart in seen.charts[:first]:
+            n_charts += 1
+            widths = (seen.widths.get(k, theme.COLUMN_WIDTH) for k in range(chart.col))
+            right = WIDER * sum(map(theme.pixels, widths)) + chart.size[0]
+            heights = (seen.heights.get(k, ROW_HEIGHT) for k in range(chart.row))
+            bottom = sum(heights) * PIXELS_A_POINT + chart.size[1]
+            assert right <= SCREEN[0] and bottom <= SCREEN[1], (sheet, right, bottom)
+    assert n_charts == 7
