@@ -1,7 +1,7 @@
 """A tokenizer of GPT-2's size in a sheet: seconds, megabytes, and whether its ids are right.
 
 Learns 50,257 byte pairs from the source of Python's own library, types 50 texts of up to 60
-characters, each into a copy of the sheet, has LibreOffice recompute them all from wrong values, and
+characters into the sheet, has LibreOffice recompute all of it each time from wrong values, and
 compares every id with the `tokenizers` library.
 
     PYTHONPATH=.:tests:tests/models python benchmarks/tokenizer.py DIR
@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 from learnt import texts
-from test_tokenizing import SENTENCE, assert_right, book_of, in_engine, of_many, rows_in
+from test_tokenizing import assert_right, book_of, in_engine, row_of, watched
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
+from typist import Job, typed_in_libreoffice
 
 from engine.models.tokenizer import Library
 from exporters import xlsx
-from exporters.programs import recompute_in_libreoffice
 from exporters.verify import poison
 
 N_TEXTS, LENGTH, SIZE = 50, 60, 50_257
@@ -64,17 +64,17 @@ def measure(tokenizer: Library, folder: Path) -> None:
     wrong = folder / "wrong.xlsx"
     poison(plain, wrong)
     sentences = texts(N_TEXTS, LENGTH, seed=1)
-    seconds = []
+    sentence, seconds = book.cell("sentence", 0, 0), []
     for n in (1, N_TEXTS):
-        of_many(wrong, folder / f"{n}.xlsx", sentences[:n], SENTENCE)
+        job = Job(
+            wrong, [{sentence: text} for text in sentences[:n]], watched(book), recalculated=True
+        )
         begin = time.perf_counter()
-        (done,) = recompute_in_libreoffice([folder / f"{n}.xlsx"], folder / "out")
+        (told,) = typed_in_libreoffice([job], folder / f"typist {n}")
         seconds.append(time.perf_counter() - begin)
     each = (seconds[1] - seconds[0]) / (N_TEXTS - 1)
-    print(
-        f"LibreOffice, loaded, recomputed, written: {seconds[0]:.1f} s, and {each:.2f} s a sentence"
-    )
-    rows = rows_in(done, [f"T{k}" for k in range(N_TEXTS)], book)
+    print(f"LibreOffice, loaded and recomputed: {seconds[0]:.1f} s, and {each:.2f} s a sentence")
+    rows = [row_of(book, shown.__getitem__) for shown in told]
     fine = [assert_right(tokenizer, *each) for each in zip(sentences, rows, strict=True)]
     print(f"{sum(fine)} of {N_TEXTS} texts have the library's ids, the others a message")
     begin = time.perf_counter()
