@@ -176,7 +176,7 @@ def _tries() -> list[Suggestion]:
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(
-            "Type 20 as king's first number in the wide vectors: king is far from the others now, mostly off the plane that is drawn: the share falls, and the map alone would not tell.",
+            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off the plane that is drawn: the share falls, which the map alone would not tell.",
             ("models.wide", 0, 0), 20, ("models.share_wide", 0, 0),
         ),
     ]  # fmt: skip
