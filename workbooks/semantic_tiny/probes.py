@@ -25,14 +25,20 @@ from workbooks.semantic_tiny import semantics
 SHEET = "Probes"
 PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"
 N_WORDS, N_AXES, N_PARTS = len(semantics.CONTENT), len(semantics.AXES), semantics.spec().d_model
-ASKED_ROW, TABLE_ROW, CHART_ROW, TRIES_ROW, WORK_ROW = 7, 9, 19, 37, 45
+ASKED_ROW, TABLE_ROW, CHART_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 30, 38
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
-SIZE, CHART_COLS = (560, 340), (0, 6)
+SIZE, CHART_COLS = (322, 360), (8, 13)
 WAYS = ("of the words fitted to", "of words held out")
 ABOUT = (
     "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
     "Asked about the words that it was fitted to, a probe with many numbers can say anything. Asked about a word that it has not seen, it must have found something.",
+)
+SETS = (
+    "untrained: vectors as chance made them, no training at all",
+    "wide, narrow: the two models of the sheet Two models",
+    "held out: a word is left out, the probe fitted to the other 39,",
+    "and asked about the word that it has not seen",
 )
 
 
@@ -49,7 +55,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
-    sheet.widths = {0: 15} | dict.fromkeys(range(1, N_PARTS + 20), 12.5)
+    sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5) | {7: 2}
     for k, line in enumerate(ABOUT):
         sheet.put(4 + k, 0, line)
     _dial(book, sheet)
@@ -71,8 +77,8 @@ def _probed(book: ModelBook) -> list[Probed]:
     )
     return [
         Probed("untrained", "untrained", untrained),
-        Probed("wide", "began wide", wide),
-        Probed("narrow", "began narrow", narrow),
+        Probed("wide", "wide", wide),
+        Probed("narrow", "narrow", narrow),
     ]
 
 
@@ -185,6 +191,8 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
     row = TABLE_ROW + 2 + N_AXES
     sheet.put(row, 0, f"above {PASSES}", "row label")
     beside.computed(book, sheet, "probes.passed", (row, 1), (1, shape[1]), passed, "count")
+    for k, text in enumerate(SETS, row + 2):
+        sheet.put(k, 1, text, "note")
     sheet.dress(sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
 
 

@@ -4,8 +4,7 @@ vectors that two trainings left, and the measures of every run."""
 import json
 from typing import NamedTuple
 
-from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, Nth
+from engine.cells.expression import Expression, Nth
 from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
 from exporters import beside, layout
 from exporters.book import Sheet
@@ -31,8 +30,8 @@ class Asked(NamedTuple):
 
 SETS = (
     Asked("hand", "in the table", "study.table"),
-    Asked("narrow", "began narrow", "models.narrow"),
-    Asked("wide", "began wide", "models.wide"),
+    Asked("narrow", "narrow", "models.narrow"),
+    Asked("wide", "wide", "models.wide"),
 )
 
 
