@@ -100,7 +100,7 @@ def by_default(book: ModelBook) -> Chosen:
 
 
 def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
-    """Words that somebody listed, by their groups: directions from each to the next to begin with."""
+    """Words that somebody listed, by their groups; the first four make the directions."""
     a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
     return Chosen(groups, [([a], [b]), ([c], [d])], a)
 
