@@ -63,11 +63,22 @@ def promises(name: str) -> list[Promise]:
 
 def promise_of(book: Book, t: Suggestion) -> Promise:
     """A suggestion, whose texts alone say in the first workbooks what to type."""
-    given = in_words(t) if t.becomes is None else t.value
+    given = in_words(t) if t.value is None else t.value
     edits = {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
     typed_in = {book.cell(*at): value for at, value in edits.items()}
-    shown = probabilities(book, edits) if t.becomes is None else {book.cell(*t.watch): t.becomes}
+    shown = watched(book, t, edits) if t.watch else probabilities(book, edits)
     return Promise(t.text, typed_in, edits, shown)
+
+
+def watched(
+    book: Book, t: Suggestion, edits: Mapping[CellName, float | str]
+) -> dict[CellAt, Value]:
+    """What the cell to see becomes: what is promised, or else what the engine has; it changes."""
+    name, i, j = t.watch
+    cell = book.graph[name][i, j]
+    becomes = edited(book, edits)(cell) if t.becomes is None else t.becomes
+    assert becomes != book.clean(cell), t.text
+    return {book.cell(*t.watch): becomes}
 
 
 def block_cell(at: CellName | int) -> CellName:
