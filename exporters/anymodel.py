@@ -1,6 +1,6 @@
 """The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine import Evaluator, Graph, InputError, Model
@@ -12,6 +12,7 @@ from engine.models.tokenizer import shown
 from engine.studies import ablation
 from exporters import anyencoder
 from exporters.model_book import ModelBook
+from exporters.pages import vocabulary
 from exporters.plan import Plan, for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -31,11 +32,18 @@ MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
 def build(
-    title: str, model: Model, passage: Passage, live: Sequence[str] = (), gradient: bool = False
+    title: str,
+    model: Model,
+    passage: Passage,
+    live: Sequence[str] = (),
+    gradient: bool = False,
+    words: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelBook:
-    """The workbook of a prompt of any model; with `gradient`, of its backward pass too. Raises
-    InputError where that is not to be had."""
+    """The workbook of a prompt of any model; with `gradient`, of its backward pass too; with maps
+    of `words`, ids by their groups. Raises InputError where these are not to be had."""
     plan = replace(for_model(model, live), gradient=gradient)
+    if words and (live or plan.gives != "next word"):
+        raise InputError("--words maps the words of a whole decoder, which says the next one")
     if gradient and plan.reduced:
         raise InputError(
             "--gradient takes a whole decoder of few words, whose workbook shows every logit; "
@@ -68,7 +76,8 @@ def build(
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )
-    return assemble(title, model, passage, story, plan=plan)
+    chosen = vocabulary.of_groups(words) if words else None
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen)
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
