@@ -52,6 +52,9 @@ Live = Annotated[
 Backward = Annotated[
     bool, typer.Option("--gradient", help="The backward pass as well: how every cell counts.")
 ]
+Nudge = Annotated[
+    bool, typer.Option("--nudge", help="One step of learning the prompt: before and after.")
+]
 Digits = Annotated[
     str, typer.Option("--digits", help="exact, or short: the shortest decimals of float32.")
 ]
