@@ -22,7 +22,10 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.stored import Stored
+from engine.models import ops
 from engine.models.encoding import AXIS, SECOND
+from engine.models.objective import LOSS
+from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
 from exporters import theme, words
 from exporters.book import Place, Run, Sheet
 from exporters.model_book import ModelBook, Pieces
@@ -38,7 +41,10 @@ PICK_ROW, SAID_ROW, FROM_ROW, NUMBER_ROW, ID_ROW, BUILT_ROW = 32, 34, 35, 36, 37
 TEXTS_ROW, SECOND_ROW = 8, 16
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
+LEARNING = "Nudge"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
+COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
+AFTER_STEP = "Nudged "  # what begins the name of a sheet of the pass after a step
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
@@ -47,29 +53,36 @@ SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "how the target’s lead changes with every cell: from the end back"),
-    "Gradient": ("Backward", "how the target’s lead changes with every weight, beside the weight"),
+    "Backward": ("Readout", "how {followed} changes with every cell: from the end back"),
+    "Gradient": ("Backward", "how {followed} changes with every weight, beside the weight"),
+    AFTER_STEP.strip(): ("Gradient", "after the step"),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
 
 
-def purpose(name: str) -> str:
-    """What a sheet of blocks is for, in a line."""
+def purpose(name: str, followed: str) -> str:
+    """What a sheet of blocks is for, in a line; of the backward pass, by what is `followed`."""
+    if name.startswith(AFTER_STEP):
+        return f"after the step: {purpose(name.removeprefix(AFTER_STEP), followed)}"
     kind, _, layer = name.partition(" ")
     if name.endswith(f" {SECOND}"):
-        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'))}"
+        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), followed)}"
     if kind == "Block":
         return f"layer {layer}: {SHEETS[kind][1]}"
-    return (
-        f"layer {layer}: type over any of them" if layer and kind == "Weights" else SHEETS[kind][1]
-    )
+    if layer and kind == "Weights":
+        return f"layer {layer}: type over any of them"
+    return SHEETS[kind][1].format(followed=followed)
 
 
 def sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
     or that of the steps before or after the layers."""
     first, _, rest = block.name.partition(".")
+    if first == NUDGE or block.name in COSTS:
+        return LEARNING
+    if first == NUDGED:
+        return AFTER_STEP + sheet_of(book.graph[rest], book)
     second = f" {SECOND}" if first == SECOND else ""
     if second:
         first, _, rest = rest.partition(".")
@@ -114,6 +127,8 @@ def on_play(block: Block) -> bool:
 
 def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
+    if block.op is ops.step:
+        return turned(block.operands[0][2], book)  # as it lies before the step
     axes = set()
     for _, subscript in book.graph.readers[block.name]:
         for axis, code in enumerate(subscript):
@@ -196,9 +211,9 @@ def lay_out(book: ModelBook) -> None:
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
         sheet = book.sheet(name)
-        sheet.purpose = purpose(name)
+        sheet.purpose = purpose(name, book.plan.followed)
         dress(book, sheet)
-        kind, _, _ = name.partition(" ")
+        kind, _, _ = name.removeprefix(AFTER_STEP).partition(" ")
         found = BANDS.get(kind, bands)(book, name)
         row = TITLE_ROWS + 2
         for band in found:
@@ -224,7 +239,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
         book.values[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
-        sheet.purpose = purpose(sheet.name)
+        sheet.purpose = purpose(sheet.name, book.plan.followed)
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
@@ -261,7 +276,8 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
-            part = block.name if "." not in block.name else block.name.rpartition(".")[0]
+            path, _, _ = block.name.rpartition(".")
+            part = block.name if path in ("", NUDGED) else path
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
             if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
@@ -297,7 +313,7 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
             row += 1
         if block.op:
             text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
-            sheet.put(row, MARGIN, text + words.meaning(block), "equation")
+            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.followed), "equation")
             row += 1
     bottom = row
     for block, left in band.across:
