@@ -8,6 +8,7 @@ import pytest
 from conftest import default_book
 
 from engine.models import checkpoint, training
+from engine.models.recipe import IGNORED
 from workbooks.semantic_tiny import semantics
 
 ANALOGIES = semantics.ANALOGIES
@@ -80,7 +81,7 @@ def test_every_sentence_is_true_of_the_table() -> None:
     ids = np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])
     assert len(np.unique(ids, axis=0)) == len(ids)
     for row in ids:
-        first, *words, last = [semantics.WORDS[i] for i in row if i != training.IGNORED]
+        first, *words, last = [semantics.WORDS[i] for i in row if i != IGNORED]
         assert (first, last) == (semantics.BOS, semantics.EOS)
         assert is_true(words), words
 

@@ -13,8 +13,9 @@ from safetensors.numpy import load_file
 
 from engine import InputError, Model
 from engine.models import checkpoint, corpus, text_training
+from engine.models.recipe import Recipe
 from engine.models.text_training import Check, TextRun
-from engine.models.training import Progress, Recipe
+from engine.models.training import Progress
 
 pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
 
