@@ -290,6 +290,7 @@ def _write_sheet(
     clean = book.clean
     for (row, col), entry in sheet.entries.items():
         style = formats[entry.style]
+        style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
             text = book.text(entry.formula, sheet.name)
             check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
