@@ -1,12 +1,12 @@
 """The arithmetic of the sheet Words: chosen words, and where each lies on three maps, all in cells.
 
 The words are typed, and their vectors looked up in the readout's table; of a vocabulary of many
-words those that the workbook was built with can be taken off, and no others typed. Two directions, each the
-mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal components
-of the words as built are constants, and so are two of the words' directions alone (cosine); every
-coordinate and every share of the spread is live. Components may be left out, together with the
-mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu & Viswanath 2018,
-algorithm 1).
+words those that the workbook was built with can be taken off, and no others typed. Two directions,
+each the mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal
+components of the words as built are constants, and so are two of the words' directions alone
+(cosine); every coordinate and every share of the spread is live. Components may be left out,
+together with the mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu &
+Viswanath 2018, algorithm 1).
 
 Every table is a block, so an edit of a word reaches them all. The words' own tables run down beside
 the list; what has a number for each feature stands below, words across.

@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, list[str]]:
             found.setdefault(group, []).append(word)
     if not FEWEST <= len(seen) <= MOST:
         raise InputError(
-            f"{path} has {len(seen):,} words, and a map takes {FEWEST} to {MOST}: one a line"
+            f"{path} lists {len(seen):,}; a map takes {FEWEST} to {MOST} words, one a line"
         )
     return found
 

@@ -43,7 +43,7 @@ CAUTION = (
     "nothing of the words. Positions are constants: other words need another build.",
 )
 ANY_WORD = "type over any word of the list; blank takes it off"
-BUILT_WITH = "delete a word of the list to take it off; --words builds with others"
+BUILT_WITH = "delete a word of the list to take it off"
 ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
 LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
 
@@ -100,7 +100,7 @@ def by_default(book: ModelBook) -> Chosen:
 
 
 def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
-    """Words that somebody listed, by their groups: directions from each to the next to begin with."""
+    """Words that somebody listed, by their groups; the first four make the directions."""
     a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
     return Chosen(groups, [([a], [b]), ([c], [d])], a)
 

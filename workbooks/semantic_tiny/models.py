@@ -27,7 +27,7 @@ PURPOSE = "one table, two trainings on the same sentences: three maps of the sam
 N_WORDS, WIDE = len(semantics.CONTENT), max(semantics.SCALES)
 SHARE_ROW, CHART_ROW, TRIES_ROW, POINTS_ROW = 7, 8, 26, 34
 VECTORS_ROW = POINTS_ROW + N_WORDS + 6
-SIZE, CHART_COLS = (405, 325), (0, 6, 12)
+SIZE, CHART_COLS = (374, 325), (0, 6, 12)
 MIDDLE_ROWS = 4  # above vectors: the mean, two components
 ABOUT = (
     "The left map is the table that the sentences were made from. Both models learned the same sentences equally well, and never saw it.",
