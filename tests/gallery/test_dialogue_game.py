@@ -135,7 +135,6 @@ def test_the_weights_are_small_and_float32() -> None:
 
 @OFFICE
 def test_training_starts_as_it_should() -> None:
-    pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
     steps = dialogue_game.train(9, None)
     first = [next(steps) for _ in range(3)]
     again = dialogue_game.train(9, None)

@@ -190,7 +190,6 @@ def test_report_has_every_seed_at_its_loss() -> None:
 
 @pytest.mark.office
 def test_training_for_three_steps() -> None:
-    pytest.importorskip("torch", reason="torch is not installed; pip install torch")
     recipe = replace(semantics.recipe(0.02), steps=3)
     *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
     assert [step.step for step in steps if isinstance(step, training.Progress)] == [0, 1, 2]
