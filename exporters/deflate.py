@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from engine.cells.compressing import ISAL, compressor
 
-PIECE = 1 << 20  # bytes, at least
+PIECE = 1 << 18  # bytes, at least
 WINDOW = 1 << 15  # how far back deflate looks
 THREADS = os.cpu_count() or 1
 check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32

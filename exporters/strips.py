@@ -1,13 +1,14 @@
 """Strips: the XML of a block's cells, row of the sheet by row, as they stand in its file.
 
 A sheet is put together from them as it is written, and never held whole. Numbers are spelt by
-orjson, a row at once. The formulas of a block differ from one row of the sheet to the next in row
-numbers alone, wherever each cell reads the same places as the one above it, or those a row further
-down: so a row is spelt once, with holes for what grows, and filled in for all the others.
+orjson, a row at once. The formulas of a block differ from one row of the sheet to the next in rows
+and columns alone, wherever each cell reads the same places as the one above it, or those next to
+them: so a row is spelt once, with holes for what grows, and filled in for all the others.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -18,16 +19,19 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.stored import Stored
-from exporters.address import a1, column
+from exporters.address import a1, column, index
 from exporters.book import Book, Place, Run
 
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+# the text of a row, to be filled in with %, and what each hole takes: a value (None), or what
+# follows from the row
+Template = tuple[str, list[Callable[[int], Any] | None]]
 MOST_READ = 1 << 20  # numbers of a block that are looked at together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
 LONGEST = 8192  # characters of a formula
-FEWEST_ROWS = 8  # of a block whose rows are filled in
+FEWEST, RUN = 4, 1024  # rows that are filled in, and that are so from one text
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-NUMBER = re.compile(r"(\d+)")
+GROWING = re.compile(r"(\d+|(?<![A-Za-z'])[A-Z]{1,3}(?=\$?\d))")  # a number, a column's letters
 VALUE = "\0"  # stands where a cell's value goes
 
 
@@ -146,26 +150,29 @@ def formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
             )
         return "".join(made)
 
-    def one_by_one(row: int) -> bytes:
-        return cells(row, held(row)).encode()
+    begin = area.top + (shared is not None)  # the first cell of those that share has the text
+    steady, made = _steady(block), dict[int, Template | None]()
 
-    first = area.top + (shared is not None)  # the row of a shared formula's own text is no other's
-    template = None
-    if area.bottom - first >= FEWEST_ROWS and _steady(block):
-        template = _template(lambda row: cells(row, [VALUE] * len(columns)), first, area.bottom - 1)
-    if template is None:
-        return one_by_one
-    text, places = template
+    def template(row: int) -> Template | None:
+        """That of the run of rows in which this one is."""
+        first = row - (row - begin) % RUN
+        if first not in made:
+            made.clear()
+            last = min(first + RUN, area.bottom) - 1
+            made[first] = _template(lambda k: cells(k, [VALUE] * len(columns)), first, last)
+        return made[first]
 
-    def filled_in(row: int) -> bytes:
+    def strip(row: int) -> bytes:
+        found = template(row) if steady and row >= begin else None
         numbers = held(row)
-        if row < first or not all(map(isfinite, numbers)):
-            return one_by_one(row)
+        if found is None or not all(map(isfinite, numbers)):
+            return cells(row, numbers).encode()
+        text, places = found
         value = iter(numbers)
-        filling = [next(value) if place is None else row + place for place in places]
+        filling = [next(value) if place is None else place(row) for place in places]
         return (text % tuple(filling)).encode()
 
-    return filled_in
+    return strip
 
 
 def _value(number: Any) -> tuple[str, str]:
@@ -182,30 +189,38 @@ def _steady(block: Block) -> bool:
     return not any(code in ("≤i", "≥i") or code[0] == "~" for code in codes)
 
 
-def _template(
-    row_of: Callable[[int], str], first: int, last: int
-) -> tuple[str, list[int | None]] | None:
-    """The text of all rows from the first to the last, to be filled in with %, and what each hole
-    takes: a value (None), or the row plus a number. None where the rows differ otherwise."""
-    one, following = (NUMBER.split(row_of(row)) for row in (first, first + 1))
+def _template(row_of: Callable[[int], str], first: int, last: int) -> Template | None:
+    """What the texts of the rows from the first to the last are; None where they differ in more
+    than rows and columns that grow with the row, or are too few."""
+    if last - first < FEWEST:
+        return None
+    one, following = (GROWING.split(row_of(row)) for row in (first, first + 1))
     if len(one) != len(following):
         return None
-    text, places = [], list[int | None]()
+    text, places = [], list[Callable[[int], Any] | None]()
     for a, b in zip(one, following, strict=True):
         if a == b:
             text.append(a.replace("%", "%%").replace(VALUE, "%r"))
             places += [None] * a.count(VALUE)
         elif a.isdigit() and b.isdigit() and int(b) - int(a) == 1:
             text.append("%d")
-            places.append(int(a) - first)
+            places.append((int(a) - first).__add__)
+        elif a.isalpha() and b.isalpha() and index(b) - index(a) == 1:
+            text.append("%s")
+            places.append(partial(_column, index(a) - first))
         else:
             return None
     made = "".join(text)
-    at_last = tuple(_Verbatim() if place is None else last + place for place in places)
+    at_last = tuple(_Value() if place is None else place(last) for place in places)
     return (made, places) if made % at_last == row_of(last) else None
 
 
-class _Verbatim:
+def _column(beyond: int, row: int) -> str:
+    """A column that is so far beyond the row."""
+    return column(row + beyond)
+
+
+class _Value:
     """Stands where a value goes while a template is tried."""
 
     def __repr__(self) -> str:

@@ -37,7 +37,6 @@ from exporters.strips import ESCAPED, Strip, check_length, formulas, labels, num
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 PADDING = 0.7109375  # what a column is wider than its characters
-MOST_HELD = 1 << 18  # bytes before they are handed on
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
@@ -138,24 +137,13 @@ class _Sheet(Worksheet):
 
 
 class _Text:
-    """A zip part that takes text, as XlsxWriter writes it, and whole rows of bytes."""
+    """A stream that takes text, as XlsxWriter writes it, and whole rows of bytes."""
 
-    def __init__(self, raw: Any):
-        self._raw, self._size = raw, 0
-        self._held: list[bytes] = []
+    def __init__(self, stream: Deflate):
+        self.put = stream.write
 
     def write(self, text: str) -> None:
         self.put(text.encode())
-
-    def put(self, data: bytes) -> None:
-        self._held.append(data)
-        self._size += len(data)
-        if self._size > MOST_HELD:
-            self.flush()
-
-    def flush(self) -> None:
-        self._raw.write(b"".join(self._held))
-        self._held, self._size = [], 0
 
 
 class _Label(str):
@@ -191,7 +179,6 @@ class _Book(Workbook):
         sheet = self.worksheets_objs[k]
         sheet.fh, sheet.internal_fh = _Text(stream), False
         sheet._assemble_xml_file()
-        sheet.fh.flush()
 
     def _prepare_all(self) -> None:
         """What XlsxWriter prepares before it assembles, in its order."""
