@@ -29,12 +29,12 @@ def add(g: Graph, n_prompt: int) -> None:
     the loss falls at least half as far as down a straight line. Raises InputError where a sentence
     has nothing to foretell, or does not say what should be.
     """
+    if g["logits"].axes[1] != "vocab":
+        raise InputError("the model does not say the words that it reads: no sentence teaches it")
     if n_prompt < 2:
         raise InputError(
             "one word alone foretells nothing: a nudge takes a sentence of two or more"
         )
-    if g["logits"].axes[1] != "vocab":
-        raise InputError("the model does not say the words that it reads: no sentence teaches it")
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
     slopes = backward(g, loss, columns=True)
