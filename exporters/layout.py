@@ -45,6 +45,7 @@ LEARNING = "Nudge"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
 COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
 AFTER_STEP = "Nudged "  # what begins the name of a sheet of the pass after a step
+MOVED = "the weights after the step: each less the rate times its gradient"
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
@@ -55,7 +56,7 @@ SHEETS = {
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "how {followed} changes with every cell: from the end back"),
     "Gradient": ("Backward", "how {followed} changes with every weight, beside the weight"),
-    AFTER_STEP.strip(): ("Gradient", "after the step"),
+    AFTER_STEP.strip(): ("Gradient", MOVED),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
@@ -63,9 +64,11 @@ SHEETS = {
 
 def purpose(name: str, followed: str) -> str:
     """What a sheet of blocks is for, in a line; of the backward pass, by what is `followed`."""
-    if name.startswith(AFTER_STEP):
-        return f"after the step: {purpose(name.removeprefix(AFTER_STEP), followed)}"
     kind, _, layer = name.partition(" ")
+    if name.startswith(f"{AFTER_STEP}Weights"):
+        return MOVED
+    if name.startswith(AFTER_STEP):
+        return f"after the step: {purpose(layer, followed)}"
     if name.endswith(f" {SECOND}"):
         return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), followed)}"
     if kind == "Block":
@@ -109,11 +112,17 @@ def sheet_of(block: Block, book: ModelBook) -> str:
 def backward_sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
     of its weight."""
-    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    name = own_name(block)
     first, _, rest = name.partition(".")
     of_weight = name in book.graph.blocks and book.graph[name].kind == "weight"
     layer = rest.partition(".")[0] if first == "blocks" else ""
     return f"{'Gradient' if of_weight else 'Backward'} {layer}".strip()
+
+
+def own_name(block: Block) -> str:
+    """The name of what a block of another pass belongs to: of the way back, or after a step."""
+    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    return name.removeprefix(f"{NUDGED}.")
 
 
 def on_play(block: Block) -> bool:
@@ -258,8 +267,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     """Links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
-        name = place.block.name.removeprefix("turned.").removeprefix("gradient.")
-        *path, leaf = name.split(".")
+        *path, leaf = own_name(place.block).split(".")
         parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
@@ -276,8 +284,8 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
-            path, _, _ = block.name.rpartition(".")
-            part = block.name if path in ("", NUDGED) else path
+            path, _, _ = own_name(block).rpartition(".")
+            part = block.name.rpartition(".")[0] if path else block.name
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
             if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
@@ -292,7 +300,7 @@ def gradient_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in sorted(book.graph, key=lambda block: not block.name.startswith("turned.")):
         if block.kind == "gradient" and sheet_of(block, book) == name:
-            weight = block.name.removeprefix("turned.").removeprefix("gradient.")
+            weight = own_name(block)
             n_cols = block.shape[0 if turned(block, book) else 1]
             found.setdefault(weight, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
@@ -333,12 +341,11 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 def caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
-    name = block.name.removeprefix("turned.")
-    *path, leaf = name.removeprefix("gradient.").split(".")
+    *path, leaf = own_name(block).split(".")
     part = path[-1] if path else ""
     if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln":
         leaf = f"{part}.{leaf}"
-    return f"gradient of {leaf}" if name.startswith("gradient.") else leaf
+    return f"gradient of {leaf}" if "gradient." in block.name else leaf
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:

@@ -43,7 +43,8 @@ def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Blo
 def loss(
     g: Graph, targets: Sequence[int] | None = None, shares: Sequence[float] | None = None
 ) -> Block:
-    """The mean cross-entropy of the words that follow each token: `loss`, [1, 1].
+    """The mean cross-entropy of the words that follow each token, at a temperature of 1: `loss`,
+    [1, 1].
 
     `targets` are the ids of those words, those of the prompt itself unless given; `shares` say how
     much each token counts, all the same unless given. (Of a prompt the last token has no next word:
@@ -67,8 +68,10 @@ def loss(
     numbers = at.input("numbers", np.arange(n_words), ("", logits.axes[1]))  # [1, n_words]
     chosen = at.block("chosen", ops.is_number, wanted, numbers)  # [n_tokens, n_words]
     score = at.block("score", ops.along, logits, chosen)  # [n_tokens, 1]
-    top, total, temperature = (g[x] for x in ("softmax.row_max", "softmax.row_sum", "temperature"))
-    each = at.block("of_token", ops.surprise, score, top, total, temperature)  # [n_tokens, 1]
+    top = at.block("row_max", ops.row_max, logits)  # [n_tokens, 1]
+    e = at.block("exp", ops.exp, logits, top)  # [n_tokens, n_words]
+    total = at.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    each = at.block("of_token", ops.surprise, score, top, total)  # [n_tokens, 1]
     return g.block(LOSS, ops.pooled, each, share)
 
 

@@ -29,12 +29,12 @@ def add(g: Graph, n_prompt: int) -> None:
     the loss falls at least half as far as down a straight line. Raises InputError where a sentence
     has nothing to foretell, or does not say what should be.
     """
+    if g["logits"].axes[1] != "vocab":
+        raise InputError("the model does not say the words that it reads: no sentence teaches it")
     if n_prompt < 2:
         raise InputError(
             "one word alone foretells nothing: a nudge takes a sentence of two or more"
         )
-    if g["logits"].axes[1] != "vocab":
-        raise InputError("the model does not say the words that it reads: no sentence teaches it")
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
     slopes = backward(g, loss, columns=True)
@@ -72,10 +72,11 @@ def part(weight: Block) -> str:
     return weight.name.rpartition(".")[0] or weight.name
 
 
-def steps(g: Graph) -> dict[str, list[Block]]:
-    """The weights after the step, by the part that they belong to."""
+def slopes(g: Graph) -> dict[str, list[Block]]:
+    """The gradients of all weights that take the step, by the part that they belong to."""
     found: dict[str, list[Block]] = {}
     for block in g:
         if block.op is ops.step:
-            found.setdefault(part(block.operands[0][2]), []).append(block)
+            (_, _, weight), (_, _, slope), _ = block.operands
+            found.setdefault(part(weight), []).append(slope)
     return found

@@ -8,9 +8,8 @@ Only typed words count: what the model adds by itself is nothing to learn from.
 
 from engine import Evaluator
 from engine.cells.access import Rect
-from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import EXP, IF, ROUND, SUM
+from engine.cells.functions import AND, EXP, IF, ROUND, SUM
 from engine.models.objective import LOSS
 from engine.studies import nudge
 from engine.studies.nudge import LOSS_AFTER, RATE
@@ -23,7 +22,7 @@ from exporters.lookups import product_sum
 from exporters.model_book import ModelBook
 from exporters.pages import play
 from exporters.pages.attribution import plain
-from exporters.saying import percent, quote, rounded, sentence
+from exporters.saying import percent, rounded, sentence
 from exporters.story import Suggestion
 
 SHEET = LEARNING
@@ -31,12 +30,13 @@ PURPOSE = (
     "watch it learn: one step against the loss of the sentence, before and after, word by word"
 )
 AFTER = "Play"
-RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 20
+RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 21
 BEFORE_ROW, AFTER_ROW, FELL_ROW, PROMISED_ROW, VERDICT_ROW = range(RATE_ROW + 1, RATE_ROW + 6)
 LABEL_COL, CELL_COL, NOTE_COL = 0, 1, 2
 # the columns of the words; what the table works with stands behind the parts
 WORD, FOLLOWS, PROBABILITY, SURPRISE, SAYS = 0, 1, 2, 5, 7
-HEADS = ("after", "really follows", *("before", "after", "change"), *("before", "after") * 2)
+TWICE = ("before step", "after step")
+HEADS = ("token", "really follows", *TWICE, "change", *TWICE, *TWICE)
 PART, SWITCH, PART_RATE, PROMISED = 10, 11, 12, 13
 PARTS_ROW = 6
 TARGET, SHARE, LIKELIEST = 16, 17, 18
@@ -53,7 +53,7 @@ def add(book: ModelBook) -> None:
     """The rate and the loss; the switches; the words; three things to try; the workings."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    sheet.widths = {col: 10 for col in range(SAYS)} | {
+    sheet.widths = dict.fromkeys(range(SAYS), 10) | {
         WORD: 14,
         FOLLOWS: 14,
         SAYS: 11,
@@ -62,7 +62,7 @@ def add(book: ModelBook) -> None:
     sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
     _parts(book, sheet)
     _loss(book, sheet)
-    suggest(book, sheet, TRIES_ROW, tries(book), (SAYS, SAYS + 1))
+    suggest(book, sheet, TRIES_ROW, tries(book), (SAYS - 1, SAYS + 1))
     _words(book, sheet)
     _workings(book, sheet)
 
@@ -90,7 +90,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun]
     far = next((rate for rate in longer if after(RATE, rate, begun) > cost), longer[-1])
-    part = max(nudge.steps(book.graph), key=lambda part: _steepness(book, part))
+    part = max(nudge.slopes(book.graph), key=lambda part: _steepness(book, part))
     return [
         suggestion("for the rate, which is too far", RATE, far),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
@@ -98,14 +98,9 @@ def tries(book: ModelBook) -> list[Suggestion]:
     ]
 
 
-def _slopes(book: ModelBook, part: str) -> list[Block]:
-    """The gradients of a part's weights."""
-    return [dict((p, b) for p, _, b in w.operands)["slope"] for w in nudge.steps(book.graph)[part]]
-
-
 def _steepness(book: ModelBook, part: str) -> float:
     """What the loss falls by, for each 1 of a part's rate, at first."""
-    return sum(float((book.values[b.name] ** 2).sum()) for b in _slopes(book, part))
+    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.slopes(book.graph)[part])
 
 
 # --- the rate and the loss ------------------------------------------------------------------
@@ -171,7 +166,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 
 def _of_parts(book: ModelBook, sheet: Sheet, col: int) -> Area:
     """A column of the table of parts."""
-    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.steps(book.graph)), col]
+    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.slopes(book.graph)), col]
 
 
 def _parts(book: ModelBook, sheet: Sheet) -> None:
@@ -184,10 +179,9 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
         (PROMISED, "promises"),
     ):
         sheet.put(PARTS_ROW - 1, col, head, "label")
-    for row, (part, weights) in enumerate(nudge.steps(book.graph).items(), PARTS_ROW):
-        slopes = _slopes(book, part)
+    for row, (part, slopes) in enumerate(nudge.slopes(book.graph).items(), PARTS_ROW):
         sheet.link(row, PART, plain(part), book.address(slopes[0].area))
-        switch = _settle(book, sheet, f"nudge.{part}.{nudge.LEARNS}", row, SWITCH)
+        _settle(book, sheet, f"nudge.{part}.{nudge.LEARNS}", row, SWITCH)
         sheet.regions[-1] = (sheet.regions[-1][0], "switch")
         sheet.rules[row, SWITCH] = RULE | {"minimum": 0, "maximum": 1}
         sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
@@ -203,9 +197,9 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
 def _words(book: ModelBook, sheet: Sheet) -> None:
     """What is said of each word that follows, before the step and after it."""
     top, n = TABLE_ROW, len(book.passage.ids)
-    sheet.put(top - 3, 0, "Word by word: what is said before the step, and after it", "heading")
-    note = "surprise: minus the logarithm of the probability; green: the word that really follows"
-    sheet.put(top - 3, SURPRISE, note, "note")
+    sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
+    note = "surprise: minus the logarithm of that; green: the right word"
+    sheet.put(top - 3, PROBABILITY + 2, note, "note")
     for col, head in (
         (PROBABILITY, "its probability"),
         (SURPRISE, "its surprise"),
@@ -218,7 +212,7 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
         _word(book, sheet, t)
     sheet.dress(sheet[top : top + n, PROBABILITY : PROBABILITY + 2], "bar")
     first = sheet[top, SAYS]
-    right = When("right", first == sheet[top, FOLLOWS].fixed_cols)
+    right = When("right", AND(first != "", first == sheet[top, FOLLOWS].fixed_cols))
     sheet.dress(sheet[top : top + n, SAYS : SAYS + 2], right)
 
 
@@ -247,7 +241,7 @@ def _word(book: ModelBook, sheet: Sheet, t: int) -> None:
 
 
 def _workings(book: ModelBook, sheet: Sheet) -> None:
-    """Ids, and how much each token counts; the logits after the step, rounded as they are ranked."""
+    """Ids, and how much each token counts; the logits after the step, rounded to be ranked."""
     n_tokens, n_words = book.graph["logits"].shape
     for col, name, head, style in (
         (TARGET, f"{LOSS}.targets", "id of it", "id"),
@@ -256,7 +250,7 @@ def _workings(book: ModelBook, sheet: Sheet) -> None:
     ):
         sheet.put(TABLE_ROW - 1, col, head, "label")
         book.lay(Place(book.graph[name], SHEET, TABLE_ROW, col, turned=False), style)
-    row = TABLE_ROW + max(n_tokens, len(nudge.steps(book.graph))) + 4
+    row = TABLE_ROW + max(n_tokens, len(nudge.slopes(book.graph))) + 4
     text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
     sheet.put(row - 2, 0, text, "heading")
     for t in range(n_tokens):
