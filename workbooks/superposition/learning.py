@@ -92,8 +92,7 @@ def learn(seed: int, steps: int = STEPS) -> Iterator[Progress | Learned]:
     importance and probability, then the autoencoders. Of several starts, the one of least loss."""
     rng = np.random.default_rng(seed)
     W, b = yield from _toy_models(rng, steps)
-    seen = W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)]  # [hidden, features]
-    yield Learned(W, b, *(yield from _autoencoders(rng, seen, steps)))
+    yield Learned(W, b, *(yield from _autoencoders(rng, _seen(W), steps)))
 
 
 def _toy_models(
@@ -173,6 +172,21 @@ class Run(NamedTuple):
 
     def _values(self, at: Weights) -> dict[str, np.ndarray]:
         return filled(self.graph, {**self.given, **self.draw(), **at})
+
+
+def cosines(learned: Learned) -> np.ndarray:
+    """Of what each latent writes with the arrow of each feature that the autoencoders saw:
+    [penalties, latents, features]."""
+    W = _seen(learned.W)
+    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0))
+    return found / np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+
+
+def _seen(W: np.ndarray) -> np.ndarray:
+    """The W [hidden, features] of the toy model that the autoencoders see: features of equal
+    importance, and rare."""
+    found: np.ndarray = W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)]
+    return found
 
 
 def save(learned: Learned, folder: Path, force: bool) -> None:

@@ -21,11 +21,13 @@ from workbooks.superposition.measured import Examples, Toy
 from workbooks.superposition.trained import HELD, Trained
 
 P, DECAY = 0.2, 0.9  # the settings as built
-KINDS = ("always there", "as typed", "rare")
+KINDS = ("always", "as typed", "rare")
+WHERE = ("always present", "as often as you type", "rare")
 N_KINDS, TYPED = len(KINDS), KINDS.index("as typed")
 CURVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PANEL = 6  # columns of a model
-SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 7, 11, 15, 33, 51  # rows
+COLUMNS, SIZE = (0, 5, 11), (385, 320)  # of the pictures
+SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 6, 9, 13, 30, 49  # rows
 SHARE: dict[str, Any] = {
     "validate": "decimal",
     "criteria": "between",
@@ -50,7 +52,7 @@ class Sparsity(NamedTuple):
 def add(w: Workbook, trained: Trained) -> Sparsity:
     """The sheet and its examples, with what to try on it."""
     ws = w.sheet("Sparsity", "the rarer features are, the more of them share the two numbers")
-    ws.widths({0: 24, **dict.fromkeys(range(1, 19), 8.5), PANEL: 10, 2 * PANEL: 10})
+    ws.widths({0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9})
     ws.text(
         "How many features should two numbers hold? Those that are always present always disturb each other: only two are kept, at right",
         "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
@@ -93,7 +95,7 @@ def settings(ws: Worksheet) -> tuple[Area, Area, Area]:
 def grid(ws: Worksheet, trained: Trained) -> None:
     """How many features each trained model holds: importance down, probability across."""
     below, n = ws.cursor, len(PROBABILITIES)
-    ws.cursor = SETTINGS - 1
+    ws.cursor = SETTINGS
     decays, odds = trained.toys.settings
     ws.computed(
         "held_by_all",
@@ -143,7 +145,6 @@ def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay:
         lambda i, j: SUMPRODUCT(numbers[i, :], numbers[j, :]),
         NAMES,
         NAMES,
-        style="attention",
         left=left,
     )
     ws.shade(table, "diverging")
@@ -219,7 +220,7 @@ def pictures(ws: Worksheet, toys: list[Toy]) -> None:
     """The arrows of each model."""
     for k, toy in enumerate(toys):
         arrows = [Arrows(toy.name, toy.W, NAMES, GROUPS[0])]
-        draw(ws, (PICTURES, k * PANEL), f"{toy.name}: the features' arrows", arrows, (400, 340))
+        draw(ws, (PICTURES, COLUMNS[k]), f"Trained where features are {WHERE[k]}", arrows, SIZE, 1.5)
 
 
 def suggest(w: Workbook, ws: Worksheet, found: Sparsity) -> None:

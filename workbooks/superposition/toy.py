@@ -11,7 +11,7 @@ from workbooks.superposition.examples import N_FEATURES, NAMES
 from workbooks.superposition.learning import D_HIDDEN, Learned
 
 TINY = 1e-9  # a length below this is rounding, and no direction
-PRESENT = (1.0, 0.0, 0.0, 0.0, 0.0)
+PRESENT = (0.6, 0.0, 0.0, 0.0, 0.0)
 TOP, PICTURE = 8, (7, 9)  # the row of the first table's heads; where the picture stands
 ALL = (N_FEATURES, N_FEATURES)
 DEGREES = 180
@@ -50,6 +50,8 @@ def add(w: Workbook, learned: Learned) -> Toy:
         PICTURE,
         "Each feature's arrow, and what is kept: h",
         [Arrows("features", W, NAMES, GROUPS[0]), Arrows("h", h, ["h"], GROUPS[1])],
+        (440, 390),
+        2.0,
     )
     return toy
 
@@ -73,8 +75,7 @@ def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area
         (1, D_HIDDEN),
         lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
         ["kept: h"],
-        style="attention",
-        left=2,
+                left=2,
     )
     columns = ws.columns(N_FEATURES, TOP, left=5)
     before = columns.computed(
@@ -98,8 +99,7 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
         NAMES,
         NAMES,
-        style="attention",
-    )
+            )
     ws.shade(table, "diverging")
     ws.cursor -= 1
     again = ws.computed(
@@ -126,8 +126,7 @@ def geometry(ws: Worksheet, interference: Area) -> Area:
         lambda i, j: quotient(interference[i, j], lengths[i] * lengths[j]),
         NAMES,
         NAMES,
-        style="attention",
-    )
+            )
     ws.shade(cosines, "diverging")
     ws.cursor -= 1
     nearest = ws.computed(
