@@ -40,6 +40,13 @@ def listed(model: Model, path: Path) -> dict[str, list[int]]:
     return words.ids(words.read(path), model.outputs or model.vocabulary)
 
 
+def followed(gradient: bool, nudge: bool) -> plan.Followed:
+    """What a workbook follows back. Raises InputError where that would be two things."""
+    if gradient and nudge:
+        raise InputError("--gradient follows a word’s lead, --nudge the loss: give one of them")
+    return plan.LEAD if gradient else plan.LOSS if nudge else ""
+
+
 def announce(model: Model, n_tokens: int) -> None:
     """Say what a large workbook will be."""
     expected = forecast(model, n_tokens, plan.for_model(model).readout)

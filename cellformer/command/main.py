@@ -29,6 +29,7 @@ from cellformer.command.options import (
     Ids,
     Live,
     NoSpecial,
+    Nudge,
     Prompt,
     Second,
     Seed,
@@ -92,6 +93,7 @@ def build(
     seed: Seed = 0,
     live: Live = None,
     gradient: Backward = False,
+    nudge: Nudge = False,
     words: Words = None,
     digits: Digits = "",
 ) -> None:
@@ -100,10 +102,11 @@ def build(
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
 
+    followed = building.followed(gradient, nudge)
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
     texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient, words, digits))
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, followed, words, digits))
     if name is None:
         if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -122,10 +125,11 @@ def build(
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
     found = replace(found, text_length=text_length or 0)
     listed = building.listed(model, words) if words else None
-    path = output or Path(f"{names.title(name)}{'-gradient' * gradient}.xlsx")
+    kind = "-gradient" * gradient + "-nudge" * nudge
+    path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.book(model, found, live or (), gradient, listed), path)
+    building.write(lambda: loaded.book(model, found, live or (), followed, listed), path)
 
 
 @app.command("open")

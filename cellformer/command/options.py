@@ -53,6 +53,9 @@ Live = Annotated[
 Backward = Annotated[
     bool, typer.Option("--gradient", help="The backward pass as well: how every cell counts.")
 ]
+Nudge = Annotated[
+    bool, typer.Option("--nudge", help="One step of learning the prompt: before and after.")
+]
 Words = Annotated[
     Path | None,
     typer.Option("--words", help="Maps of the words of this file, one a line; `# name`: a group."),

@@ -218,8 +218,8 @@ def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chos
     sheet.put(LIST_ROW - 1, named, "drawn", "label")
     for k, word in enumerate(words):
         sheet.put(LIST_ROW + k, named, word, "word")
-    for n, (seed, perplexity) in enumerate(RUNS):
-        points = tsne(vectors, perplexity, seed)  # [n_words, 2]
+    runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
+    for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
         col = TSNE_COL + 2 * n
         sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):

@@ -9,6 +9,7 @@ from conftest import default_book
 
 import workbooks
 from engine.models import checkpoint, training
+from engine.models.recipe import IGNORED
 from workbooks.semantic_tiny import semantics
 
 ANALOGIES = semantics.ANALOGIES
@@ -81,7 +82,7 @@ def test_every_sentence_is_true_of_the_table() -> None:
     ids = np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])
     assert len(np.unique(ids, axis=0)) == len(ids)
     for row in ids:
-        first, *words, last = [semantics.WORDS[i] for i in row if i != training.IGNORED]
+        first, *words, last = [semantics.WORDS[i] for i in row if i != IGNORED]
         assert (first, last) == (semantics.BOS, semantics.EOS)
         assert is_true(words), words
 
@@ -189,7 +190,6 @@ def test_report_has_every_seed_at_its_loss() -> None:
 
 @pytest.mark.office
 def test_training_for_three_steps() -> None:
-    pytest.importorskip("torch", reason="torch is not installed; pip install torch")
     recipe = replace(semantics.recipe(0.02), steps=3)
     *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
     assert [step.step for step in steps if isinstance(step, training.Progress)] == [0, 1, 2]

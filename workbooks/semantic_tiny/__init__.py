@@ -76,7 +76,7 @@ def _studies(book: ModelBook) -> None:
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    """Each step's progress and, last, the trained model."""
     recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
     for step in training.train(semantics.spec(), recipe, semantics.sentences, seed):
         yield step if isinstance(step, Progress) else semantics.model(step)

@@ -17,7 +17,8 @@ import numpy as np
 
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint
-from engine.models.training import IGNORED, Progress, Recipe, initial, trained
+from engine.models.recipe import IGNORED, Recipe
+from engine.models.training import Progress, initial, trained
 from engine.models.training import train as train_model
 
 FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
@@ -317,7 +318,7 @@ class Trained(NamedTuple):
 
 
 def run(scale: float, seed: int) -> Trained:
-    """Train to the end. Raises InputError where torch is missing."""
+    """Train to the end."""
     losses: list[float] = []
     weights: dict[str, np.ndarray] = {}
     for found in train(scale, seed):
