@@ -4,7 +4,7 @@ Everything that takes a name comes here: the command, and `cellformer.load` and 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import workbooks
@@ -52,11 +52,13 @@ class Loaded:
         passage: Passage,
         live: Sequence[str] = (),
         followed: Followed = "",
+        words: Mapping[str, Sequence[int]] | None = None,
     ) -> Book:
         """The workbook of a passage; `live` names the parts that recompute, () everything. With
-        what is `followed` back it has the backward pass, too."""
-        if live or followed or formats.means(self.name):
-            return anymodel.build(title(self.name), model, passage, live, followed)
+        what is `followed` back it has the backward pass, too; with `words`, ids by group, maps of
+        them."""
+        if live or followed or words or formats.means(self.name):
+            return anymodel.build(title(self.name), model, passage, live, followed, words)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

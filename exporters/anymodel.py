@@ -12,6 +12,7 @@ from engine.models.tokenizer import shown
 from engine.studies import ablation
 from exporters import anyencoder
 from exporters.model_book import ModelBook
+from exporters.pages import vocabulary
 from exporters.plan import LEAD, LOSS, Followed, Plan, for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -43,10 +44,14 @@ def build(
     passage: Passage,
     live: Sequence[str] = (),
     followed: Followed = "",
+    words: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelBook:
     """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
-    too. Raises InputError where that is not to be had."""
+    too; with maps of `words`, ids by their groups. Raises InputError where these are not to be had.
+    """
     plan = replace(for_model(model, live), followed=followed)
+    if words and (live or plan.gives != "next word"):
+        raise InputError("--words maps the words of a whole decoder, which says the next one")
     if followed and plan.reduced:
         raise InputError(
             "--gradient and --nudge take a whole decoder of few words, whose workbook shows every "
@@ -79,7 +84,8 @@ def build(
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )
-    return assemble(title, model, passage, story, plan=plan)
+    chosen = vocabulary.of_groups(words) if words else None
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen)
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
