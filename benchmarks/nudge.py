@@ -4,9 +4,9 @@
 
 Each model's workbook is built with --nudge, every cached value of it is made wrong, and LibreOffice
 computes it anew; then rates and sentences are typed on its sheets. The loss after the step is held
-against a torch that knows nothing of the cells: the forward pass of `engine.models.training` for
-the dialogue game, transformers' own for golden models, and SGD as torch has it. FOLDER keeps
-the workbooks. The second Python is the one that has LibreOffice's `uno` module.
+against a torch that knows nothing of the cells: the forward pass of `torch_learning` for the dialogue
+game, transformers' own for golden models, and SGD as torch has it. FOLDER keeps the workbooks. The
+second Python is the one that has LibreOffice's `uno` module.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from transformers import AutoModelForCausalLM
 import cellformer as cf
 from cellformer import names
 from engine import Model
-from engine.models import training
+from engine.models import torch_learning
 from engine.models.generate import passage
 from engine.studies.nudge import LOSS_AFTER, RATE
 from exporters.model_book import ModelBook
@@ -46,7 +46,7 @@ def of_ours(model: Model) -> tuple[dict[str, torch.Tensor], Logits]:
         name: torch.tensor(np.asarray(w, dtype=np.float64), requires_grad=True)
         for name, w in model.weights.items()
     }
-    return weights, lambda ids: training.forward(model.spec, weights, ids)
+    return weights, lambda ids: torch_learning.forward(model.spec, weights, ids)
 
 
 @contextmanager
