@@ -1,11 +1,12 @@
 """The arithmetic of the sheet Words: chosen words, and where each lies on three maps, all in cells.
 
-The words are typed, and their vectors looked up in the readout's table. Two directions, each the
-mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal components
-of the words as built are constants, and so are two of the words' directions alone (cosine); every
-coordinate and every share of the spread is live. Components may be left out, together with the
-mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu & Viswanath 2018,
-algorithm 1).
+The words are typed, and their vectors looked up in the readout's table; of a vocabulary of many
+words those that the workbook was built with can be taken off, and no others typed. Two directions,
+each the mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal
+components of the words as built are constants, and so are two of the words' directions alone
+(cosine); every coordinate and every share of the spread is live. Components may be left out,
+together with the mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu &
+Viswanath 2018, algorithm 1).
 
 Every table is a block, so an edit of a word reaches them all. The words' own tables run down beside
 the list; what has a number for each feature stands below, words across.
@@ -95,9 +96,14 @@ class Maps:
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         words = [[texts[v]] for v in self.chosen.ids]
         self._typed("word", self.spots.words, words, "token")
+        if self.book.large:
+            self._typed("built", self._down("as built", 1), words, "basis")
 
         def ident(k: int, _: int) -> Expression:
-            return finding.place_of(self["word"][k, 0], self.book.graph, "look.words")
+            word = self["word"][k, 0]
+            if self.book.large:
+                return IF(EXACT(word, self["built"][k, 0]), self.chosen.ids[k], -1)
+            return finding.place_of(word, self.book.graph, "look.words")
 
         self._computed("id", self._down("id", 1), (self.n, 1), ident, "id")
 
@@ -132,14 +138,19 @@ class Maps:
 
         def entry(d: int, k: int) -> Expression:
             ident = self["id"][k, 0]
-            return IF(ident < 0, 0, Nth(self._of_feature(d), ident + 1))
+            return IF(ident < 0, 0, self._feature(d, k))
 
         self._computed("hits", (top - 7, left), (5, self.n), hit, "id")
         self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
 
-    def _of_feature(self, d: int) -> Area:
-        words = scoring(self.book.graph)
-        return (words.words[:, d] if words.by_rows else words.words[d, :]).fixed
+    def _feature(self, d: int, k: int) -> Expression:
+        """Feature d of the k-th word: looked up by its id, or of many words its own cell."""
+        words, by_rows = scoring(self.book.graph)[1:3]
+        if self.book.large:
+            v = self.chosen.ids[k]
+            return expression(words[v, d] if by_rows else words[d, v])
+        column = (words[:, d] if by_rows else words[d, :]).fixed
+        return Nth(column, self["id"][k, 0] + 1)
 
     def _middle(self) -> None:
         """Lengths, the mean of the words and of their directions, and how far they spread."""

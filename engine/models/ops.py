@@ -332,10 +332,16 @@ def along(m: Math, x: X, chosen: X) -> X:
     return m.dot(x, chosen)
 
 
-@op(score="i,0", top="i,0", total="i,0", temperature="0,0")
-def surprise(m: Math, score: X, top: X, total: X, temperature: X) -> X:
+@op(score="i,0", top="i,0", total="i,0")
+def surprise(m: Math, score: X, top: X, total: X) -> X:
     """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
-    return m.log(total) - (score - m.held(top)) / temperature
+    return m.log(total) - (score - m.held(top))
+
+
+@op(x="i,j", slope="i,j", rate="0,0")
+def step(m: Math, x: X, slope: X, rate: X) -> X:
+    """Gradient descent (Robbins & Monro 1951): down the slope of the loss, so far."""
+    return x - rate * slope
 
 
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------

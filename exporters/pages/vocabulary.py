@@ -6,7 +6,7 @@ the same of directions alone. t-SNE: the data brings neighbourhoods, and no proj
 positions are constants, for two seeds and two perplexities, which draw four pictures of one cloud.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -42,13 +42,15 @@ CAUTION = (
     "mean nothing. The four pictures below are of the same words; what differs among them says",
     "nothing of the words. Positions are constants: other words need another build.",
 )
+ANY_WORD = "type over any word of the list; blank takes it off"
+BUILT_WITH = "delete a word of the list to take it off"
 ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
 LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there is a Trajectory."""
-    return trajectory.wanted(book)
+    """Where there is a Trajectory, or words were chosen."""
+    return trajectory.wanted(book) or book.chosen is not None
 
 
 def add(book: ModelBook) -> None:
@@ -97,6 +99,12 @@ def by_default(book: ModelBook) -> Chosen:
     return Chosen({k: v for k, v in groups.items() if v}, directions, target)
 
 
+def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
+    """Words that somebody listed, by their groups; the first four make the directions."""
+    a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
+    return Chosen(groups, [([a], [b]), ([c], [d])], a)
+
+
 def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
     """The vectors of words as the readout scores them, as built: [n_words, d_model]."""
     scored = scoring(book.graph)
@@ -133,7 +141,7 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
     sheet.put(row + 5, col + 1, "cosine", "row label")
     text = "components taken off with the mean: 0, 1 or 2. The largest spread may say least"
     sheet.put(row + 6, col + 2, text, "note")
-    sheet.put(row + 4, col + 9, "type over any word of the list; blank takes it off", "note")
+    sheet.put(row + 4, col + 9, BUILT_WITH if maps.book.large else ANY_WORD, "note")
     first, second = CHART_COLS
     shares = (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
@@ -199,8 +207,8 @@ def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chos
     sheet.put(LIST_ROW - 1, named, "drawn", "label")
     for k, word in enumerate(words):
         sheet.put(LIST_ROW + k, named, word, "word")
-    for n, (seed, perplexity) in enumerate(RUNS):
-        points = tsne(vectors, perplexity, seed)  # [n_words, 2]
+    runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
+    for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
         col = TSNE_COL + 2 * n
         sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):

@@ -88,6 +88,7 @@ river      0    0    1    1   -1   1
 """
 _SPLIT = [row.split() for row in _ROWS.splitlines() if row]
 CONTENT = tuple(word for word, *_ in _SPLIT)
+KINDS = {"people": (0, 14), "animals": (14, 27), "things": (27, 40)}  # where each kind stands
 # A word's coordinates, from -1 to 1; 0: the axis does not say anything of it.
 TABLE = np.array([row for _, *row in _SPLIT], dtype=np.float64)  # [n_words, n_axes]
 
