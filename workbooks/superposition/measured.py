@@ -1,6 +1,5 @@
 """The sheet Examples: what several toy models make of every example, and how wrong each is."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +32,9 @@ class Examples(NamedTuple):
 
 def add(w: Workbook) -> Examples:
     """The sheet, with the examples alone."""
-    ws = w.sheet("Examples", "every subset of the features, with strengths: what models make of each")
+    ws = w.sheet(
+        "Examples", "every subset of the features, with strengths: what models make of each"
+    )
     ws.widths({0: 8, **dict.fromkeys(range(1, 60), 8.5)})
     ws.text(
         "A feature that is present has a strength between 0 and 1. Every one of the 32 subsets of the features is here, the larger",
@@ -68,9 +69,7 @@ def errors(examples: Examples, name: str, toy: Toy, importance: Area, beside: Ar
     )
 
     def error(r: int, _: int) -> Expression:
-        return added(
-            [importance[j].fixed * (back[r, j] - x[r, j]) ** 2 for j in range(N_FEATURES)]
-        )
+        return added([importance[j].fixed * (back[r, j] - x[r, j]) ** 2 for j in range(N_FEATURES)])
 
     return ws.computed(
         f"{name}_error", (N_EXAMPLES, 1), error, cols=["error"], style="readout", beside=back
