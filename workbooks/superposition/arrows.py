@@ -7,7 +7,7 @@ from engine.cells.expression import Area, Expression
 from exporters.book import Chart, Series
 from exporters.tables import Worksheet
 
-SIDES = ("above", "right", "above", "left", "below")  # of its point, where a name stands
+SIDES = ("right", "left", "above", "left", "below")  # of its point, where a name stands
 
 
 class Arrows(NamedTuple):

@@ -152,20 +152,22 @@ def _cosines(
 def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
     """How many pairs have a cosine below each of some, as lines."""
     ws.heading("Share of the pairs whose cosine is below")
+    top = ws.cursor
     limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
+    ws.cursor = top
     shares = ws.computed(
         "below",
         (len(BELOW), len(SAMPLED)),
         lambda i, k: COUNTIF(cosines[k].fixed, "<" & limits[i]) / (N * (N - 1)),
         cols=[widths[k] for k in range(len(SAMPLED))],
         style="percent",
-        beside=limits,
+        left=2,
     )
     place = ws.rect(shares)
     heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
     lines = [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)]
     title, axes = "Pairs whose cosine is below x, by dimensions", ("x", "pairs")
-    ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, joined=True, shares=True))
+    ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
 
 
 def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:

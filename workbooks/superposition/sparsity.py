@@ -59,7 +59,8 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
     )
     p, decay, importance = settings(ws)
     grid(ws, trained)
-    toys = [panel(ws, trained, k, odds, decay) for k, odds in enumerate((1, p, PROBABILITIES[0]))]
+    odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
+    toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]
     examples = measured.add(w)
     errors, last = [], examples.present
     for k, toy in enumerate(toys):
@@ -110,7 +111,7 @@ def grid(ws: Worksheet, trained: Trained) -> None:
     ws.cursor = below
 
 
-def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay: Area) -> Toy:
+def panel(ws: Worksheet, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
     """The k-th model: its arrows and biases, and the interference of its features."""
     top, left = ws.cursor, 1 + k * PANEL
     ws.sheet.put(top, left - 1, KINDS[k], "block")
@@ -118,8 +119,8 @@ def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay:
     row = ws.computed(
         f"row_{k}",
         (1, 1),
-        trained.toys.row(decay, expression(p)),
-        cols=["of Trained"],
+        trained.toys.row(decay, p),
+        cols=["row of Trained"],
         style="count",
         left=left,
     )
@@ -185,19 +186,19 @@ def results(ws: Worksheet, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, 
     )
     ws.cursor = CURVES - 1
     ws.heading("The loss of the same three models where features are present more or less often")
-    odds = ws.typed(
-        "odds", [[x] for x in CURVE], cols=["probability"], style="input setting", left=13
-    )
+    top, left = ws.cursor, 13
+    odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
+    ws.cursor = top
     curves = ws.computed(
         "curves",
         (len(CURVE), N_KINDS),
         lambda i, k: expected(odds[i], sums[:, k].fixed),
         cols=KINDS,
-        beside=odds,
+        left=left + 1,
     )
     lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
     title, axes = "The best model depends on how rare features are", ("probability", "loss")
-    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0")
+    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True)
     ws.chart(chart)
     ws.cursor = below
     return held, loss
