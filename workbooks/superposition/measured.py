@@ -9,6 +9,7 @@ from engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
 from exporters.tables import Workbook, Worksheet
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
 
+SEED = 117  # of 150 draws, that whose losses are nearest those of many: all models' to within 7 %
 WEAKEST = 0.01  # strength of a feature that is present, which has two decimals
 
 
@@ -40,7 +41,7 @@ def add(w: Workbook) -> Examples:
         "A feature that is present has a strength between 0 and 1. Every one of the 32 subsets of the features is here, the larger",
         f"ones with more examples: {', '.join(map(str, DRAWS))} of each subset of 0, 1, 2, 3, 4, 5 features.",
     )
-    x = drawn(np.random.default_rng(0))
+    x = drawn(np.random.default_rng(SEED))
     strengths = np.where(x > 0, x.round(2).clip(WEAKEST), 0.0)
     ws.cursor += 1
     table = ws.typed("examples", strengths, cols=NAMES, title="strengths")

@@ -1,11 +1,11 @@
 """The sheets Room and Directions: how many nearly orthogonal directions a space has room for.
 
 Only d directions of d dimensions stand at right angles. Of those that are nearly so there are many
-more: the part of a sphere within a cosine of ε of a direction is at most exp(-d ε² / 2) of it (Ball
-1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). Of N random directions
-N² exp(-d ε² / 2) pairs, at most, are therefore expected to be nearer than ε to each other or to
-each other's opposite; with N = exp(d ε² / 4) that is one pair, so about so many directions there
-are. (Johnson & Lindenstrauss 1984 is the same count for distances.)
+more. Of a sphere, a share of at most exp(-d ε² / 2) has a cosine of ε or more with a direction (Ball
+1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). So of N random directions
+fewer than N² exp(-d ε² / 2) pairs are expected to have a cosine of ε or more, or of -ε or less. For
+N = exp(d ε² / 4) that is less than one pair, so that some N directions have none. (Johnson and
+Lindenstrauss 1984 is the same count for distances.)
 """
 
 from typing import NamedTuple
