@@ -66,6 +66,11 @@ class ModelBook(Book):
         """The blocks of the model and of the views on it, without its pages' tables."""
         return [block for block in self.graph if block.kind != "table"]
 
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """When each block is computed, by its name."""
+        return {name: k for k, name in enumerate(self.graph.blocks)}
+
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
         where, row, col = self.spots[name]

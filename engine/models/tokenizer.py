@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -219,6 +219,7 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
 # --- how a token is shown -----------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4)
 def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Every token as a sheet shows it: readable, without a space, no two alike.
 
