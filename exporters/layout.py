@@ -312,10 +312,9 @@ BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds o
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
-    order = {name: k for k, name in enumerate(book.graph.blocks)}
     inside = [block for block, _ in band.across]
     inside += [block for under in band.totals.values() for block in under]
-    for block in sorted(inside, key=lambda block: order[block.name]):
+    for block in sorted(inside, key=lambda block: book.order[block.name]):
         if block.name in book.headings:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1
