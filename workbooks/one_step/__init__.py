@@ -6,7 +6,7 @@ another next word, a smaller step.
 
 import numpy as np
 
-from engine.models import objective
+from engine import Model
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Workbook, near
@@ -21,13 +21,12 @@ TITLE = "one-step: how a model learns one word, every gradient in view"
 def book() -> Book:
     """The workbook."""
     w = Workbook("one-step")
-    step = sheet.add(w, weights())
+    step = sheet.add(w, weights(cat_sat.model()))
     return w.done(story(w, step))
 
 
-def weights() -> dict[str, np.ndarray]:
-    """cat-sat's, by the names of the tables; of the unembedding a row for each word."""
-    model = cat_sat.model()
+def weights(model: Model) -> dict[str, np.ndarray]:
+    """A model's, by the names of the tables; of the unembedding a row for each word."""
     found = dict(model.graph(model.vocabulary.encode(" ".join(PROMPT))).values)
     return {name: found[of].T if name == "W_U" else found[of] for name, of in WEIGHTS.items()}
 

@@ -37,7 +37,7 @@ class Step(NamedTuple):
     following: Area  # the word that comes
     rate: Area
     outcome: Area  # the loss, and the share of that word: before, after, the change [2, 3]
-    expected: Area  # how far the loss should fall [1, 1]
+    falls: Area  # how far the loss should fall, and did [2, 1]
     lanes: tuple[Lane, ...]
 
 
@@ -64,12 +64,12 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcome = outcomes(ws, lanes, words, following)
-    expected = falls(ws, lanes, rate)
+    both = falls(ws, lanes, rate, outcome)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
     series = [Series(name, words, share) for name, share in shares]
     title = "What it says comes after `the cat sat`"
     ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE, shares=True))
-    return Step(following, rate, outcome, expected, lanes)
+    return Step(following, rate, outcome, both, lanes)
 
 
 def chosen(ws: Worksheet) -> tuple[Area, Area]:
@@ -148,14 +148,21 @@ def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Are
     return outcome
 
 
-def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area) -> Area:
-    """How far the loss should fall, by the squares of the gradients, and how far it does."""
+def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
+    """How far the loss should fall, by the squares of the gradients, and how far it did."""
     gradients = [lanes[BACK][name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
     columns.typed("learning", "weights", WEIGHTS, "row label")
-    columns.computed("how_many", "numbers", lambda n: float(gradients[n].shape[0] * gradients[n].shape[1]), "count")
-    squares = columns.computed("squares", "Σ d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here")
-    parts = columns.computed("falls", "fall", lambda n: rate.fixed * squares[n], "live here")
+    sizes = [gradient.shape for gradient in gradients]
+    columns.typed("how_many", "numbers", [rows * cols for rows, cols in sizes], "count")
+    squares = columns.computed(
+        "squares", "sum of d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
+    )
+    parts = columns.computed("parts", "× rate", lambda n: rate.fixed * squares[n], "live here")
     ws.cursor -= 1
-    expected = ws.computed("expected", (1, 1), SUM(parts), ["all: expected"], left=3, style="total")
-    return expected
+    both = (SUM(parts), -outcome[0, 2])
+    labels = ("the loss should fall by", "and it fell by")
+    found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
+    for k, label in enumerate(labels):
+        ws.sheet.put(ws.rect(found).top + k, 2, label, "row label")
+    return found
