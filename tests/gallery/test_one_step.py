@@ -1,4 +1,4 @@
-"""Every number of one-step is the engine's: the pass, all gradients, and the pass after the step."""
+"""Every number of one-step is the engine's: the pass, its gradients, the pass after the step."""
 
 from dataclasses import replace
 

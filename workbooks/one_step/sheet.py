@@ -48,7 +48,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     ws.widths({0: 17} | dict.fromkeys(range(1, LEFT[AFTER] + D), 8.2) | gaps)
     for head, left in zip(HEADS, LEFT, strict=True):
         ws.sheet.put(ws.cursor - 1, left, head, "heading")
-    ws.sheet.frozen = (ws.cursor, 1)
+    ws.sheet.frozen = (ws.cursor, 0)
     ws.text(*TEXT)
     following, rate = chosen(ws)
     top, lanes = ws.cursor, (Lane(), Lane(), Lane())
@@ -67,8 +67,8 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     both = falls(ws, lanes, rate, outcome)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
     series = [Series(name, words, share) for name, share in shares]
-    title = "What it says comes after `the cat sat`"
-    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE, shares=True))
+    title = 'What it says comes after "the cat sat"'
+    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
     return Step(following, rate, outcome, both, lanes)
 
 
@@ -115,9 +115,7 @@ def place(
             found[name] = ws.promised(title, block.shape, labels, heads, left=left)
 
 
-def fill(
-    ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area
-) -> None:
+def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
     """Give every table its formulas."""
     styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
     model, back, after = lanes
@@ -140,10 +138,11 @@ def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Are
         if j == 2:
             return outcome[i, 1] - outcome[i, 0]
         share = INDEX(lane[j]["p"], MATCH(following, words, 0))
-        return share if i else lane[j]["loss"] + 0
+        return share if i else lane[j]["loss"]
 
     heads = ("before", "after", "change")
-    outcome = ws.promised("outcome", (2, 3), ("loss", "its share"), heads)
+    rows = ("loss", "share of " & following)
+    outcome = ws.promised("outcome", (2, 3), rows, heads)
     ws.fill(outcome, found, "live here")
     return outcome
 
