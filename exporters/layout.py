@@ -22,7 +22,7 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.stored import Stored
-from engine.models import ops
+from engine.models import optimizers
 from engine.models.encoding import AXIS, SECOND
 from engine.models.objective import LOSS
 from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
@@ -136,7 +136,7 @@ def on_play(block: Block) -> bool:
 
 def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
-    if block.op is ops.step:
+    if block.op is optimizers.descent:
         return turned(block.operands[0][2], book)  # as it lies before the step
     axes = set()
     for _, subscript in book.graph.readers[block.name]:
@@ -312,10 +312,9 @@ BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds o
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
-    order = {name: k for k, name in enumerate(book.graph.blocks)}
     inside = [block for block, _ in band.across]
     inside += [block for under in band.totals.values() for block in under]
-    for block in sorted(inside, key=lambda block: order[block.name]):
+    for block in sorted(inside, key=lambda block: book.order[block.name]):
         if block.name in book.headings:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1

@@ -393,9 +393,9 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    names = [series.name for series in chart.series]  # an expression is equal to nothing
+    names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
-    told = len(chart.series) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
     legend = {"position": "bottom", "delete_series": unnamed}
     drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})

@@ -90,7 +90,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun]
     far = next((rate for rate in longer if after(RATE, rate, begun) > cost), longer[-1])
-    part = max(nudge.slopes(book.graph), key=lambda part: _steepness(book, part))
+    part = max(nudge.gradients(book.graph), key=lambda part: _steepness(book, part))
     return [
         suggestion("for the rate, which is too far", RATE, far),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
@@ -100,7 +100,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
 
 def _steepness(book: ModelBook, part: str) -> float:
     """What the loss falls by, for each 1 of a part's rate, at first."""
-    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.slopes(book.graph)[part])
+    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.gradients(book.graph)[part])
 
 
 # --- the rate and the loss ------------------------------------------------------------------
@@ -166,7 +166,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 
 def _of_parts(book: ModelBook, sheet: Sheet, col: int) -> Area:
     """A column of the table of parts."""
-    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.slopes(book.graph)), col]
+    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.gradients(book.graph)), col]
 
 
 def _parts(book: ModelBook, sheet: Sheet) -> None:
@@ -179,14 +179,15 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
         (PROMISED, "promises"),
     ):
         sheet.put(PARTS_ROW - 1, col, head, "label")
-    for row, (part, slopes) in enumerate(nudge.slopes(book.graph).items(), PARTS_ROW):
-        sheet.link(row, PART, plain(part), book.address(slopes[0].area))
-        _settle(book, sheet, f"nudge.{part}.{nudge.LEARNS}", row, SWITCH)
-        sheet.regions[-1] = (sheet.regions[-1][0], "switch")
+    for row, (part, gradients) in enumerate(nudge.gradients(book.graph).items(), PARTS_ROW):
+        sheet.link(row, PART, plain(part), book.address(gradients[0].area))
+        switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
+        book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
+        sheet.regions.append((book.places[switch.name], "switch"))
         sheet.rules[row, SWITCH] = RULE | {"minimum": 0, "maximum": 1}
         sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
-        squares = [product_sum(slope.area, slope.area) for slope in slopes]
+        squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
         sheet.formula(row, PROMISED, rate * SUM(*squares), "change plain")
     sheet.dress(_of_parts(book, sheet, SWITCH), Unlike(1))
 
@@ -250,7 +251,7 @@ def _workings(book: ModelBook, sheet: Sheet) -> None:
     ):
         sheet.put(TABLE_ROW - 1, col, head, "label")
         book.lay(Place(book.graph[name], SHEET, TABLE_ROW, col, turned=False), style)
-    row = TABLE_ROW + max(n_tokens, len(nudge.slopes(book.graph))) + 4
+    row = TABLE_ROW + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
     sheet.put(row - 2, 0, text, "heading")
     for t in range(n_tokens):

@@ -178,8 +178,9 @@ def cosines(learned: Learned) -> np.ndarray:
     """Of what each latent writes with the arrow of each feature that the autoencoders saw:
     [penalties, latents, features]."""
     W = _seen(learned.W)
-    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0))
-    return found / np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+    lengths = np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0)) / lengths
+    return found
 
 
 def _seen(W: np.ndarray) -> np.ndarray:

@@ -1,11 +1,11 @@
 """The sheets Room and Directions: how many nearly orthogonal directions a space has room for.
 
 Only d directions of d dimensions stand at right angles. Of those that are nearly so there are many
-more: the part of a sphere within a cosine of ε of a direction is at most exp(-d ε² / 2) of it (Ball
-1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). Of N random directions
-N² exp(-d ε² / 2) pairs, at most, are therefore expected to be nearer than ε to each other or to
-each other's opposite; with N = exp(d ε² / 4) that is one pair, so about so many directions there
-are. (Johnson & Lindenstrauss 1984 is the same count for distances.)
+more. Of a sphere, a share of at most exp(-d ε² / 2) has a cosine of ε or more with a direction (Ball
+1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). So of N random directions
+fewer than N² exp(-d ε² / 2) pairs are expected to have a cosine of ε or more, or of -ε or less. For
+N = exp(d ε² / 4) that is less than one pair, so that some N directions have none. (Johnson and
+Lindenstrauss 1984 is the same count for distances.)
 """
 
 from typing import NamedTuple
@@ -14,11 +14,13 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ABS, COUNTIF, EXP, IF, LN, MIN, SQRT, SUM, SUMIF, SUMPRODUCT
+from exporters.book import Chart, Series
 from exporters.tables import Workbook, Worksheet
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample
-SPACES = (2.0, 64.0, 768.0, 4096.0, 12288.0)  # GPT-2 small's, a 7B model's, GPT-3's
+SPACES = (768.0, 2048.0, 4096.0, 12288.0)  # the first is GPT-2 small's, the last GPT-3's
+BELOW = np.arange(1, 10) / 10  # cosines below which pairs are counted
 NEAR = 0.3  # a cosine below this counts as nearly at right angles
 VECTORS = np.random.default_rng(3).normal(size=(D_MOST, N)).round(2)
 KEPT = [f"v{k}" for k in range(1, N + 1)]
@@ -50,13 +52,19 @@ def add(w: Workbook) -> Room:
     spaces, digits = large(ws, near)
     room = Room(near, widths, fit, share, bound, spaces, digits)
     suggest(w, ws, room)
+    spread(ws, widths, [w[f"cosines_{k}"] for k in range(len(SAMPLED))])
     return room
 
 
 def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Area]:
     """Random directions in cells: how many of them fit, beside what formulas say."""
-    ws.heading(f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before")
-    ws.text("sheet Directions has the vectors, of which the first d numbers count, and every cosine", style="note")
+    ws.heading(
+        f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before"
+    )
+    ws.text(
+        "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
+        style="note",
+    )
     n = (1, len(SAMPLED))
     widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
     ws.cursor -= 1
@@ -89,11 +97,11 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
     ws = w.sheet("Directions", f"{N} random vectors, and the cosine of every two, without its sign")
     ws.widths({0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)})
     ws.heading("Cosines: a direction is kept (1) where none kept before it is as near as ε")
-    tops = []
-    for k in range(len(SAMPLED)):
-        tops.append(ws.cursor)
-        ws.cursor += N + 5
-    ws.heading("The vectors, a column each, drawn from the normal distribution; which numbers count")
+    tops = [ws.cursor + k * (N + 5) for k in range(len(SAMPLED))]
+    ws.cursor += len(SAMPLED) * (N + 5)
+    ws.heading(
+        "The vectors, a column each, drawn from the normal distribution; which numbers count"
+    )
     vectors = ws.typed("vectors", VECTORS, range(1, D_MOST + 1), KEPT)
     used = ws.computed(
         "used",
@@ -141,9 +149,32 @@ def _cosines(
     return cosines, kept
 
 
+def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
+    """How many pairs have a cosine below each of some, as lines."""
+    ws.heading("Share of the pairs whose cosine is below")
+    top = ws.cursor
+    limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
+    ws.cursor = top
+    shares = ws.computed(
+        "below",
+        (len(BELOW), len(SAMPLED)),
+        lambda i, k: COUNTIF(cosines[k].fixed, "<" & limits[i]) / (N * (N - 1)),
+        cols=[widths[k] for k in range(len(SAMPLED))],
+        style="percent",
+        left=2,
+    )
+    place = ws.rect(shares)
+    heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
+    lines = [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)]
+    title, axes = "Pairs whose cosine is below x, by dimensions", ("x", "pairs")
+    ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
+
+
 def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
     """What the bound promises in spaces as large as models have."""
-    ws.heading("By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles")
+    ws.heading(
+        "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
+    )
     ws.text("its number of digits is about d ε² / 4 / ln 10", style="equation")
     n = (1, len(SPACES))
     spaces = ws.typed("spaces", SPACES, ["dimensions d"], style="input setting")
@@ -157,7 +188,10 @@ def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
     )
     ws.cursor -= 1
     ws.computed(
-        "times", n, lambda _, k: digits[k] - LN(spaces[k]) / LN(10), ["times as many as d: 10 to the power of"]
+        "times",
+        n,
+        lambda _, k: digits[k] - LN(spaces[k]) / LN(10),
+        ["for each dimension: 10 to the power of"],
     )
     return spaces, digits
 
@@ -181,8 +215,8 @@ def suggest(w: Workbook, ws: Worksheet, room: Room) -> None:
         ),
         w.suggestion(
             "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of "
-            f"{w.edited(strict)(digits[4]):.1f} directions fit all the same.",
+            f"{w.edited(strict)(digits[-1]):.1f} directions fit all the same.",
             strict,
-            digits[4],
+            digits[-1],
         ),
     )

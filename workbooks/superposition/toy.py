@@ -49,8 +49,8 @@ def add(w: Workbook, learned: Learned) -> Toy:
         ws,
         PICTURE,
         "Each feature's arrow, and what is kept: h",
-        [Arrows("features", W, NAMES, GROUPS[0]), Arrows("h", h, ["h"], GROUPS[1])],
-        (440, 390),
+        [Arrows(W, NAMES, GROUPS[0]), Arrows(h, ["h"], GROUPS[1])],
+        (400, 390),
         2.0,
     )
     return toy
@@ -75,7 +75,7 @@ def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area
         (1, D_HIDDEN),
         lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
         ["kept: h"],
-                left=2,
+        left=2,
     )
     columns = ws.columns(N_FEATURES, TOP, left=5)
     before = columns.computed(
@@ -99,7 +99,7 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
         NAMES,
         NAMES,
-            )
+    )
     ws.shade(table, "diverging")
     ws.cursor -= 1
     again = ws.computed(
@@ -119,14 +119,16 @@ def geometry(ws: Worksheet, interference: Area) -> Area:
         lambda _, j: SQRT(interference[j, j]),
         ["length of the arrow"],
     )
-    ws.heading("Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones")
+    ws.heading(
+        "Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones"
+    )
     cosines = ws.computed(
         "cosines",
         ALL,
         lambda i, j: quotient(interference[i, j], lengths[i] * lengths[j]),
         NAMES,
         NAMES,
-            )
+    )
     ws.shade(cosines, "diverging")
     ws.cursor -= 1
     nearest = ws.computed(
