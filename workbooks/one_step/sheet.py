@@ -8,9 +8,9 @@ import numpy as np
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
 from exporters.book import Chart, Series
-from exporters.tables import Formula, Workbook, Worksheet
+from exporters.tables import Workbook, Worksheet
 from workbooks.one_step import passes
-from workbooks.one_step.blocks import SECTIONS, WEIGHTS, WORDS, Block, D
+from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
 SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
 FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
