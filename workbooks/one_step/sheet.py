@@ -27,7 +27,7 @@ TEXT = (
     "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",
     "On the right every weight has moved against its gradient, weight - rate × gradient, and the loss is computed once more.",
 )
-CHART_SIZE, SUMMARY_ROWS = (690, 330), 17
+CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
 Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
 
 
@@ -55,12 +55,14 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     ws.cursor += SUMMARY_ROWS
     for section in SECTIONS:
         ws.heading(section.heading)
-        ws.text(*section.rules, style="note")
+        ws.text(*section.rules)
         for block in section.blocks:
             place(ws, block, lanes, weights)
     words = w["words"].fixed
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
+    here = w.book.address(lanes[BACK]["loss"])
+    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcome = outcomes(ws, lanes, words, following)
