@@ -226,7 +226,12 @@ class Reading(Reader):
 
     def _range(self, sheet: str, rect: Rect) -> np.ndarray:
         if (sheet, rect) not in self._ranges:
-            cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            run = next((r for r in self.book.sheets[sheet].runs if r.area.covers(rect)), None)
+            if run:
+                first = rect.top - run.area.top + rect.left - run.area.left
+                cells: list[Any] = [run.at(first + k) for k in range(rect.size)]
+            else:
+                cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
             shape = rect.bottom - rect.top, rect.right - rect.left

@@ -30,6 +30,7 @@ TOPICS = (  # in the order in which one learns
     "Words and positions",
     "Inside a block",
     "A whole model",
+    "Learning",
     "Sizes",
 )
 LEVELS = {

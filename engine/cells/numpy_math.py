@@ -20,7 +20,7 @@ from engine.cells.block import Block
 from engine.cells.op import Math
 from engine.cells.stored import Stored
 
-exp, log, sqrt, tanh = np.exp, np.log, np.sqrt, np.tanh
+exp, log, power, sqrt, tanh = np.exp, np.log, np.power, np.sqrt, np.tanh
 maximum, sin, cos = np.maximum, np.sin, np.cos
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 
@@ -122,7 +122,7 @@ def _oriented(vector: np.ndarray, along: str) -> np.ndarray:
     return vector[..., :, None] if along == "i" else vector[..., None, :]
 
 
-MOST_READ = 4_000_000  # numbers of a matrix in a file that are read together
+MOST_READ = 1_000_000  # numbers of a matrix in a file that are read together
 
 
 def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:

@@ -332,10 +332,10 @@ def along(m: Math, x: X, chosen: X) -> X:
     return m.dot(x, chosen)
 
 
-@op(score="i,0", top="i,0", total="i,0", temperature="0,0")
-def surprise(m: Math, score: X, top: X, total: X, temperature: X) -> X:
+@op(score="i,0", top="i,0", total="i,0")
+def surprise(m: Math, score: X, top: X, total: X) -> X:
     """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
-    return m.log(total) - (score - m.held(top)) / temperature
+    return m.log(total) - (score - m.held(top))
 
 
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
