@@ -9,16 +9,17 @@ from typing import Any
 
 from engine.cells.formula import A1, ATOM, NAMED, Style, Term
 from engine.cells.op import Op
-from engine.models import ops
+from engine.models import ops, optimizers
 
 TARGET = Path(__file__).with_name("ops.md")
 HEAD = """# Every op
 
-Made by `python docs/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), where each op
-is written once. A row is the formula of the cell at row i and column j. A subscript says which
-cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis, `≤i` the keys that
-query i sees, `~` the partner column in rotary positions, `@` one column that the whole block reads,
-`?` the entry that another operand's value picks.
+Made by `python docs/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), the forward
+pass, and [engine/models/optimizers.py](../engine/models/optimizers.py), a step of training, where
+each op is written once. A row is the formula of the cell at row i and column j. A subscript says
+which cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis, `≤i` the keys
+that query i sees, `~` the partner column in rotary positions, `@` one column that the whole block
+reads, `?` the entry that another operand's value picks.
 
 | op | reads | a cell, in words | a cell, in a spreadsheet |
 |---|---|---|---|
@@ -27,9 +28,11 @@ query i sees, `~` the partner column in rotary positions, `@` one column that th
 
 def table() -> str:
     """The page, in Markdown."""
-    found = [op for _, op in inspect.getmembers(ops, lambda x: isinstance(x, Op))]
-    first_line = {op.name: inspect.getsourcelines(op.function)[1] for op in found}
-    return HEAD + "".join(row(op) for op in sorted(found, key=lambda op: first_line[op.name]))
+    found = []
+    for module in (ops, optimizers):
+        here = [op for _, op in inspect.getmembers(module, lambda x: isinstance(x, Op))]
+        found += sorted(here, key=lambda op: inspect.getsourcelines(op.function)[1])
+    return HEAD + "".join(row(op) for op in found)
 
 
 def row(op: Op) -> str:

@@ -124,6 +124,7 @@ class Chart:
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
     shares: bool = False  # of a whole: the axis ends at 100 %
+    reach: float = 0.0  # scatter: both axes run from minus this to this; 0: as far as the points
 
 
 class Run(NamedTuple):

@@ -128,7 +128,7 @@ class ModelBook(Book):
         if block.expression is not None:
             return super().formulas(block)
         here = self.places[block.name].sheet
-        generates = self.plan.generates and self.passage.n_prompt < len(self.passage.ids)
+        generates = self.plan.generates and not self.live
         ways = self._down(block) if self.large else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)

@@ -384,6 +384,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
     if chart.shares:
         numbers |= {"min": 0, "max": 1}
+    if chart.reach:
+        numbers |= {"min": -chart.reach, "max": chart.reach}
     x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
@@ -391,8 +393,11 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    told = several and not any(series.bears for series in chart.series)
-    drawn.set_legend({"position": "bottom"} if told else {"none": True})
+    names = [series.name for series in chart.series]
+    unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    legend = {"position": "bottom", "delete_series": unnamed}
+    drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 

@@ -121,6 +121,9 @@ class Style:
     def held(self, x: Term) -> Term:
         return x
 
+    def power(self, x: Term, y: Term) -> Term:
+        return self._call("power", x, y)
+
     def exp(self, x: Term) -> Term:
         return self._call("exp", x)
 
@@ -159,6 +162,7 @@ A1 = Style(
         "rank": "SUMPRODUCT(({1}>{0})+({1}={0})*({3}<{2}))",
         "below": "IF({}<{},1,0)",
         "equal": "IF({}={},1,0)",
+        "power": "POWER({},{})",
         "log": "LN({})",
         "lookup down": "INDEX({},{}+1,1)",
         "lookup across": "INDEX({},1,{}+1)",
@@ -175,6 +179,7 @@ NAMED = Style(
         "rank": "rank of {} in {}",
         "below": "({} < {})",
         "equal": "({} = {})",
+        "power": "{}^{}",
         "log": "log({})",
         "lookup down": "{}[{}]",
         "lookup across": "{}[{}]",

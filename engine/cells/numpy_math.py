@@ -20,7 +20,7 @@ from engine.cells.block import Block
 from engine.cells.op import Math
 from engine.cells.stored import Stored
 
-exp, log, sqrt, tanh = np.exp, np.log, np.sqrt, np.tanh
+exp, log, power, sqrt, tanh = np.exp, np.log, np.power, np.sqrt, np.tanh
 maximum, sin, cos = np.maximum, np.sin, np.cos
 erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
 

@@ -66,6 +66,9 @@ class Math(Protocol):
     def held(self, x: Any) -> Any:
         """The cell itself, as a constant: its derivative is 0."""
 
+    def power(self, x: Any, y: Any) -> Any:
+        """A cell to the power of another."""
+
     def exp(self, x: Any) -> Any:
         """e to the power of a cell."""
 

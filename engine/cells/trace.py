@@ -222,6 +222,7 @@ RULES: dict[str, Callable[..., Sequence[tuple[Any, Any]]]] = {
     "max": lambda y, x: [(x, Call("equal", (entry(x), y)))],
     "maximum": lambda y, x, least: [(x, Call("below", (least, x)))],
     "lookup": _lookup,
+    "power": lambda y, x, n: [(x, n * y / x), (n, y * Call("log", (x,)))],
     "exp": lambda y, x: [(x, y)],
     "log": lambda y, x: [(x, 1 / x)],
     "sqrt": lambda y, x: [(x, 0.5 / y)],

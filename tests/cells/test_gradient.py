@@ -14,10 +14,15 @@ from engine.cells.batch import filled, variants
 from engine.cells.block import Block
 from engine.cells.gradient import backward
 from engine.cells.op import Op
-from engine.models import objective, ops
+from engine.models import objective, ops, optimizers
 
-OPS = [op for _, op in inspect.getmembers(ops, lambda x: isinstance(x, Op))]
+OPS = [
+    op
+    for module in (ops, optimizers)
+    for _, op in inspect.getmembers(module, lambda x: isinstance(x, Op))
+]
 HELD = {("exp", "top"), ("surprise", "top")}  # operands that count as constants
+MOST = {"missing": 0.9}  # of operands that are below 1; others are below 2
 STEP = 1e-5
 SIZES = {"i": 4, "j": 4, ":": 3, "≤i": 4, "?": 6, "0": 1, "~": 4, "@": 3}  # by subscript
 
@@ -32,7 +37,9 @@ def drawn(g: Graph, op: Op, mask: Mask, rng: np.random.Generator) -> Block:
             continue
         many = [f"{name}{n}" for n in (1, 2)] if name in op.many else [name]
         axes = (f"rows {codes[0]}", f"columns {codes[1]}")
-        found = [g.input(n, rng.uniform(0.5, 2, shape), axes, "weight") for n in many]
+        found = [
+            g.input(n, rng.uniform(0.5, MOST.get(name, 2), shape), axes, "weight") for n in many
+        ]
         if codes[1] == "≤i":  # as in a model: what is not seen is blank
             one = g.input(f"{name}.one", np.ones((shape[0], 1)))
             found = [g.block(f"{b.name}.seen", ops.fraction, b, one, mask=mask) for b in found]
