@@ -18,6 +18,7 @@ from engine.models.generate import Passage
 from engine.models.recipe import Recipe
 from engine.models.training import Progress
 from engine.studies import ablation
+from engine.studies.price import Text
 from exporters.book import Book
 from exporters.model_book import ModelBook
 from exporters.story import Chosen, Story, Suggestion
@@ -35,6 +36,7 @@ SPEC = ModelSpec(
 )  # fmt: skip
 RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
 N_REFERENCES = 32  # games over which each head's average is measured
+N_FRESH = 1000  # turns that an edit is priced over
 
 STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
@@ -112,6 +114,11 @@ def _model(weights: Mapping[str, np.ndarray]) -> Model:
 
 
 floor = game.floor
+
+
+def fresh() -> list[Text]:
+    """A thousand turns that no seed of training draws, with the rules that bind each word."""
+    return game.turns(np.random.default_rng(measured.SEED), N_FRESH)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
