@@ -295,6 +295,8 @@ class Book:
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
     held: list[Held] = field(default_factory=list)  # what its source prints, number by number
+    # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
+    iterates: bool = False
 
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)

@@ -148,7 +148,7 @@ class Evaluator:
             rect = Rect(i, i + 1, j, j + 1)
             found.append(rect)
             for cell in readings.of(block.name, rect):
-                if cell not in known:
+                if cell != (i, j) and cell not in known:  # one that reads itself goes on by a step
                     known.add(cell)
                     heappush(waiting, cell)
         return _joined(found)
