@@ -13,7 +13,7 @@ import numpy as np
 
 from engine import Model, ModelSpec, WordList
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, IFERROR, INDEX, MATCH, MOD
+from engine.cells.functions import IF, INDEX, MATCH, MOD
 from exporters.book import Book
 from exporters.story import Story
 from exporters.tables import Workbook
@@ -43,7 +43,7 @@ def built(spec: ModelSpec, batch: int, seed: int = SEED) -> Book:
     control = w.sheet("Learn", "switch learning on, press F9, and watch the loss fall")
     control.widths({0: 22, 1: 11})
     sheets.corpus(w, game.sentences())
-    counted = clock.add(g)
+    counted = clock.add(g, len(game.sentences()) // batch)
     made = step.add(g, batch, step=counted)
     places = [f"{b}·{t}" for b in range(1, batch + 1) for t in range(1, game.LENGTH)]
     p = Parts(w, made, batch, {"token": places, "vocab": game.WORDS})
@@ -66,8 +66,8 @@ def follow(p: Parts) -> None:
         return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1)
 
     def identity(k: int, later: int) -> Expression:
-        spoken = g["batch.words"][k // n, k % n + later]
-        return IFERROR(MATCH(spoken, vocabulary, 0) - 1, 0)
+        spoken = g["batch.words"][k // n, k % n + later].fixed
+        return MATCH(spoken, vocabulary, 0) - 1
 
     g.table("batch.words", (p.batch, game.LENGTH), word)
     first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
@@ -80,10 +80,8 @@ def follow(p: Parts) -> None:
     for name, after in p.step.states.items():
         begins = g.input(f"start.{name}", g.inputs[name], g[name].axes) if name in p.step.updated else None
         clock.close(g, name, after, begins)
-    g.input("pass.total", 0)
-    summed = g.table("pass.next", (1, 1), lambda i, j: IF(MOD(clock.steps(g), p.a_pass) == 0, 0, g["pass.total"][0, 0]) + p.step.loss[0, 0])
-    clock.close(g, "pass.total", summed, None)
-    clock.keep_points(g, summed[0, 0], sheets.N_POINTS, p.a_pass)
+    clock.add_total(g, p.step.loss[0, 0])
+    clock.add_points(g, sheets.N_POINTS, p.a_pass)
 
 
 def chosen(cell: Expression, names: Sequence[str]) -> Expression:

@@ -90,21 +90,26 @@ def control(ws: Worksheet, p: Parts) -> None:
     ws.cursor += 1
     setting(ws, "state", "learning", "start, learn or pause", "switch")
     choices(ws, "state", clock.STATES)
+    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
+    setting(ws, "steps", "steps made", "each has changed every weight once", "count")
+    ws.cursor += 1
     setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
     choices(ws, "optimizer", OPTIMIZERS)
     for name, (what, why) in SETTINGS.items():
         setting(ws, name, what, why)
     ws.heading("How far it is")
-    setting(ws, "steps", "steps made", "each has changed every weight once", "count")
     setting(ws, "passed", "passes", "through the whole corpus", "step")
     setting(ws, "this_loss", "loss of this batch", "surprise at each next word, in nats", "step green")
     setting(ws, "mean_loss", "loss of this pass", "mean of its batches so far", "step green")
     setting(ws, "floor", "the least possible", "(ln 3 + ln 2) / 7: two free choices in seven words", "constant")
     expected(ws, p)
     ws.heading("The clock")
-    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
     setting(ws, "recalculations", "of them for each step", "1; type more where the sheet How says so")
     setting(ws, "step", "this step", "which the sheets Step 1 to Step 3 show", "count")
+    setting(ws, "pass.count", "of its pass", "which step of the pass it is", "count")
+    setting(ws, "write.even", "latch even", "0 holds its value, 1 takes the next one, 2 begins", "count")
+    setting(ws, "write.odd", "latch odd", "the same, at odd numbers of steps", "count")
+    setting(ws, "write.point", "point", "of the curve that this step completes; 0: none", "count")
     setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
 
 
@@ -139,7 +144,7 @@ def progress(p: Parts) -> None:
     made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
     g.table("passed", (1, 1), lambda i, j: (made + 1) / p.a_pass)
     g.table("this_loss", (1, 1), lambda i, j: expression(loss))
-    g.table("mean_loss", (1, 1), lambda i, j: total / (MOD(made, p.a_pass) + 1))
+    g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
     g.input("floor", game.FLOOR)
 
 
