@@ -16,7 +16,7 @@ from statistics import median
 from time import process_time
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "cells")]
+sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
 from conftest import cli, random_model  # noqa: E402

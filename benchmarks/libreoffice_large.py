@@ -21,6 +21,7 @@ from com.sun.star.beans import PropertyValue
 from office import connect
 
 CELL = re.compile(rb"(<c\b[^>]*><f\b(?:[^>]*/>|.*?</f>))<v>(.*?)</v>")
+NUMBER = re.compile(rb'<c r="([A-Z]+\d+)" s="\d+"><f>[^<]*</f><v>([^<]*)</v>')  # no text
 WRONG = b"-987654321.5"
 
 
@@ -34,8 +35,7 @@ def poison(source: Path, target: Path) -> dict[str, list[bytes]]:
             if part.startswith("xl/worksheets/sheet") and b"<f" in data:
                 number = int(re.search(r"(\d+)\.xml", part)[1])
                 if names[number - 1] == "Readout":
-                    cells = re.findall(rb'<c r="([A-Z]+\d+)"[^>]*><f>[^<]*</f><v>([^<]*)</v>', data)
-                    true = {at.decode(): float(value) for at, value in cells}
+                    true = {at.decode(): float(value) for at, value in NUMBER.findall(data)}
                 data = CELL.sub(rb"\1<v>" + WRONG + rb"</v>", data)
             new.writestr(part, data)
     return true

@@ -4,7 +4,7 @@ Everything that takes a name comes here: the command, and `cellformer.load` and 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import workbooks
@@ -17,7 +17,7 @@ from engine.models.tokenizer import IdsOnly, mask_of
 from engine.studies.forecast import forecast
 from exporters import anymodel
 from exporters.book import Book
-from exporters.plan import for_model
+from exporters.plan import Followed, for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
 FEW_COLUMNS = 8  # of one of many words, so that another sentence has room
@@ -51,12 +51,14 @@ class Loaded:
         model: Model,
         passage: Passage,
         live: Sequence[str] = (),
-        gradient: bool = False,
+        followed: Followed = "",
+        words: Mapping[str, Sequence[int]] | None = None,
     ) -> Book:
         """The workbook of a passage; `live` names the parts that recompute, () everything. With
-        `gradient` it has the backward pass, too."""
-        if live or gradient or formats.means(self.name):
-            return anymodel.build(title(self.name), model, passage, live, gradient)
+        what is `followed` back it has the backward pass, too; with `words`, ids by group, maps of
+        them."""
+        if live or followed or words or formats.means(self.name):
+            return anymodel.build(title(self.name), model, passage, live, followed, words)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

@@ -1,6 +1,6 @@
 """The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine import Evaluator, Graph, InputError, Model
@@ -12,7 +12,8 @@ from engine.models.tokenizer import shown
 from engine.studies import ablation
 from exporters import anyencoder
 from exporters.model_book import ModelBook
-from exporters.plan import Plan, for_model
+from exporters.pages import vocabulary
+from exporters.plan import LEAD, LOSS, Followed, Plan, for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
@@ -22,24 +23,39 @@ CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
-BACK = (
-    "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
-    "with every other cell. Play says which words these are."
-)
+BACK: Mapping[Followed, Sequence[str]] = {
+    "": (),
+    LEAD: (
+        "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
+        "with every other cell. Play says which words these are.",
+    ),
+    LOSS: (
+        "Nudge: every weight takes one step against the sentence’s loss; watch the model learn it.",
+        "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
+    ),
+}
 FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
 MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
 
 
 def build(
-    title: str, model: Model, passage: Passage, live: Sequence[str] = (), gradient: bool = False
+    title: str,
+    model: Model,
+    passage: Passage,
+    live: Sequence[str] = (),
+    followed: Followed = "",
+    words: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelBook:
-    """The workbook of a prompt of any model; with `gradient`, of its backward pass too. Raises
-    InputError where that is not to be had."""
-    plan = replace(for_model(model, live), gradient=gradient)
-    if gradient and plan.reduced:
+    """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
+    too; with maps of `words`, ids by their groups. Raises InputError where these are not to be had.
+    """
+    plan = replace(for_model(model, live), followed=followed)
+    if words and (live or plan.gives != "next word"):
+        raise InputError("--words maps the words of a whole decoder, which says the next one")
+    if followed and plan.reduced:
         raise InputError(
-            "--gradient takes a whole decoder of few words, whose workbook shows every logit; "
-            "`cellformer gradient` prints those of others"
+            "--gradient and --nudge take a whole decoder of few words, whose workbook shows every "
+            "logit; `cellformer gradient` prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
         return anyencoder.build(title, model, passage)
@@ -64,11 +80,12 @@ def build(
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
-            *([BACK] if gradient else []),
+            *BACK[followed],
         ],
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )
-    return assemble(title, model, passage, story, plan=plan)
+    chosen = vocabulary.of_groups(words) if words else None
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen)
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:

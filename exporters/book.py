@@ -124,6 +124,7 @@ class Chart:
     joined: bool = False  # scatter: a line from point to point
     number: str = "0%"  # format of the values
     shares: bool = False  # of a whole: the axis ends at 100 %
+    reach: float = 0.0  # scatter: both axes run from minus this to this; 0: as far as the points
 
 
 class Run(NamedTuple):
@@ -225,7 +226,12 @@ class Reading(Reader):
 
     def _range(self, sheet: str, rect: Rect) -> np.ndarray:
         if (sheet, rect) not in self._ranges:
-            cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            run = next((r for r in self.book.sheets[sheet].runs if r.area.covers(rect)), None)
+            if run:
+                first = rect.top - run.area.top + rect.left - run.area.left
+                cells: list[Any] = [run.at(first + k) for k in range(rect.size)]
+            else:
+                cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
             shape = rect.bottom - rect.top, rect.right - rect.left

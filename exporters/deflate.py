@@ -1,54 +1,65 @@
-"""Deflate in several threads: what takes the place of a zip part's compressor.
+"""Deflate: one stream of compressed data with its length and check sum, part of it in threads.
 
-A part is cut into pieces that are compressed side by side, each with the end of the one before it
-as its dictionary, and joined at byte borders (Z_SYNC_FLUSH), as pigz does. The bytes do not depend
-on how many threads there are; they depend on the compressor.
+Data is compressed in pieces, each of which knows the end of the one before, so that together they
+are the single stream that a zip file holds. Where a piece ends does not depend on how many threads
+there are; what bytes it has depends on the compressor.
 """
 
 import os
 import zlib
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import BinaryIO
 
-from engine.cells.compressing import compressor
+from engine.cells.compressing import ISAL, compressor
 
-PIECE = 1 << 20  # bytes, at least
+PIECE = 1 << 18  # bytes, at least
 WINDOW = 1 << 15  # how far back deflate looks
 THREADS = os.cpu_count() or 1
+check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 
 
 class Deflate:
-    """Has `compress` and `flush`, as a `zlib.compressobj` has."""
+    """A stream that is written to a file. Without a pool of threads, pieces are compressed here."""
 
-    def __init__(self, pool: ThreadPoolExecutor, many: bool):
-        self._pool, self._many = pool, many
+    def __init__(self, file: BinaryIO, many: bool, pool: ThreadPoolExecutor | None = None):
+        self._file, self._many, self._pool = file, many, pool
+        self.size = self.crc = self.n_packed = 0  # n_packed: bytes when compressed
         self._held: list[bytes] = []
-        self._size = 0  # of what is held
+        self._n_held = 0
         self._before = b""
         self._pending: deque[Future[bytes]] = deque()
 
-    def compress(self, data: bytes) -> bytes:
-        """Take data; give what is ready."""
+    def write(self, data: bytes) -> None:
+        """Take data."""
         self._held.append(data)
-        self._size += len(data)
-        if self._size >= PIECE:
+        self._n_held += len(data)
+        if self._n_held >= PIECE:
             self._send(False)
-        ready = []
         while len(self._pending) > THREADS + 2:
-            ready.append(self._pending.popleft().result())
-        return b"".join(ready)
+            self._put(self._pending.popleft().result())
 
-    def flush(self) -> bytes:
-        """The rest, and the end."""
+    def close(self) -> None:
+        """Write the rest, and the end."""
         self._send(True)
-        return b"".join(future.result() for future in self._pending)
+        for future in self._pending:
+            self._put(future.result())
 
     def _send(self, last: bool) -> None:
         """Have what is held compressed as a piece."""
         data = b"".join(self._held)
-        self._held, self._size = [], 0
-        self._pending.append(self._pool.submit(_deflated, data, self._before, last, self._many))
-        self._before = data[-WINDOW:]
+        self._held, self._n_held = [], 0
+        self.size += len(data)
+        self.crc = check_sum(data, self.crc)
+        before, self._before = self._before, data[-WINDOW:]
+        if self._pool:
+            self._pending.append(self._pool.submit(_deflated, data, before, last, self._many))
+        else:
+            self._put(_deflated(data, before, last, self._many))
+
+    def _put(self, packed: bytes) -> None:
+        self.n_packed += self._file.write(packed)
 
 
 def _deflated(data: bytes, before: bytes, last: bool, many: bool) -> bytes:

@@ -89,6 +89,12 @@ TERMS = (
     ),
     Term("entropy", "How open the choice is: 0 when one word is certain.", ("Sampling",)),
     Term(
+        "gradient",
+        "How much a number would change with each other one that it is computed from.",
+        ("Gradient", "Nudge"),
+        ("promised", "promises"),
+    ),
+    Term(
         "greedy",
         "Choosing the likeliest token every time; the opposite is sampling.",
         ("Play",),
@@ -119,6 +125,7 @@ TERMS = (
         ("normalized",),
         ("ln1", "ln2", "ln_final"),
     ),
+    Term("learning rate", "What gradients are multiplied by in a step of training.", ("Nudge",)),
     Term(
         "lens",
         "What the model would say if it stopped after a part: the logit lens.",
@@ -133,7 +140,8 @@ TERMS = (
     Term(
         "loss",
         "How surprised a model is by the true next token: minus the log of its probability.",
-        ("probs",),
+        ("Nudge", "probs"),
+        ("loss before",),
     ),
     Term(
         "mixture of experts",

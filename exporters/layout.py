@@ -23,7 +23,10 @@ from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
 from engine.cells.stored import Stored
+from engine.models import optimizers
 from engine.models.encoding import AXIS, SECOND
+from engine.models.objective import LOSS
+from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
 from exporters import theme, words
 from exporters.book import Place, Run, Sheet
 from exporters.model_book import ModelBook, Pieces
@@ -39,7 +42,11 @@ PICK_ROW, SAID_ROW, FROM_ROW, NUMBER_ROW, ID_ROW, BUILT_ROW = 32, 34, 35, 36, 37
 TEXTS_ROW, SECOND_ROW = 8, 16
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
-PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION)
+LEARNING = "Nudge"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
+COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
+AFTER_STEP = "Nudged "  # what begins the name of a sheet of the pass after a step
+MOVED = "the weights after the step: each less the rate times its gradient"
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
 
@@ -48,29 +55,38 @@ SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "how the target’s lead changes with every cell: from the end back"),
-    "Gradient": ("Backward", "how the target’s lead changes with every weight, beside the weight"),
+    "Backward": ("Readout", "how {followed} changes with every cell: from the end back"),
+    "Gradient": ("Backward", "how {followed} changes with every weight, beside the weight"),
+    AFTER_STEP.strip(): ("Gradient", MOVED),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
 
 
-def purpose(name: str) -> str:
-    """What a sheet of blocks is for, in a line."""
+def purpose(name: str, followed: str) -> str:
+    """What a sheet of blocks is for, in a line; of the backward pass, by what is `followed`."""
     kind, _, layer = name.partition(" ")
+    if name.startswith(f"{AFTER_STEP}Weights"):
+        return MOVED
+    if name.startswith(AFTER_STEP):
+        return f"after the step: {purpose(layer, followed)}"
     if name.endswith(f" {SECOND}"):
-        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'))}"
+        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), followed)}"
     if kind == "Block":
         return f"layer {layer}: {SHEETS[kind][1]}"
-    return (
-        f"layer {layer}: type over any of them" if layer and kind == "Weights" else SHEETS[kind][1]
-    )
+    if layer and kind == "Weights":
+        return f"layer {layer}: type over any of them"
+    return SHEETS[kind][1].format(followed=followed)
 
 
 def sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
     or that of the steps before or after the layers."""
     first, _, rest = block.name.partition(".")
+    if first == NUDGE or block.name in COSTS:
+        return LEARNING
+    if first == NUDGED:
+        return AFTER_STEP + sheet_of(book.graph[rest], book)
     second = f" {SECOND}" if first == SECOND else ""
     if second:
         first, _, rest = rest.partition(".")
@@ -97,11 +113,17 @@ def sheet_of(block: Block, book: ModelBook) -> str:
 def backward_sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
     of its weight."""
-    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    name = own_name(block)
     first, _, rest = name.partition(".")
     of_weight = name in book.graph.blocks and book.graph[name].kind == "weight"
     layer = rest.partition(".")[0] if first == "blocks" else ""
     return f"{'Gradient' if of_weight else 'Backward'} {layer}".strip()
+
+
+def own_name(block: Block) -> str:
+    """The name of what a block of another pass belongs to: of the way back, or after a step."""
+    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    return name.removeprefix(f"{NUDGED}.")
 
 
 def on_play(block: Block) -> bool:
@@ -128,6 +150,8 @@ def read_along(graph: Graph, block: Block) -> int | None:
 
 def turned(block: Block, book: ModelBook) -> bool:
     """Whether a block lies with its rows across the sheet, so that dot products run down."""
+    if block.op is optimizers.descent:
+        return turned(block.operands[0][2], book)  # as it lies before the step
     axis = read_along(book.graph, block)
     if axis is not None:
         return axis == 1
@@ -204,9 +228,9 @@ def lay_out(book: ModelBook) -> None:
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
         sheet = book.sheet(name)
-        sheet.purpose = purpose(name)
+        sheet.purpose = purpose(name, book.plan.followed)
         dress(book, sheet)
-        kind, _, _ = name.partition(" ")
+        kind, _, _ = name.removeprefix(AFTER_STEP).partition(" ")
         found = BANDS.get(kind, bands)(book, name)
         row = TITLE_ROWS + 2
         for band in found:
@@ -232,7 +256,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
         book.values[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
-        sheet.purpose = purpose(sheet.name)
+        sheet.purpose = purpose(sheet.name, book.plan.followed)
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
@@ -251,8 +275,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     """Links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
-        name = place.block.name.removeprefix("turned.").removeprefix("gradient.")
-        *path, leaf = name.split(".")
+        *path, leaf = own_name(place.block).split(".")
         parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
@@ -269,7 +292,8 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
-            part = block.name if "." not in block.name else block.name.rpartition(".")[0]
+            path, _, _ = own_name(block).rpartition(".")
+            part = block.name.rpartition(".")[0] if path else block.name
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
             if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
@@ -284,7 +308,7 @@ def gradient_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in sorted(book.graph, key=lambda block: not block.name.startswith("turned.")):
         if block.kind == "gradient" and sheet_of(block, book) == name:
-            weight = block.name.removeprefix("turned.").removeprefix("gradient.")
+            weight = own_name(block)
             n_cols = block.shape[0 if turned(block, book) else 1]
             found.setdefault(weight, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
@@ -296,16 +320,15 @@ BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds o
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
-    order = {name: k for k, name in enumerate(book.graph.blocks)}
     inside = [block for block, _ in band.across]
     inside += [block for under in band.totals.values() for block in under]
-    for block in sorted(inside, key=lambda block: order[block.name]):
+    for block in sorted(inside, key=lambda block: book.order[block.name]):
         if block.name in book.headings:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1
         if block.op:
             text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
-            sheet.put(row, MARGIN, text + words.meaning(block), "equation")
+            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.followed), "equation")
             row += 1
     bottom = row
     for block, left in band.across:
@@ -325,12 +348,11 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 def caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
-    name = block.name.removeprefix("turned.")
-    *path, leaf = name.removeprefix("gradient.").split(".")
+    *path, leaf = own_name(block).split(".")
     part = path[-1] if path else ""
     if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln":
         leaf = f"{part}.{leaf}"
-    return f"gradient of {leaf}" if name.startswith("gradient.") else leaf
+    return f"gradient of {leaf}" if "gradient." in block.name else leaf
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:

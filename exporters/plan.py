@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import Gives
 
+Followed = Literal["", "the target’s lead", "the loss"]  # by a backward pass; "": there is none
+LEAD: Followed = "the target’s lead"
+LOSS: Followed = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
 
@@ -19,7 +23,7 @@ class Plan:
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence goes on by itself: no token sees those after it
     gives: Gives = "next word"  # what the model is asked for
-    gradient: bool = False  # the backward pass of the target's logit, too
+    followed: Followed = ""  # LEAD: how each cell moves it; LOSS: that, and a step against it
 
     @property
     def reduced(self) -> bool:

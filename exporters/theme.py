@@ -161,6 +161,7 @@ STYLES["key below"] = {**_KEY, "bg_color": BELOW}
 STYLES["key above"] = {**_KEY, "bg_color": ABOVE}
 STYLES["key 0"] = _KEY
 STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
+STYLES["right"] = {"bg_color": STYLES["switch"]["bg_color"]}
 STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
 STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
 STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}

@@ -1,4 +1,5 @@
-"""The tour: eight stops that tell what a transformer does, at the numbers of this one.
+"""The tour: eight stops that tell what a transformer does, at the numbers of this one; a ninth
+where it learns.
 
 Each stop names a concept or two, in whole sentences with live numbers inside, and leads to the
 sheet where it can be seen. They stand on Start; each of their sheets has a link to the next stop.
@@ -13,7 +14,7 @@ from exporters.address import quoted
 from exporters.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.lookups import entry
 from exporters.model_book import ModelBook
-from exporters.pages import attribution, machine, play
+from exporters.pages import attribution, machine, nudge, play
 from exporters.saying import percent, quote, rounded, sentence
 
 
@@ -31,11 +32,12 @@ class Stop(NamedTuple):
 
 
 def stops(book: ModelBook) -> list[Stop]:
-    """The eight stops of a whole model; of one whose parts are constants, none."""
+    """The stops of a whole model; of one whose parts are constants, none."""
     tellers: list[Callable[[ModelBook], Stop]]
     tellers = [_tokens, _embedding, _stream, _attention, _mlp]
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
-    return [] if book.live else [tell(book) for tell in [*tellers, _change]]
+    tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
+    return [] if book.live else [tell(book) for tell in tellers]
 
 
 def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
@@ -210,3 +212,15 @@ def _change(book: ModelBook) -> Stop:
         text += " Type 0 on Switches for a part, and read on Play what is said without it."
     text += " Type over any blue number, and everything that depends on it follows."
     return Stop("change it", _start_of(sheet), sentence(text, **live))
+
+
+def _learning(book: ModelBook) -> Stop:
+    text = (
+        "The weights come from training, which is one small step over and over. How surprised the "
+        "model is by the words that really follow is the loss, for this sentence {before}. Each "
+        "weight’s gradient says how the loss changes with it; every weight goes a little against "
+        "its own, and the loss becomes {after}. Watch which words are foretold better."
+    )
+    before, after = (rounded(loss, 3) for loss in nudge.losses(book))
+    told = sentence(text, before=before, after=after)
+    return Stop("watch it learn", _start_of(nudge.SHEET), told)

@@ -16,7 +16,7 @@ from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
-from engine.studies import lens
+from engine.studies import lens, nudge
 from engine.studies.lens import Views
 from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
@@ -28,7 +28,7 @@ from exporters.model_book import ModelBook
 from exporters.order import reading_order
 from exporters.pages import built, start
 from exporters.pages import glossary as terms
-from exporters.plan import Plan, for_model
+from exporters.plan import LEAD, LOSS, Plan, for_model
 from exporters.story import Chosen, Printed, Story
 
 STUDY = "Study"  # the sheet of a workbook's own
@@ -90,14 +90,18 @@ def _blocks(
     if plan.live:
         graph = only_live(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
-    if plan.gradient:
+    if plan.followed == LEAD:
         _go_back(graph, passage)
+    elif plan.followed == LOSS:
+        nudge.add(graph, passage.n_prompt)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     _follow_what_is_typed(graph, model, passage, plan)
     if not plan.reduced:
         prompt.look(graph, labels[graph["logits"].axes[1]])
+    if plan.followed == LOSS:
+        objective.follow(graph)
     return graph, views, labels
 
 

@@ -119,11 +119,11 @@ AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
-def meaning(block: Block, of: str = "the target’s lead") -> str:
-    """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from.
-    Gradients are `of` something."""
+def meaning(block: Block, followed: str = "") -> str:
+    """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from. Of
+    the backward pass, by what is `followed` back."""
     if block.kind == "gradient":
-        return of_backward(block, of)
+        return of_backward(block, followed)
     if block.leaf.isdigit():
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
@@ -139,13 +139,13 @@ def meaning(block: Block, of: str = "the target’s lead") -> str:
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))
 
 
-def of_backward(block: Block, of: str) -> str:
+def of_backward(block: Block, followed: str) -> str:
     """What a block of the backward pass means."""
     if block.name.startswith("turned."):
         return "the same, rows and columns exchanged, for products to run down"
     if block.name.rpartition(".")[2].startswith("part"):
         return "a step on the way back"
-    return f"how {of} changes with {block.name.removeprefix('gradient.')}"
+    return f"how {followed} changes with {block.name.removeprefix('gradient.')}"
 
 
 def shape(block: Block) -> str:

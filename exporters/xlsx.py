@@ -8,17 +8,14 @@ of a book have the last digits of the processor that computed them: docs/workboo
 
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from datetime import datetime
 from itertools import cycle
-from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZipFile
 
-import numpy as np
-import orjson
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
@@ -28,27 +25,19 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.expression import Area, decimal, expression
 from engine.cells.files import replacing
-from engine.cells.stored import Stored
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.address import a1, column, quoted
-from exporters.book import Book, Chart, Entry, Place, Run, Series, Sheet
-from exporters.deflate import THREADS, Deflate
+from exporters.book import Book, Chart, Entry, Place, Series, Sheet
+from exporters.deflate import Deflate
 from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
+from exporters.sheets import packed, part, put
+from exporters.strips import ESCAPED, Strip, check_length, formulas, labels, numbers
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
-Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 PADDING = 0.7109375  # what a column is wider than its characters
-MOST_HELD = 1 << 18  # bytes before they are handed on
-MOST_READ = 1 << 20  # numbers of a block that are looked at together
-TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
-MOST_PLAIN = 1 << 31  # bytes of a part with 32-bit sizes
-CELL_BYTES = 64  # that a cell takes at most, its text or formula aside
-LONGEST = 8192  # characters of a formula
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
-EPOCH = (1980, 1, 1, 0, 0, 0)
-ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
@@ -73,17 +62,15 @@ class _Sheet(Worksheet):
         super().__init__()
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
-        self.most_bytes = 0  # that its cells may take
         self.n_shared = 0  # formulas that a column shares
-        self.report: Progress = _nothing
+        self.n_cells = 0  # of blocks
 
-    def add_strips(self, area: Rect, strip: Strip, most: int = 0) -> None:
-        """Have a block written: `strip(row)` gives the XML of its cells in that row, each of them
-        with a text of `most` bytes."""
+    def add_strips(self, area: Rect, strip: Strip) -> None:
+        """Have a block written: `strip(row)` gives the XML of its cells in that row."""
         self._check_dimensions(area.top, area.left)
         self._check_dimensions(area.bottom - 1, area.right - 1)
         self.strips.append((area, strip))
-        self.most_bytes += area.size * (CELL_BYTES + most)
+        self.n_cells += area.size
 
     def _write_rows(self) -> None:
         starts = deque(sorted(self.strips, key=lambda item: item[0].top))
@@ -96,15 +83,17 @@ class _Sheet(Worksheet):
             cells = self.table.get(row, {})
             if not (crossing or cells or row in self.row_info):
                 continue
-            self._write_row(row, None, self.row_info.get(row))
+            if row in self.row_info:
+                self._write_row(row, None, self.row_info[row])
+            else:
+                self.fh.write(f'<row r="{row + 1}">')
             strips = {area.left: strip for area, strip in crossing}
             for col in sorted({*cells, *strips}):
                 if col in strips:
                     self.fh.put(strips[col](row))
                 else:
                     self._write_cell(row, col, cells[col])
-            self._xml_end_tag("row")
-            self.report(len(cells) + sum(area.right - area.left for area, _ in crossing))
+            self.fh.write("</row>")
 
     def _write_sheet_format_pr(self) -> None:
         attributes = [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)]
@@ -141,7 +130,6 @@ class _Sheet(Worksheet):
         self, row: int, col: int, formula: str, value: Any, style: Any, array: bool
     ) -> None:
         """A formula and its value; an array formula looks at ranges entry by entry."""
-        self.most_bytes += CELL_BYTES + 6 * len(formula)
         if array:
             self.write_array_formula(row, col, row, col, "=" + formula, style, value)
             return
@@ -150,24 +138,13 @@ class _Sheet(Worksheet):
 
 
 class _Text:
-    """A zip part that takes text, as XlsxWriter writes it, and whole rows of bytes."""
+    """A stream that takes text, as XlsxWriter writes it, and whole rows of bytes."""
 
-    def __init__(self, raw: Any):
-        self._raw, self._size = raw, 0
-        self._held: list[bytes] = []
+    def __init__(self, stream: Deflate):
+        self.put = stream.write
 
     def write(self, text: str) -> None:
         self.put(text.encode())
-
-    def put(self, data: bytes) -> None:
-        self._held.append(data)
-        self._size += len(data)
-        if self._size > MOST_HELD:
-            self.flush()
-
-    def flush(self) -> None:
-        self._raw.write(b"".join(self._held))
-        self._held, self._size = [], 0
 
 
 class _Label(str):
@@ -180,6 +157,8 @@ class _Label(str):
 class _Book(Workbook):
     """A workbook whose sheets go into the zip file as they are written, never held whole."""
 
+    report: Progress
+    bulky: bool
     iterates = False
 
     def _write_calc_pr(self) -> None:
@@ -193,21 +172,24 @@ class _Book(Workbook):
 
     def _store_workbook(self) -> None:
         self._prepare_all()
-        with ZipFile(self.filename, "w") as archive, ThreadPoolExecutor(THREADS) as pool:
-            # 64-bit sizes only where they are needed: not every reader takes them
-            for k, sheet in enumerate(self.worksheets(), 1):
-                part = _part(f"xl/worksheets/sheet{k}.xml")
-                with archive.open(part, "w", force_zip64=sheet.most_bytes > MOST_PLAIN) as raw:
-                    raw._compressor = Deflate(pool, sheet.bulky)  # type: ignore[attr-defined]
-                    sheet.fh, sheet.internal_fh = _Text(raw), False
-                    sheet._assemble_xml_file()
-                    sheet.fh.flush()
+        beside = Path(self.filename).parent
+        with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
+            found = packed(self._write, len(self.worksheets_objs), self.bulky, Path(folder))
+            for k, sheet in enumerate(found):
+                put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
+                self.report(self.worksheets_objs[k].n_cells)
             packager = self._get_packager()
             packager._write_worksheet_files = lambda: None  # they are in
             packager._add_workbook(self)
             packager._set_in_memory(True)
             for source, name, _ in packager._create_package():
-                archive.writestr(_part(name), source.getvalue())
+                archive.writestr(part(name), source.getvalue())
+
+    def _write(self, k: int, stream: Deflate) -> None:
+        """Write the sheet of that number to a stream."""
+        sheet = self.worksheets_objs[k]
+        sheet.fh, sheet.internal_fh = _Text(stream), False
+        sheet._assemble_xml_file()
 
     def _prepare_all(self) -> None:
         """What XlsxWriter prepares before it assembles, in its order."""
@@ -220,13 +202,6 @@ class _Book(Workbook):
         self._add_chart_data()
         self._prepare_tables()
         self._prepare_metadata()
-
-
-def _part(name: str) -> ZipInfo:
-    """A part of the zip file, of a fixed date."""
-    part = ZipInfo(name, EPOCH)
-    part.compress_type = ZIP_DEFLATED
-    return part
 
 
 def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
@@ -246,10 +221,10 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
-        bulky = book.n_cells > MOST_ADDRESSED
+        workbook.bulky, workbook.report = book.n_cells > MOST_ADDRESSED, report
         for sheet in book.sheets.values():
             ws = workbook.add_worksheet(sheet.name)
-            ws.bulky, ws.report = bulky, report
+            ws.bulky = workbook.bulky
             _write_sheet(book, sheet, workbook, ws, formats)
         for name, area in _names(book).items():
             workbook.define_name(name, f"={area}")
@@ -291,16 +266,7 @@ def _check_formulas(book: Book, place: Place) -> None:
     if block.op:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
         remedy = "its layer has too many heads: --live one of the others"
-        _check_length(last, block.name, remedy)
-
-
-def _check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
-    """Raise InputError for a formula that is longer than programs take."""
-    if len(formula) > LONGEST:
-        raise InputError(
-            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
-            f"that spreadsheets take; {remedy}"
-        )
+        check_length(last, block.name, remedy)
 
 
 def _write_sheet(
@@ -322,15 +288,15 @@ def _write_sheet(
     clean = book.clean
     for (row, col), entry in sheet.entries.items():
         style = formats[entry.style]
+        style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
             text = book.text(entry.formula, sheet.name)
-            _check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
+            check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
             ws.put_formula(row, col, text, clean.cell(sheet.name, row, col), style, entry.array)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
-        longest = 6 * max(map(len, run.texts), default=0) + CELL_BYTES
-        ws.add_strips(run.area, _labels(run, formats[run.style]._get_xf_index()), longest)
+        ws.add_strips(run.area, labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
         _write_region(book, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
@@ -374,121 +340,14 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
 
 
 def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
-    block, most = place.block, 0
+    block = place.block
     if block.op is None:
-        strip = _numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
+        strip = numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
     else:
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
-        strip = _formulas(book, place, style._get_xf_index(), shared)
-        most = CELL_BYTES + len(book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1))
-    ws.add_strips(place.rect(block.whole), strip, most)
-
-
-def _numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
-    """A block that holds values: each row of the sheet is a row, or a column, of it.
-
-    Rows are read some at a time: the block may be a matrix that is still in its file. In a bulky
-    file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4) leaves it
-    optional: they follow each other.
-    """
-    area = place.rect(place.block.whole)
-    height, width = area.bottom - area.top, area.right - area.left
-    at_once = min(height, TURNED) if place.turned else max(1, MOST_READ // width)
-    before = f'<c r="{column(area.left)}#" s="{style}"><v>'.encode()
-    between = f'</v></c><c s="{style}"><v>'.encode()
-    template: list[bytes] = []
-    held: dict[int, np.ndarray] = {}
-
-    def line(k: int) -> np.ndarray:
-        begin = k - k % at_once
-        if begin not in held:
-            held.clear()
-            rows = slice(begin, min(begin + at_once, height))
-            cut = (slice(None), rows) if place.turned else (rows, slice(None))
-            # its own float32 numbers have the decimals that the engine reads
-            decimal = isinstance(values, Stored) and values.decimal
-            part = values.part(*cut).read() if decimal else values[cut]
-            held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found: np.ndarray = held[begin][k - begin]
-        if k + 1 == height:
-            held.clear()
-        return found
-
-    def strip(row: int) -> bytes:
-        text = orjson.dumps(line(row - area.top), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
-        number = b"%d" % (row + 1)
-        if bulky:
-            return before.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
-        if not template:
-            columns = (column(col) for col in range(area.left, area.right))
-            cells = "".join(f'<c r="{name}#" s="{style}"><v>%s</v></c>' for name in columns)
-            template.append(cells.encode())
-        return template[0].replace(b"#", number) % tuple(text.split(b","))
-
-    return strip
-
-
-def _labels(run: Run, style: int) -> Strip:
-    """A row or a column of labels."""
-    area = run.area
-    names = [column(col) for col in range(area.left, area.right)]
-
-    def strip(row: int) -> bytes:
-        cells = []
-        for n, name in enumerate(names):
-            label = run.at(row - area.top + n)
-            at = f'<c r="{name}{row + 1}" s="{style}"'
-            if isinstance(label, str):
-                text = label.translate(ESCAPED)
-                cells.append(f'{at} t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>')
-            else:
-                cells.append(f"{at}><v>{label}</v></c>")
-        return "".join(cells).encode()
-
-    return strip
-
-
-def _formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
-    """A computed block: a formula in every cell that is not blank, with its value.
-
-    Where the cells of a column share their formula it stands in the first of them; `shared` is the
-    number that it has on its sheet in the block's first column.
-    Of what XML escapes, these formulas have comparisons alone.
-    """
-    block, area = place.block, place.rect(place.block.whole)
-    values, line = book.values[block.name], book.lines(block)
-    columns = [column(col) for col in range(area.left, area.right)]
-
-    def spelt(text: str, n: int) -> str:
-        _check_length(text, block.name)
-        text = text.replace("<", "&lt;")
-        if shared is None:
-            return f"<f>{text}</f>"
-        whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
-        return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
-
-    def strip(row: int) -> bytes:
-        k = row - area.top
-        along = slice(k, k + 1)
-        numbers = (values[:, along] if place.turned else values[along]).ravel().tolist()
-        seen: Sequence[int] = range(len(columns))
-        if block.partial:
-            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
-        if shared is not None and row > area.top:
-            formulas = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
-        else:
-            texts = line(int(place.turned), k, seen)
-            formulas = [spelt(text, n) for text, n in zip(texts, seen, strict=True)]
-        cells = []
-        for n, formula in zip(seen, formulas, strict=True):
-            value = numbers[n]
-            kind, text = ("", repr(value)) if isfinite(value) else (' t="e"', "#NUM!")
-            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
-            cells.append(f"{at}{formula}<v>{text}</v></c>")
-        return "".join(cells).encode()
-
-    return strip
+        strip = formulas(book, place, style._get_xf_index(), shared)
+    ws.add_strips(place.rect(block.whole), strip)
 
 
 def _rule(
@@ -536,6 +395,8 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
     if chart.shares:
         numbers |= {"min": 0, "max": 1}
+    if chart.reach:
+        numbers |= {"min": -chart.reach, "max": chart.reach}
     x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
     if chart.kind == "bar":
         drawn.set_x_axis(numbers | {"name": chart.axes[0]})
@@ -543,8 +404,11 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    told = several and not any(series.bears for series in chart.series)
-    drawn.set_legend({"position": "bottom"} if told else {"none": True})
+    names = [series.name for series in chart.series]
+    unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    legend = {"position": "bottom", "delete_series": unnamed}
+    drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
     ws.insert_chart(chart.row, chart.col, drawn)
 

@@ -68,6 +68,7 @@ SLOW = (
     "test_formats",
     "test_hostile",
     "test_hub",
+    "test_nudge_workbook",
     "test_reading",
     "test_rewritten",
     "test_sampling",

@@ -10,6 +10,7 @@ from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
+from engine.models import listed as words
 from engine.studies.forecast import forecast
 from exporters import plan
 
@@ -32,6 +33,18 @@ def with_digits(model: Model, digits: str = "") -> Model:
     if digits == "short" or (not digits and stored):
         return model.with_decimals()
     return model
+
+
+def listed(model: Model, path: Path) -> dict[str, list[int]]:
+    """The words of a file that maps are to show, as ids by their groups. Raises InputError."""
+    return words.ids(words.read(path), model.outputs or model.vocabulary)
+
+
+def followed(gradient: bool, nudge: bool) -> plan.Followed:
+    """What a workbook follows back. Raises InputError where that would be two things."""
+    if gradient and nudge:
+        raise InputError("--gradient follows a word’s lead, --nudge the loss: give one of them")
+    return plan.LEAD if gradient else plan.LOSS if nudge else ""
 
 
 def announce(model: Model, n_tokens: int) -> None:

@@ -29,6 +29,7 @@ from cellformer.command.options import (
     Ids,
     Live,
     NoSpecial,
+    Nudge,
     Prompt,
     Second,
     Seed,
@@ -38,6 +39,7 @@ from cellformer.command.options import (
     Tokens,
     TopK,
     TopP,
+    Words,
 )
 from cellformer.command.printing import console
 from engine import InputError
@@ -91,6 +93,8 @@ def build(
     seed: Seed = 0,
     live: Live = None,
     gradient: Backward = False,
+    nudge: Nudge = False,
+    words: Words = None,
     digits: Digits = "",
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
@@ -98,10 +102,11 @@ def build(
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
 
+    followed = building.followed(gradient, nudge)
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
     texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient, digits))
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, followed, words, digits))
     if name is None:
         if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -118,11 +123,13 @@ def build(
     model = building.with_digits(loaded.model, digits)
     sampling = Sampling(temperature, top_k, top_p)
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
-    words = replace(found, text_length=text_length or 0)
-    path = output or Path(f"{names.title(name)}{'-gradient' * gradient}.xlsx")
+    found = replace(found, text_length=text_length or 0)
+    listed = building.listed(model, words) if words else None
+    kind = "-gradient" * gradient + "-nudge" * nudge
+    path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.book(model, words, live or (), gradient), path)
+    building.write(lambda: loaded.book(model, found, live or (), followed, listed), path)
 
 
 @app.command("open")

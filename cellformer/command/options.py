@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,6 +52,13 @@ Live = Annotated[
 ]
 Backward = Annotated[
     bool, typer.Option("--gradient", help="The backward pass as well: how every cell counts.")
+]
+Nudge = Annotated[
+    bool, typer.Option("--nudge", help="One step of learning the prompt: before and after.")
+]
+Words = Annotated[
+    Path | None,
+    typer.Option("--words", help="Maps of the words of this file, one a line; `# name`: a group."),
 ]
 Digits = Annotated[
     str, typer.Option("--digits", help="exact, or short: the shortest decimals of float32.")

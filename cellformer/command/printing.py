@@ -137,9 +137,10 @@ def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
     """What each writer adds to the target's logit, and to its lead over the rival."""
     target, rival = (words[int(live[name][0, 0])] for name in ("target", "rival"))
     table = table_of("written by", target, f"lead over {rival}")
-    sums = np.zeros(2)
+    sums, row = np.zeros(2), int(live["position"][0, 0])
     for writer in reversed(views.credits["target"]):
-        shares = [float(live[views.credits[w][writer].name][-1, 0]) for w in ("target", "rival")]
+        found = (live[views.credits[word][writer].name] for word in ("target", "rival"))
+        shares = [float(share[min(row, len(share) - 1), 0]) for share in found]
         pair = np.array([shares[0], shares[0] - shares[1]])
         table.add_row(writer, *(f"{x:+.4f}" for x in pair))
         sums += pair

@@ -60,6 +60,7 @@ def _rounded(x: Any, places: Any) -> Any:
 
 
 ABS = Function("ABS", _each(np.abs))
+ACOS = Function("ACOS", _each(np.arccos))
 COS = Function("COS", _each(np.cos))
 ERF = Function("ERF", _each(np.vectorize(math.erf, otypes=[np.float64])))
 EXP = Function("EXP", _each(np.exp))

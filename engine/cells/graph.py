@@ -224,13 +224,13 @@ class Graph:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
 
-    def again(self, others: Mapping[str, Block]) -> None:
+    def again(self, others: Mapping[str, Block], of: Block | None = None) -> None:
         """Add once more all that follows from some blocks, for `others` in their places, by name,
-        under this graph's prefix. Where it had as many entries as these have rows, it has as many
-        as the others have."""
+        under this graph's prefix; of one block, if it is given, no more than it is computed from.
+        Where it had as many entries as these have rows, it has as many as the others have."""
         copies, added = dict(others), list(others.values())
         rows = {self[name].axes[0]: (x.shape[0], x.axes[0]) for name, x in others.items()}
-        for block in list(self.blocks.values()):
+        for block in self._before(of) if of else list(self):
             if block in added or not any(b.name in copies for _, _, b in block.operands):
                 continue
             sides = zip(block.shape, block.axes, strict=True)
@@ -239,6 +239,14 @@ class Graph:
             name, axes = self._prefix + block.name, (down, across)
             copy = replace(block, name=name, shape=(n, m), axes=axes, operands=operands)
             copies[block.name] = self.add(copy)
+
+    def _before(self, of: Block) -> list[Block]:
+        """What a block is computed from, in the order of computation, and last the block."""
+        needed = {of.name}
+        for block in reversed(list(self)):
+            if block.name in needed:
+                needed.update(b.name for _, _, b in block.operands)
+        return [block for block in self if block.name in needed]
 
     def add(self, block: Block) -> Block:
         """Add a block that is ready."""

@@ -12,6 +12,7 @@ with the same numbers.
 import json
 import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -33,8 +34,12 @@ Span = tuple[int, int]
 FEWEST, MOST = 6, 9  # significant digits: 9 always lead back to the same float32
 MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
 TENS = 10.0 ** np.arange(MOST_TENS + 1)
-STRIP = 1 << 20  # numbers read from a file together
-AT_ONCE = 1 << 17  # numbers turned into decimals together
+# the decimal exponent of the least float32 with each binary exponent, and the power of ten above it
+LOWEST = np.floor(np.log10(np.exp2(np.arange(256.0) - 127))).astype(np.int64)
+NEXT_TENS = 10.0 ** (LOWEST + 1.0)
+STRIP, MOST_KEPT = 1 << 19, 6  # numbers read from a file together; how many such strips are kept
+AT_ONCE = 1 << 14  # numbers turned into decimals together
+THREADS = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class TensorFile:
         self.path = path
         self.places = places
         self._handle = os.open(path, os.O_RDONLY)
+        self._kept: dict[tuple[str, Span], np.ndarray] = {}
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
@@ -98,7 +104,21 @@ class TensorFile:
         return self.read(name, (0, shape[0])).reshape(shape)
 
     def read(self, name: str, rows: Span) -> np.ndarray:
-        """Rows [start, stop) of a tensor, in its own type: [rows, columns]."""
+        """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
+
+        The last few are kept: matrices of heads are columns of one matrix, and are read in turn.
+        """
+        if (name, rows) in self._kept:
+            return self._kept[name, rows]
+        found = self._in_order(name, rows)
+        if found.size <= STRIP:
+            self._kept[name, rows] = found
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return found
+
+    def _in_order(self, name: str, rows: Span) -> np.ndarray:
+        """Rows in the order of Hugging Face's files."""
         paired = self.places[name].paired
         if not paired:
             return self._read(name, rows)
@@ -219,8 +239,12 @@ class Stored:
             return found.astype(dtype or np.float64)
         out = np.empty(found.shape)
         step = max(1, AT_ONCE // max(1, found.shape[1]))
-        for k in range(0, len(found), step):
+
+        def turn(k: int) -> None:
             out[k : k + step] = decimals(found[k : k + step])
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(turn, range(0, len(found), step)))
         return out
 
     def copy(self) -> np.ndarray:
@@ -240,20 +264,37 @@ def decimals(x: np.ndarray) -> np.ndarray:
     """The shortest decimals of float32 numbers [rows, columns], as float64.
 
     With d digits a number is n / 10^k, n and 10^k both exact in float64, so that the division gives
-    what reading the decimal gives. The fewest digits win that lead back to the same float32.
+    what reading the decimal gives. The fewest digits win that lead back to the same float32: most
+    numbers need 7 or 8, so that these are tried for all, and 6 and 9 where they may win.
     """
-    wide = x.astype(np.float64)
-    size = np.abs(wide)
-    exponent = np.floor(np.log10(np.where(size > 0, size, 1))).astype(np.int64)
+    x = np.ascontiguousarray(x)
+    wide, exponent = x.astype(np.float64), _exponents(x)
     if exponent.min() < FEWEST - 1 - MOST_TENS + 3 or exponent.max() >= FEWEST:
-        text = orjson.dumps(np.ascontiguousarray(x), option=orjson.OPT_SERIALIZE_NUMPY)
+        text = orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)
         return np.array(orjson.loads(text), dtype=np.float64)
-    found = np.zeros_like(wide)
-    open_ = np.ones(x.shape, dtype=bool)
-    for digits in range(FEWEST, MOST + 1):
-        tens = TENS[digits - 1 - exponent]
-        near = np.rint(wide * tens) / tens
-        fits = open_ & (near.astype(np.float32) == x)
-        found = np.where(fits, near, found)
-        open_ &= ~fits
+    found, with_seven = _rounded(wide, exponent, 8), _rounded(wide, exponent, 7)
+    fits, fits_with_seven = found.astype(np.float32) == x, with_seven.astype(np.float32) == x
+    np.copyto(found, with_seven, where=fits_with_seven)
+    for digits, where in ((MOST, ~(fits | fits_with_seven)), (FEWEST, fits_with_seven)):
+        at = np.flatnonzero(where)
+        others = _rounded(wide.flat[at], exponent.flat[at], digits)
+        win = others.astype(np.float32) == x.flat[at]
+        found.flat[at[win]] = others[win]
+    return found
+
+
+def _rounded(wide: np.ndarray, exponent: np.ndarray, digits: int) -> np.ndarray:
+    """Numbers to so many significant digits."""
+    tens = TENS[digits - 1 - exponent]
+    found = wide * tens
+    np.rint(found, out=found)
+    found /= tens
+    return found
+
+
+def _exponents(x: np.ndarray) -> np.ndarray:
+    """The decimal exponent of float32 numbers, by the binary one; 0 of 0."""
+    binary = (x.view(np.int32) >> 23) & 255
+    found: np.ndarray = LOWEST[binary] + (np.abs(x) >= NEXT_TENS[binary])
+    found[x == 0] = 0
     return found

@@ -138,14 +138,8 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those
     that do as one, and sees cycles that are none where a token waits for the one before it.
     """
-    unrounded = at["logits"]
-    n_tokens, n_words = unrounded.shape
-
-    def rounded(t: int, v: Any) -> Expression:
-        x = unrounded[t, v].fixed_rows
-        return ROUND(x, DECIMALS - INT(LOG10(1 + ABS(x))))
-
-    logits = at.table("logits", unrounded.shape, rounded, unrounded.axes, runs=True)
+    logits = _rounded(at, at["logits"])
+    n_tokens, n_words = logits.shape
     ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
 
     def number(t: int, k: Any) -> Expression:
@@ -164,6 +158,28 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     value = at.table("value", shape, number, RANKS, runs=True)
     nth = at.table("tie", shape, tie, RANKS)  # which one of those that are the same
     return at.table("order", shape, ident, RANKS)
+
+
+def _rounded(at: Graph, logits: Block) -> Block:
+    """Logits without their last digits: as they are."""
+
+    def rounded(t: int, v: Any) -> Expression:
+        x = logits[t, v].fixed_rows
+        return ROUND(x, DECIMALS - INT(LOG10(1 + ABS(x))))
+
+    return at.table("logits", logits.shape, rounded, logits.axes, runs=True)
+
+
+def likeliest(at: Graph, logits: Block) -> Block:
+    """Add the id of each token's largest logit, of several that are the same the lowest:
+    [n_tokens, 1]."""
+    ranked = _rounded(at, logits)
+
+    def ident(t: int, _: int) -> Expression:
+        row = ranked[t, :].as_range
+        return MATCH(MAX(row), row, 0) - 1
+
+    return at.table("likeliest", (logits.shape[0], 1), ident, ONE)
 
 
 def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:

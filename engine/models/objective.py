@@ -10,10 +10,12 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.errors import InputError
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, MAX
 from engine.cells.graph import Graph
 from engine.models import ops
 
-NAME = "objective"
+NAME, LOSS = "objective", "loss"
 
 
 def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Block:
@@ -41,7 +43,8 @@ def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Blo
 def loss(
     g: Graph, targets: Sequence[int] | None = None, shares: Sequence[float] | None = None
 ) -> Block:
-    """The mean cross-entropy of the words that follow each token: `loss`, [1, 1].
+    """The mean cross-entropy of the words that follow each token, at a temperature of 1: `loss`,
+    [1, 1].
 
     `targets` are the ids of those words, those of the prompt itself unless given; `shares` say how
     much each token counts, all the same unless given. (Of a prompt the last token has no next word:
@@ -59,25 +62,46 @@ def loss(
         raise InputError(f"{n} tokens have a logit, but {len(targets)} words were given; give each")
     for word in targets:
         _check("word", word, n_words)
-    at, axes = g.at("loss"), (logits.axes[0], "")
+    at, axes = g.at(LOSS), (logits.axes[0], "")
     wanted = at.input("targets", np.reshape(targets, (-1, 1)), axes, "ids")  # [n_tokens, 1]
     share = at.input("share", np.reshape(shares, (-1, 1)), axes)  # [n_tokens, 1]
     numbers = at.input("numbers", np.arange(n_words), ("", logits.axes[1]))  # [1, n_words]
     chosen = at.block("chosen", ops.is_number, wanted, numbers)  # [n_tokens, n_words]
     score = at.block("score", ops.along, logits, chosen)  # [n_tokens, 1]
-    top, total, temperature = (g[x] for x in ("softmax.row_max", "softmax.row_sum", "temperature"))
-    each = at.block("of_token", ops.surprise, score, top, total, temperature)  # [n_tokens, 1]
-    return g.block("loss", ops.pooled, each, share)
+    top = at.block("row_max", ops.row_max, logits)  # [n_tokens, 1]
+    e = at.block("exp", ops.exp, logits, top)  # [n_tokens, n_words]
+    total = at.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
+    each = at.block("of_token", ops.surprise, score, top, total)  # [n_tokens, 1]
+    return g.block(LOSS, ops.pooled, each, share)
 
 
-def next_words(g: Graph) -> tuple[list[int], list[float]]:
-    """The word after each token of the prompt, and how much it counts. Raises InputError for a
-    prompt of one token, or for logits that are not of the words that are read."""
+def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[float]]:
+    """The word after each token of the prompt, and how much it counts: all tokens are the prompt,
+    or the first `n_prompt`. Raises InputError for a prompt of one token, or for logits that are not
+    of the words that are read."""
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
-    if len(ids) < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
+    n_prompt = n_prompt or len(ids)
+    if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
         raise InputError("the prompt does not say which words follow; give the targets")
-    n = len(ids) - 1
-    return [*ids[1:], 0], [1 / n] * n + [0.0]
+    n, n_others = n_prompt - 1, len(ids) - n_prompt + 1
+    return [*ids[1:n_prompt], *[0] * n_others], [1 / n] * n + [0.0] * n_others
+
+
+def follow(g: Graph) -> None:
+    """Have the targets and shares of a loss follow the sentence that is typed, of `n_prompt`
+    tokens: each is foretold the next, and all but the last count alike. A lone token has no loss.
+    """
+    tokens, n_prompt = g["tokens"], g["n_prompt"][0, 0]
+
+    def target(t: int, _: int) -> Expression:
+        here = expression(t + 1) < n_prompt
+        return IF(here, tokens[t + 1, 0], 0) if t + 1 < tokens.shape[0] else expression(0)
+
+    def share(t: int, _: int) -> Expression:
+        return IF(expression(t + 1) < n_prompt, 1 / MAX(1, n_prompt - 1), 0)
+
+    g.follow(f"{LOSS}.targets", target)
+    g.follow(f"{LOSS}.share", share)
 
 
 def _logits(g: Graph) -> Block:

@@ -284,6 +284,23 @@ def credit_of_bias(m: Math, x: X, direction: X, by: X) -> X:
     return m.dot(x, direction) / by
 
 
+@op(x="i,:", direction="i,:", by="i,0")
+def credit_of_token(m: Math, x: X, direction: X, by: X = None) -> X:
+    """Where each token has a direction of its own."""
+    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+
+
+@op(x="0,:", direction="i,:", by="i,0")
+def credit_of_bias_of_token(m: Math, x: X, direction: X, by: X = None) -> X:
+    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+
+
+@op(direction="0,j", x="i,j", y="i,j")
+def direction_before(m: Math, direction: X, x: X, y: X) -> X:
+    """Where x became y: a direction after it as one before it, by the ratio of the two."""
+    return direction * y * x / m.maximum(x * x, 1e-24)
+
+
 @op(score="i,0", cap="0,0")
 def capped_by(m: Math, score: X, cap: X) -> X:
     """How many times larger a score is than capped: a / tanh(a), which is 1 for a score of 0."""
@@ -315,10 +332,10 @@ def along(m: Math, x: X, chosen: X) -> X:
     return m.dot(x, chosen)
 
 
-@op(score="i,0", top="i,0", total="i,0", temperature="0,0")
-def surprise(m: Math, score: X, top: X, total: X, temperature: X) -> X:
+@op(score="i,0", top="i,0", total="i,0")
+def surprise(m: Math, score: X, top: X, total: X) -> X:
     """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
-    return m.log(total) - (score - m.held(top)) / temperature
+    return m.log(total) - (score - m.held(top))
 
 
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------

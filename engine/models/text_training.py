@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -10,8 +9,9 @@ from engine.cells.errors import InputError
 from engine.models import training
 from engine.models.corpus import Corpus
 from engine.models.model import Model
+from engine.models.recipe import Recipe
 from engine.models.spec import ModelSpec
-from engine.models.training import Progress, Recipe
+from engine.models.training import Progress
 
 N_CHECKS = 10  # of a run, evenly spread
 MOST_WINDOWS = 400  # of the part held out, in a check on the way
@@ -80,7 +80,7 @@ class Check:
 def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | Model]:
     """Each step's progress, a check now and then and, last, the model of the best check.
 
-    Raises InputError where torch is missing, and where the run comes to no number.
+    Raises InputError where the run comes to no number.
     """
     spec = run.spec(len(corpus.words.texts))
     windows = corpus.windows(MOST_WINDOWS)
@@ -94,43 +94,38 @@ def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | 
         if done % every == 0 or done == run.steps:
             found = loss(spec, step.weights, windows)
             if found < least:
-                least, best = found, training.arrays(step.weights)
+                least, best = found, {name: w.copy() for name, w in step.weights.items()}
             yield Check(done, found, sample(spec, step.weights, corpus, seed))
     if not best:
         raise InputError("the loss is no longer a number; try a lower --learning-rate")
     yield training.trained(spec, best, corpus.words, run.half)
 
 
-def loss(spec: ModelSpec, weights: Mapping[str, Any], windows: np.ndarray) -> float:
-    """The mean loss over windows of ids [n_windows, length], in nats per token.
-
-    Weights are torch tensors or arrays, by name.
-    """
-    torch = training.torch_()
-    tensors = training.as_tensors(weights)
+def loss(spec: ModelSpec, weights: Mapping[str, np.ndarray], windows: np.ndarray) -> float:
+    """The mean loss over windows of ids [n_windows, length], in nats per token."""
+    logits_of = training.reader(spec, weights)
     total = 0.0
-    with torch.no_grad():
-        for start in range(0, len(windows), WINDOWS_AT_ONCE):
-            ids = torch.as_tensor(windows[start : start + WINDOWS_AT_ONCE])
-            logits = training.forward(spec, tensors, ids[:, :-1]).flatten(0, 1)
-            targets = ids[:, 1:].flatten()
-            total += float(torch.nn.functional.cross_entropy(logits, targets, reduction="sum"))
+    for start in range(0, len(windows), WINDOWS_AT_ONCE):
+        ids = windows[start : start + WINDOWS_AT_ONCE]
+        logits = logits_of(ids[:, :-1])  # [n_windows, length - 1, d_vocab]
+        logits -= logits.max(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(logits, ids[:, 1:, None], axis=-1)[..., 0]
+        total += float((np.log(np.exp(logits).sum(axis=-1)) - chosen).sum())
     return total / windows[:, 1:].size
 
 
-def sample(spec: ModelSpec, weights: Mapping[str, Any], corpus: Corpus, seed: int) -> str:
+def sample(spec: ModelSpec, weights: Mapping[str, np.ndarray], corpus: Corpus, seed: int) -> str:
     """What a model goes on with after the first token that is held out."""
-    torch = training.torch_()
-    tensors = training.as_tensors(weights)
+    logits_of = training.reader(spec, weights)
     rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
     ids = corpus.held_out[:1].tolist()
-    with torch.no_grad():
-        for _ in range(SAMPLE_LENGTH):
-            window = torch.tensor([ids[-spec.n_ctx :]])
-            logits = training.forward(spec, tensors, window)[0, -1] / SAMPLE_HEAT
-            shares = logits.softmax(-1).double().cumsum(-1).numpy()
-            token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
-            ids.append(min(token, spec.d_vocab - 1))
+    for _ in range(SAMPLE_LENGTH):
+        seen = ids[-spec.n_ctx :]
+        window = np.array([seen + [0] * (spec.n_ctx - len(seen))])  # what follows is not seen
+        logits = logits_of(window)[0, len(seen) - 1] / SAMPLE_HEAT
+        shares = np.exp(logits - logits.max()).cumsum()
+        token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
+        ids.append(min(token, spec.d_vocab - 1))
     return corpus.words.decode(ids)
 
 

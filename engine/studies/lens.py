@@ -6,9 +6,9 @@ the reader sets. Both follow the graph back from its logits, whatever architectu
 - Lens (nostalgebraist 2020): the readout, final norm included, applied to the stream after every
   sublayer. What would the model say if it stopped here? Blocks `lens.N.x` to `lens.N.probs`.
 - Attribution (Elhage et al. 2021, "Logit attribution"): a logit is linear in what was written into
-  the stream, once each norm's divisor is taken as it is, and a soft cap's ratio too. So each head,
-  MLP and embedding has its share, `target.<writer>.credit`, and the shares add up to the logit
-  exactly.
+  the stream, once each norm's divisor is taken as it is, and so is the ratio of what a soft cap, or
+  an encoder's readout, makes of a number. So each head, MLP and embedding has its share,
+  `target.<writer>.credit`, and the shares add up to the logit exactly.
 """
 
 from collections.abc import Iterator
@@ -103,9 +103,10 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
     """The share of each writer in a word's logit at every token: [n_tokens, 1], or [1, 1] where
     it is the same for all. From the unembedding back to the embedding.
 
-    `d` [1, d_model] is the direction that a vector's share is read along, and `by` [n_tokens, 1]
-    what the share is divided by, None for 1. Ops that carry the vector on change them; a block of
-    any other op has written its share.
+    `d` is the direction that a vector's share is read along, [1, d_model], or [n_tokens, d_model]
+    before a bend; `by` [n_tokens, 1] is what the share is divided by, None for 1. Ops that carry
+    the vector on change them, as all do between the end of the stream and the words; a block of any
+    other op has written its share.
     """
     end, at = scoring(g), g.at(word)
     d = at.block("direction", ops.embed if end.by_rows else ops.column, g[word], end.words)
@@ -116,15 +117,16 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
         by = at.block("capped_by", ops.capped_by, score, end.cap)  # [n_tokens, 1]
     if end.bias and bias:
         yield end.bias.name, at.block(f"{end.bias.name}.credit", ops.over, bias, by)
-    waiting = [(end.x, d, by)]
+    waiting, ended = [(end.x, d, by)], False  # whether the end of the stream was passed
     while waiting:
         x, d, by = waiting.pop()
-        read = operands(x)
-        if x.op in (ops.add, ops.affine) and "b" in read:
+        read, ended = operands(x), ended or x.name == "resid_final"
+        carries = x.op in (ops.add, *NORMS, *GAINS) or maps(x) or not ended
+        if carries and "b" in read:
             yield read["b"].name, credit(at, read["b"], d, by)
         if x.op is ops.add:
             waiting += [(term, d, by) for term in terms(x)]
-        elif x.op in NORMS or x.op in GAINS or maps(x):
+        elif carries:
             waiting.append((read["x"], *through(g, word, x, d, by)))
         else:
             yield x.name, credit(at, x, d, by)
@@ -137,11 +139,13 @@ def maps(x: Block) -> bool:
 
 
 def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
-    """What was written, along a direction."""
-    if wrote.axes[0] == "token" or by is None:
-        return at.block(f"{wrote.name}.credit", ops.credit, wrote, d, by)
-    # a bias, the same at every token but for the divisor
-    return at.block(f"{wrote.name}.credit", ops.credit_of_bias, wrote, d, by)
+    """What was written, along a direction; a bias is the same at every token, its share is not."""
+    everywhere, turns = wrote.axes[0] == "token", d.axes[0] == "token"
+    if everywhere or not (turns or by):
+        op = ops.credit_of_token if turns else ops.credit
+    else:
+        op = ops.credit_of_bias_of_token if turns else ops.credit_of_bias
+    return at.block(f"{wrote.name}.credit", op, wrote, d, by)
 
 
 def through(
@@ -156,7 +160,9 @@ def through(
         return at.block("mapped", ops.linear, d, turned), by  # [1, d_model]
     if x.op in GAINS:
         _, gain = x.operands[:2]
-        return at.block("gained", x.op, d, gain[2]), by  # [1, d_model]
+        return at.block("gained", x.op, d, gain[2]), by  # as d
+    if x.op not in NORMS:  # a bend, of each number by itself
+        return at.block("bent", ops.direction_before, d, read["x"], x), by  # [n_tokens, d_model]
     scale = read["scale"] if x.op is ops.normalize else read["by"]  # [n_tokens, 1]
     if x.op is ops.normalize:
         d = at.block("direction", ops.centre, d, at.block("mean", ops.mean, d))  # [1, d_model]

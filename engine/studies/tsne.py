@@ -1,27 +1,32 @@
 """t-SNE (van der Maaten & Hinton 2008): points on a plane that keep their neighbours."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 STEPS, EARLY = 750, 150
 EXAGGERATION = 4.0
 
 
-def tsne(x: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
-    """Coordinates [n, 2] of rows x [n, d]; the same seed gives the same points (section 3.4)."""
+def tsne(x: np.ndarray, runs: Sequence[tuple[int, float]]) -> np.ndarray:
+    """Coordinates [n_runs, n, 2] of rows x [n, d] for each seed and perplexity, all at once; the
+    same seed gives the same points (section 3.4)."""
     n = len(x)
-    p = joint(x, min(perplexity, (n - 1) / 3))  # [n, n]
-    y = np.random.default_rng(seed).normal(0, 1e-4, (n, 2))
+    of = {perplexity: joint(x, min(perplexity, (n - 1) / 3)) for _, perplexity in runs}
+    p = np.stack([of[perplexity] for _, perplexity in runs])  # [n_runs, n, n]
+    y = np.stack([np.random.default_rng(seed).normal(0, 1e-4, (n, 2)) for seed, _ in runs])
     velocity, gain = np.zeros_like(y), np.ones_like(y)
+    itself = np.arange(n)
     for step in range(STEPS):
         affinity = 1 / (1 + distances(y))  # Student's t with one degree of freedom
-        np.fill_diagonal(affinity, 0)
-        q = affinity / affinity.sum()
+        affinity[:, itself, itself] = 0
+        q = affinity / affinity.reshape(len(y), n * n).sum(axis=1)[:, None, None]
         pull = ((EXAGGERATION if step < EARLY else 1.0) * p - q) * affinity
-        gradient = 4 * (pull.sum(axis=1)[:, None] * y - pull @ y)
+        gradient = 4 * (pull.sum(axis=2)[:, :, None] * y - pull @ y)
         gain = np.maximum(np.where(gradient * velocity < 0, gain + 0.2, gain * 0.8), 0.01)
         velocity = (0.5 if step < EARLY else 0.8) * velocity - max(n / 12, 10) * gain * gradient
         y = y + velocity
-        y -= y.mean(axis=0)
+        y -= y.mean(axis=1, keepdims=True)
     return y
 
 
@@ -29,21 +34,25 @@ def joint(x: np.ndarray, perplexity: float) -> np.ndarray:
     """Symmetric neighbour probabilities [n, n], each row's entropy set by the perplexity."""
     n, d = len(x), distances(x)
     d = d / max(d.mean(), 1e-12)
+    others = ~np.eye(n, dtype=bool)
+    away = d[others].reshape(n, n - 1)
+    away = away - away.min(axis=1, keepdims=True)
+    low, high, beta = np.zeros(n), np.full(n, np.inf), np.ones(n)
+    for _ in range(64):
+        e = np.exp(-away * beta[:, None])
+        share = e / e.sum(axis=1, keepdims=True)
+        entropy = -(share * np.log(np.maximum(share, 1e-300))).sum(axis=1)
+        wide = entropy > np.log(perplexity)
+        low, high = np.where(wide, beta, low), np.where(wide, high, beta)
+        beta = np.where(high == np.inf, 2 * beta, (low + high) / 2)
     p = np.zeros((n, n))
-    for i in range(n):
-        away, low, high, beta = np.delete(d[i], i), 0.0, np.inf, 1.0
-        for _ in range(64):
-            e = np.exp(-(away - away.min()) * beta)
-            share = e / e.sum()
-            entropy = -(share * np.log(np.maximum(share, 1e-300))).sum()
-            low, high = (beta, high) if entropy > np.log(perplexity) else (low, beta)
-            beta = 2 * beta if high == np.inf else (low + high) / 2
-        p[i, np.arange(n) != i] = share
+    p[others] = share.ravel()
     return np.maximum((p + p.T) / (2 * n), 1e-12)
 
 
 def distances(x: np.ndarray) -> np.ndarray:
-    """Squared distances between all rows: [n, n]."""
-    square = (x * x).sum(axis=1)
-    found: np.ndarray = np.maximum(square[:, None] + square[None, :] - 2 * x @ x.T, 0)
+    """Squared distances between all rows: [..., n, n]."""
+    square = (x * x).sum(axis=-1)
+    products = 2 * x @ x.swapaxes(-1, -2)
+    found: np.ndarray = np.maximum(square[..., :, None] + square[..., None, :] - products, 0)
     return found

@@ -5,6 +5,7 @@ its cells sum to 1. The squares read the patterns from the layers' own sheets.
 """
 
 from engine.cells.block import Block
+from engine.studies.nudge import NUDGED
 from exporters import layout, theme
 from exporters.book import Sheet
 from exporters.model_book import ModelBook
@@ -27,6 +28,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """A square per head; layers down, heads across."""
     found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
+    found = [b for b in found if not b.name.startswith(f"{NUDGED}.")]
     patterns = [b for b in found if b.axes[0] == "token"]
     others = [b for b in found if b.axes[0] != "token"]
     sheet = book.sheet(SHEET)

@@ -6,7 +6,7 @@ the same of directions alone. t-SNE: the data brings neighbourhoods, and no proj
 positions are constants, for two seeds and two perplexities, which draw four pictures of one cloud.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -28,27 +28,39 @@ SOME = 40  # of many words, those that are shown unless others are chosen
 LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
-METHODS = (
-    ("", "directions you choose", "principal components", "t-SNE, UMAP"),
-    ("who brings the axes", "you", "the data", "nobody: there are none"),
-    ("a linear projection?", "yes", "yes", "no"),
-    ("arithmetic on it?", "yes, that is the point", "along its axes", "no"),
-    ("keeps", "the contrasts you chose", "the largest spread", "who is near whom"),
-    ("destroys", "all that is off the plane", "what spreads little", "distances, sizes, density"),
-    ("asks", "where do words fall on this?", "where do they spread most?", "what lies together?"),
-)
+METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
+    ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
+    (
+        "directions you choose", "you", "yes", "yes, that is the point",
+        "the contrasts you chose", "all that is off the plane", "where do words fall on this?",
+    ),
+    (
+        "principal components", "the data", "yes", "along its axes",
+        "the largest spread", "what spreads little", "where do they spread most?",
+    ),
+    (
+        "All-but-the-Top", "the data", "yes", "along its axes",
+        "what that spread hid", "the mean, the first PCs", "and without the loudest?",
+    ),
+    (
+        "t-SNE, UMAP", "nobody: there are none", "no", "no",
+        "who is near whom", "distances, sizes, density", "what lies together?",
+    ),
+)  # fmt: skip
 CAUTION = (
     "t-SNE keeps neighbours together and nothing else: distances between groups and their sizes",
     "mean nothing. The four pictures below are of the same words; what differs among them says",
     "nothing of the words. Positions are constants: other words need another build.",
 )
+ANY_WORD = "type over any word of the list; blank takes it off"
+BUILT_WITH = "delete a word of the list to take it off"
 ON_A_LINE = "these words lie on one line: a second component is rounding noise, drawn as 0"
 LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the first components"
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there is a Trajectory."""
-    return trajectory.wanted(book)
+    """Where there is a Trajectory, or words were chosen."""
+    return trajectory.wanted(book) or book.chosen is not None
 
 
 def add(book: ModelBook) -> None:
@@ -97,6 +109,12 @@ def by_default(book: ModelBook) -> Chosen:
     return Chosen({k: v for k, v in groups.items() if v}, directions, target)
 
 
+def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
+    """Words that somebody listed, by their groups; the first four make the directions."""
+    a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
+    return Chosen(groups, [([a], [b]), ([c], [d])], a)
+
+
 def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
     """The vectors of words as the readout scores them, as built: [n_words, d_model]."""
     scored = scoring(book.graph)
@@ -131,9 +149,9 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
     for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
         sheet.put(row, col + k, text, "note" if k == 8 else "label")
     sheet.put(row + 5, col + 1, "cosine", "row label")
-    text = "components taken off with the mean: 0, 1 or 2. The largest spread may say least"
+    text = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
     sheet.put(row + 6, col + 2, text, "note")
-    sheet.put(row + 4, col + 9, "type over any word of the list; blank takes it off", "note")
+    sheet.put(row + 4, col + 9, BUILT_WITH if maps.book.large else ANY_WORD, "note")
     first, second = CHART_COLS
     shares = (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),
@@ -185,10 +203,11 @@ def _methods(sheet: Sheet) -> None:
     """What each way of drawing keeps and what it destroys."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
     sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
-    for k, line in enumerate(METHODS, row + 2):
-        for c, text in enumerate(line):
-            sheet.put(k, col + 3 * c - (c > 0), text, "block" if k == row + 2 or not c else "text")
-    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS)):
+    for c, column in enumerate(METHODS):
+        for k, text in enumerate(column):
+            style = "text" if c and k else "block"
+            sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
+    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS[0])):
         sheet.put(k, col, text, "note")
 
 
@@ -199,8 +218,8 @@ def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chos
     sheet.put(LIST_ROW - 1, named, "drawn", "label")
     for k, word in enumerate(words):
         sheet.put(LIST_ROW + k, named, word, "word")
-    for n, (seed, perplexity) in enumerate(RUNS):
-        points = tsne(vectors, perplexity, seed)  # [n_words, 2]
+    runs = zip(RUNS, tsne(vectors, RUNS), strict=True)
+    for n, ((seed, perplexity), points) in enumerate(runs):  # points: [n_words, 2]
         col = TSNE_COL + 2 * n
         sheet.put(LIST_ROW - 1, col, f"t-SNE {seed}, {perplexity:g}", "label")
         for k, (a, b) in enumerate(points.tolist()):

@@ -21,7 +21,6 @@ def text(tmp_path: Path) -> Path:
 
 
 def train(text: Path, folder: Path, *more: object) -> str:
-    pytest.importorskip("torch", reason="torch is not installed; pip install 'cellformer[train]'")
     done = cli("train", "--text", text, "-o", folder, *SIZES, *more)
     assert done.code == 0, done.err
     return done.out
@@ -79,7 +78,9 @@ def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Pat
         ("shakespeare --text text.txt --layers 3", "sizes of its own"),
         ("dialogue-game --text text.txt", "leave --text out"),
         ("dialogue-game --half", "sizes of its own"),
-        ("cat-sat", "dialogue-game, semantic-tiny, shakespeare"),
+        ("superposition --embed-scale 1", "takes no --embed-scale"),
+        ("superposition --text text.txt", "leave --text out"),
+        ("cat-sat", "dialogue-game, semantic-tiny, shakespeare, superposition"),
     ],
 )
 def test_what_cannot_be_trained(line: str, fault: str, text: Path, tmp_path: Path) -> None:

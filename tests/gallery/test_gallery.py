@@ -1,7 +1,7 @@
 """The gallery: every page agrees with its own computation, and does what its edits promise."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import isclose
 from pathlib import Path
@@ -57,17 +57,37 @@ def promises(name: str) -> list[Promise]:
     book = default_book(name)
     assert len(book.tries) == 3
     assert {len(sheet.tries) for sheet in book.sheets.values()} <= {0, 3}
-    of_sheets = [t for sheet in book.sheets.values() for t in sheet.tries]
-    return [promise_of(book, t) for t in (*book.tries, *of_sheets)]
+    of_sheets = [sheet.tries for sheet in book.sheets.values() if sheet.tries]
+    first = [promise_of(book, (t,)) for t in book.tries]
+    if is_worksheet(name):
+        return first + [promise_of(book, (t,)) for tries in of_sheets for t in tries]
+    return first + [promise_of(book, tries) for tries in zip(*of_sheets, strict=True)]
 
 
-def promise_of(book: Book, t: Suggestion) -> Promise:
-    """A suggestion, whose texts alone say in the first workbooks what to type."""
-    given = in_words(t) if t.becomes is None else t.value
-    edits = {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
+def promise_of(book: Book, tries: Sequence[Suggestion]) -> Promise:
+    """Suggestions that are made together: those of a transformer's sheets, each of which is slow to
+    recompute. Texts alone say in the first workbooks what to type."""
+    edits = {}
+    for t in tries:
+        given = in_words(t) if t.value is None else t.value
+        edits |= {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
     typed_in = {book.cell(*at): value for at, value in edits.items()}
-    shown = probabilities(book, edits) if t.becomes is None else {book.cell(*t.watch): t.becomes}
-    return Promise(t.text, typed_in, edits, shown)
+    shown: dict[CellAt, Value] = {}
+    for t in tries:
+        shown |= watched(book, t, edits) if t.watch else probabilities(book, edits)
+    return Promise("; ".join(t.text for t in tries), typed_in, edits, shown)
+
+
+def watched(
+    book: Book, t: Suggestion, edits: Mapping[CellName, float | str]
+) -> dict[CellAt, Value]:
+    """What the cell to see becomes: what is promised, or what the engine has, which changes."""
+    name, i, j = t.watch
+    cell, becomes = book.graph[name][i, j], t.becomes
+    if becomes is None:
+        becomes = edited(book, edits)(cell)
+        assert becomes != book.clean(cell), t.text
+    return {book.cell(*t.watch): becomes}
 
 
 def block_cell(at: CellName | int) -> CellName:
@@ -98,7 +118,13 @@ def after(name: str, k: int) -> Reading:
 
 
 def edited(book: Book, edits: Mapping[CellName, float | str]) -> Reading:
-    return book.edited({book.graph[block][i, j]: x for (block, i, j), x in edits.items()})
+    return _edited(book.title, frozenset(edits.items()))
+
+
+@cache
+def _edited(name: str, edits: frozenset[tuple[CellName, float | str]]) -> Reading:
+    book = default_book(name)
+    return book.edited({book.graph[block][i, j]: x for (block, i, j), x in edits})
 
 
 def assert_kept(name: str, k: int, built: Built, shown: Callable[[CellAt], Value]) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from conftest import default_book
 
+import workbooks
 from engine.models import checkpoint, training
+from engine.models.recipe import IGNORED
 from workbooks.semantic_tiny import semantics
 
 ANALOGIES = semantics.ANALOGIES
@@ -80,7 +82,7 @@ def test_every_sentence_is_true_of_the_table() -> None:
     ids = np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])
     assert len(np.unique(ids, axis=0)) == len(ids)
     for row in ids:
-        first, *words, last = [semantics.WORDS[i] for i in row if i != training.IGNORED]
+        first, *words, last = [semantics.WORDS[i] for i in row if i != IGNORED]
         assert (first, last) == (semantics.BOS, semantics.EOS)
         assert is_true(words), words
 
@@ -188,7 +190,6 @@ def test_report_has_every_seed_at_its_loss() -> None:
 
 @pytest.mark.office
 def test_training_for_three_steps() -> None:
-    pytest.importorskip("torch", reason="torch is not installed; pip install torch")
     recipe = replace(semantics.recipe(0.02), steps=3)
     *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
     assert [step.step for step in steps if isinstance(step, training.Progress)] == [0, 1, 2]
@@ -239,8 +240,81 @@ def test_vectors_that_nobody_trained_are_explained_in_sample_alone() -> None:
         assert measured.in_sample > 0.75 and measured.held_out < 0.1
 
 
+def vectors_of(name: str) -> np.ndarray:
+    """One of the sets that the sheets compare, as the weights have it: [n_words, d]."""
+    if name == "hand":
+        return semantics.TABLE
+    if name == "untrained":
+        rng = np.random.default_rng(0)
+        found = training.initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"]
+    else:
+        scale = {"wide": 1.0, "narrow": 0.02}[name]
+        found = checkpoint.load(semantics.FOLDER / f"scale-{scale}").weights["W_E"]
+    return found[semantics.ROWS].astype(np.float64)
+
+
+@pytest.mark.parametrize("name", ["hand", "narrow", "wide"])
+def test_analogies_and_maps_of_every_set(name: str) -> None:
+    """Study's nearest words, and the share of the spread that a map of Two models shows."""
+    book, vectors = default_book("semantic-tiny"), vectors_of(name)
+    assert book.values[f"models.share_{name}"][0, 0] == pytest.approx(
+        semantics.variance_shares(vectors)[0], abs=1e-9
+    )
+    for a, b, c, _ in ANALOGIES[:2]:
+        asked = {book.graph["study.asked"][0, k]: word for k, word in enumerate((a, b, c))}
+        shown = book.edited(asked)
+        words = shown(book.graph[f"study.nearest_{name}"].area).ravel()
+        cosines = shown(book.graph[f"study.nearest_{name}_cosine"].area).ravel()
+        wanted = dict(semantics.analogy(vectors, a, b, c))
+        assert [*words] == [*wanted] or len(set(np.round([*wanted.values()], 9))) < 5
+        np.testing.assert_allclose(cosines.astype(float), [*wanted.values()], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_components", [1, 10, 32])
+def test_probes_are_least_squares_made_again_without_each_word(n_components: int) -> None:
+    """Fits of numpy to all words, and to all but one, forty times."""
+    book = default_book("semantic-tiny")
+    shown = book.edited({book.graph["probes.components"][0, 0]: n_components})
+    found = shown(book.graph["probes.explained"].area).astype(float)
+    for k, name in enumerate(("untrained", "wide", "narrow")):
+        vectors = vectors_of(name)
+        centred = vectors - vectors.mean(axis=0)
+        parts = np.linalg.svd(centred, full_matrices=False)[0][:, :n_components]
+        x = np.column_stack([np.ones(len(parts)), parts])
+        for a, (axis, y) in enumerate(zip(semantics.AXES, semantics.TABLE.T, strict=True)):
+            whole = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+            left = []
+            for i in range(len(y)):
+                rest = np.arange(len(y)) != i
+                left.append(y[i] - x[i] @ np.linalg.lstsq(x[rest], y[rest], rcond=None)[0])
+            spread = np.sum((y - y.mean()) ** 2)
+            wanted = [1 - np.sum(np.square(e)) / spread for e in (whole, left)]
+            assert found[a, [k, k + 3]] == pytest.approx(wanted, abs=1e-8)
+            if n_components == 32 and name != "wide":
+                row = "untrained" if name == "untrained" else "learned, scale 0.02"
+                reported_r2 = reported(row, 0)["r2"][axis]["in_sample"]
+                assert found[a, k] == pytest.approx(reported_r2, abs=1e-6)
+
+
+def test_each_part_s_average_is_its_mean_over_reference_sentences() -> None:
+    """What mean ablation writes: measured again from the blocks of single sentences, in which a
+    part works at every token."""
+    model = workbooks.find("semantic-tiny").model()
+    drawn = semantics.sentences(np.random.default_rng(0), 32)
+    written: dict[str, list[np.ndarray]] = {"blocks.1.attn.h0": [], "blocks.0.mlp": []}
+    for ids in drawn:
+        values = model.graph(ids[ids >= 0][:-1].tolist()).values
+        written["blocks.1.attn.h0"].append(values["blocks.1.attn.h0.result"])
+        written["blocks.0.mlp"].append(values["blocks.0.mlp_out"])
+    for part, results in written.items():
+        mean = np.concatenate(results).mean(axis=0)
+        assert np.abs(mean).max() > 0.01
+        np.testing.assert_allclose(model.averages[f"{part}.average"].ravel(), mean, atol=1e-9)
+
+
 def test_the_words_asked_with_have_no_cosine() -> None:
     book = default_book("semantic-tiny")
-    study = book.sheets["Study"]
-    shown = [book.clean.cell("Study", *at) for at in study.entries if at[1] in (7, 8)]
+    shown = [
+        book.clean.cell("Study", *at) for at in book.sheets["Study"].entries if 7 <= at[1] < 10
+    ]
     assert not [x for x in shown if isinstance(x, float) and x < -1]

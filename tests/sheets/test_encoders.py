@@ -10,6 +10,7 @@ from conftest import InIronCalc, assert_agrees, cli, libreoffice_shows, typed
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
+from engine.models import checkpoint
 from exporters.book import Book
 from exporters.verify import read, verify
 
@@ -116,3 +117,16 @@ def test_an_edited_encoder_is_imported(tmp_path: Path) -> None:
     expected["W_pos"][2, 1] = 3.0
     for name, values in expected.items():
         np.testing.assert_array_equal(np.reshape(weights[name], values.shape), values)
+
+
+def test_shares_of_the_word_for_a_mask_add_up_to_its_logit(tmp_path: Path) -> None:
+    """The mask stands in the middle: the shares are those of its token."""
+    checkpoint.save(encoder("bert"), tmp_path / "m")
+    done = cli("run", tmp_path / "m", "--prompt", "the [MASK] is true", "--target", "value")
+    assert done.code == 0, done
+    lines = [line.split() for line in done.out.splitlines()]
+    logit = next(line[2] for line in lines if line[1:2] == ["value"])
+    shares = dict(line[:2] for line in lines[-14:])
+    assert float(shares.pop("sum")) == float(logit)
+    assert sum(map(float, shares.values())) == pytest.approx(float(logit), abs=1e-3)
+    assert "blocks.0.attn.h1.result" in shares

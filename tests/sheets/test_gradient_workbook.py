@@ -10,6 +10,7 @@ from conftest import GOLDEN, cli, needs
 from cellformer import names
 from engine import Evaluator
 from engine.models.generate import passage
+from exporters.plan import LEAD
 from exporters.reading import WorkbookFile
 from exporters.verify import verify
 
@@ -52,7 +53,7 @@ def test_no_product_runs_along_a_row(built: Path) -> None:
 def test_another_target_gives_its_gradient() -> None:
     """Typed on Play, in the workbook and in the engine: the same gradient of every weight."""
     loaded = names.load("cat-sat")
-    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), gradient=True)
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), followed=LEAD)
     live = Evaluator(book.graph)
     before = live["gradient.blocks.0.attn.h0.W_V"].copy()
     live.set("target", 0, 0, 2)

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from conftest import InIronCalc, assert_recomputes_after, default_book, random_model
 
-from engine import ModelSpec
+from engine import InputError, ModelSpec
 from engine.models.generate import passage
 from exporters import anymodel, labels
 from exporters.book import Book
 from exporters.pages import vocabulary
+from exporters.plan import MANY_WORDS
 from exporters.verify import read
 from exporters.xlsx import write
 from workbooks.dialogue_game import CHOSEN, game
@@ -82,11 +83,23 @@ def test_the_maps_are_what_numpy_makes_of_the_words(case: str, book: Book) -> No
     np.testing.assert_allclose(
         of(reading, book, "component")[there].astype(float), along, atol=1e-9
     )
-    units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    shown = (units - units.mean(axis=0)) @ book.values["map.cosine_basis"].astype(float)
+    n_out = int(of(reading, book, "out"))
+    kept = without(x, basis[:, :n_out])
+    units = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+    axes = book.values["map.cosine_basis"].astype(float)[:, 2 * n_out : 2 * n_out + 2]
+    shown = (units - units.mean(axis=0)) @ axes
     assert_there(reading, book, "cosine", there, shown)
     assert of(reading, book, "cosine_share") == pytest.approx(variance(shown) / variance(units))
     neighbours_are_right(book, reading, words, x, basis)
+
+
+def without(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Words [n, d] without their mean and their components along a basis [d, n_out], or as they are
+    where none is left out: algorithm 1 of Mu & Viswanath 2018."""
+    if basis.shape[1]:
+        x = x - x.mean(axis=0)
+        x = x - (x @ basis) @ basis.T
+    return x
 
 
 def mean_of(book: Book, words: list[str], terms: list[str]) -> np.ndarray:
@@ -100,9 +113,7 @@ def neighbours_are_right(book: Book, reading, words, x: np.ndarray, basis: np.nd
     n_out = int(of(reading, book, "out"))
     named = str(reading(book.graph["map.near"].area))
     there = [word for word in words if word]
-    if n_out:
-        x = x - x.mean(axis=0)
-        x = x - (x @ basis[:, :n_out]) @ basis[:, :n_out].T
+    x = without(x, basis[:, :n_out])
     own = x[there.index(named)]
     cosines = {
         word: float(y @ own / np.linalg.norm(y) / np.linalg.norm(own))
@@ -123,6 +134,18 @@ def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:
     np.testing.assert_allclose(found, spread[:4] / spread.sum(), atol=1e-12)
     assert found[:2].sum() == pytest.approx(0.421, abs=0.001)
     assert found.sum() == pytest.approx(0.571, abs=0.001)
+
+
+def test_the_cosine_map_without_the_top_shows_the_most_that_a_plane_can(book: Book) -> None:
+    """Of the directions that are left, two components hold what an eigen-decomposition says."""
+    for n_out in range(3):
+        reading = after(book, {("left_out", 0, 0): n_out})
+        basis = book.values["map.component_basis"].astype(float)[:, :n_out]
+        kept = without(chosen_vectors(book, WORDS), basis)
+        units = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+        spread = np.linalg.eigvalsh(np.cov(units.T))[::-1]
+        wanted = spread[:2].sum() / spread.sum()
+        assert of(reading, book, "cosine_share") == pytest.approx(wanted, abs=1e-9)
 
 
 def test_rounding_noise_is_not_drawn() -> None:
@@ -162,3 +185,27 @@ def test_a_model_drawn_at_random(tmp_path: Path) -> None:
     other = texts[next(v for v in range(80) if v not in chosen.ids)]
     edits = {("map.word", 4, 0): other, ("map.near", 0, 0): other, ("map.left_out", 0, 0): 2}
     assert_recomputes_after(edits, InIronCalc(path), book, read(path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tied", [True, False])
+def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
+    """Of a model that shows one token's logits alone: its words' own cells, each of which may be
+    taken off; a weight of one is typed over."""
+    spec = ModelSpec(MANY_WORDS + 1, 6, 8, n_layers=1, n_heads=1, d_head=3, d_mlp=4, tied=tied)
+    model, ids = random_model(spec), {"a": [2000, 7, 1999], "b": [5, 12, 2048]}
+    given = passage(model, [3, 70], 3)
+    book = anymodel.build("random", model, given, words=ids)
+    assert book.large and "Trajectory" not in book.sheets
+    table = model.weights["W_E"] if tied else model.weights["W_U"].T
+    x = table[[v for group in ids.values() for v in group]]
+    along = (x - x.mean(axis=0)) @ book.values["map.component_basis"].astype(float)
+    np.testing.assert_allclose(book.values["map.component"].astype(float), along, atol=1e-9)
+    path = write(book, tmp_path / "large.xlsx")
+    cell = ("W_E", 1999, 4) if tied else ("W_U", 4, 1999)
+    edits = {("map.word", 4, 0): "", cell: 3.0, ("map.terms", 0, 0): "w12"}
+    assert_recomputes_after(edits, InIronCalc(path), book, read(path))
+    after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
+    assert after(book.graph["map.id"].area).ravel().tolist() == [2000, 7, 1999, 5, -1, 2048]
+    with pytest.raises(InputError, match="--words maps the words of a whole decoder"):
+        anymodel.build("random", model, given, live=("blocks.0",), words=ids)

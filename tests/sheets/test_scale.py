@@ -1,5 +1,6 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
+import io
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from engine.cells.stored import SafetensorsFile, Stored, decimals
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import forecast
-from exporters import anymodel, deflate, layout, xlsx
+from exporters import anymodel, deflate, layout, sheets, strips, xlsx
 from exporters.audit import audit
 from exporters.book import Book
 from exporters.plan import for_model
@@ -328,7 +329,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
 
 
 def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(xlsx, "LONGEST", 100)
+    monkeypatch.setattr(strips, "LONGEST", 100)
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
         build(checkpoint.load(many_words), tmp_path / "long.xlsx")
     assert list(tmp_path.iterdir()) == []
@@ -359,26 +360,33 @@ def compressor(request, monkeypatch) -> str:
 def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
     data = b"".join(b"<c><v>%d</v></c>" % (k * k) for k in range(400_000))
     found = []
-    for threads in (1, 4):
-        with ThreadPoolExecutor(threads) as pool:
-            packer = deflate.Deflate(pool, many=True)
-            parts = [packer.compress(data[k : k + 70_001]) for k in range(0, len(data), 70_001)]
-            found.append(b"".join(parts) + packer.flush())
-    assert found[0] == found[1]
+    for threads in (0, 1, 4):
+        with ThreadPoolExecutor(max(threads, 1)) as pool:
+            file = io.BytesIO()
+            stream = deflate.Deflate(file, True, pool if threads else None)
+            for k in range(0, len(data), 70_001):
+                stream.write(data[k : k + 70_001])
+            stream.close()
+        found.append(file.getvalue())
+        assert (stream.size, stream.crc) == (len(data), zlib.crc32(data))
+        assert stream.n_packed == len(found[-1])
+    assert found[0] == found[1] == found[2]
     assert zlib.decompress(found[0], -15) == data
 
 
 def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path, monkeypatch) -> None:
+    """By copies of the program for two cores, and by one core after another."""
     monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
     built = []
-    for name in ("one", "again"):
+    for cores in (2, 2, 1):
+        monkeypatch.setattr(sheets, "THREADS", cores)
         model = checkpoint.load(GOLDEN / "gpt2")
         book = anymodel.build("gpt2", model, passage(model, [1, 2, 3]))
-        built.append(xlsx.write(book, tmp_path / f"{name}.xlsx"))
-    one, again = (path.read_bytes() for path in built)
-    assert one == again
-    with zipfile.ZipFile(built[0]) as archive:
+        built.append(xlsx.write(book, tmp_path / "built.xlsx").read_bytes())
+    assert built[0] == built[1] == built[2]
+    with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
         assert archive.testzip() is None
+    assert [path.name for path in tmp_path.iterdir()] == ["built.xlsx"]
 
 
 def test_the_parts_of_a_file_are_whole_and_related(many_words, tmp_path: Path) -> None:

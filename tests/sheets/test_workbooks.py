@@ -197,6 +197,11 @@ def test_formulas_is_not_asked_about_many_cells(built) -> None:
     assert verify(built.formula_cells("dialogue-game"), "formulas").skipped
 
 
+@pytest.mark.slow
+def test_the_largest_is_not_bulky(built) -> None:
+    assert built["dialogue-game"].stat().st_size < 6_000_000
+
+
 EACH = [pytest.param(engine, marks=() if engine == "ironcalc" else OFFICE) for engine in ENGINES]
 
 

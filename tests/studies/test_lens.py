@@ -1,6 +1,6 @@
 """Lens and attribution follow any graph back: biased and capped readouts, norms after sublayers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +71,37 @@ def test_shares_add_up_to_the_logit(biased: bool, capped: bool, scale: float) ->
     writers = [name for name in views.credits["target"] if "ln" not in name and name != "b_U"]
     assert writers == ["blocks.1.mlp_out", "blocks.0.mlp_out", "embed.word"]
     assert ("b_U" in views.credits["target"]) == biased
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
+def test_shares_pass_the_bend_of_an_encoders_readout(name: str) -> None:
+    """The head's ratio of each number is taken as it is, at each token its own: all parts of the
+    model have shares, which add up; each is what was written, along a direction [d_model]."""
+    graph = checkpoint.load(GOLDEN / name).graph([3, 1, 5, 2])
+    views = lens.add(graph, 1, 7, 4)
+    live = Evaluator(graph)
+    live.set("head.b", 0, 1, -30.0)  # behind a GELU: 0, of which nothing has a share
+    for values in (graph.values, live):
+        for word, v in (("target", 7), ("rival", 4)):
+            shares = {writer: values[c.name] for writer, c in views.credits[word].items()}
+            total = sum(shares.values())
+            np.testing.assert_allclose(total[:, 0], values["logits"][:, v], atol=1e-10)
+    n_heads = sum(writer.endswith(".result") for writer in views.credits["target"])
+    assert n_heads == 6 and "blocks.1.mlp_out" in views.credits["target"]
+    by_hand = _direction_by_hand(graph.values, live["head.pre"], live["head.post"], 7)
+    wrote = live["blocks.1.mlp_out"] / live["blocks.1.ln2.scale"]
+    share = live[views.credits["target"]["blocks.1.mlp_out"].name]
+    np.testing.assert_allclose(share[:, 0], (wrote * by_hand).sum(1), atol=1e-12)
+
+
+def _direction_by_hand(
+    w: Mapping[str, np.ndarray], pre: np.ndarray, post: np.ndarray, word: int
+) -> np.ndarray:
+    """What a word's logit gains by the last norm's input: [n_tokens, d_model]."""
+    d = w["W_E"][word] * w["ln_final.w"]
+    d = (d - d.mean()) / (post.std(1, keepdims=True) ** 2 + 1e-12) ** 0.5
+    d = (d * post / pre) @ w["head.W"].T * w["blocks.1.ln2.w"]
+    return d - d.mean(1, keepdims=True)
 
 
 @pytest.mark.parametrize(("biased", "capped"), KINDS)

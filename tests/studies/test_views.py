@@ -140,8 +140,9 @@ def test_tsne_keeps_neighbours_together_and_repeats() -> None:
     rng = np.random.default_rng(2)
     group = np.repeat([0, 1, 2], 10)
     x = rng.normal(size=(30, 6)) + 20 * np.eye(6)[group]
-    points = tsne(x, 5.0, 0)
-    np.testing.assert_array_equal(points, tsne(x, 5.0, 0))
+    points, another = tsne(x, [(0, 5.0), (1, 5.0)])
+    np.testing.assert_array_equal(points, tsne(x, [(0, 5.0)])[0])
+    assert not np.array_equal(points, another)
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(distances, np.inf)
     assert (group[distances.argmin(axis=1)] == group).all()

@@ -15,7 +15,8 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint, training
 from engine.models.generate import Passage
-from engine.models.training import Progress, Recipe
+from engine.models.recipe import Recipe
+from engine.models.training import Progress
 from engine.studies import ablation
 from exporters.book import Book
 from exporters.model_book import ModelBook
@@ -95,7 +96,7 @@ def _studies(book: ModelBook) -> None:
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    """Each step's progress and, last, the trained model."""
     recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
     for step in training.train(SPEC, recipe, game.games, seed):
         yield step if isinstance(step, Progress) else _model(step)

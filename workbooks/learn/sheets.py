@@ -202,7 +202,7 @@ def step_sheets(p: Parts) -> None:
             ws = update
         if block.name in HEADINGS:
             ws.heading(HEADINGS[block.name])
-        stack(ws, block, p.labels)
+        stack(ws, block, p.labels, "the loss")
 
 
 def weights(p: Parts) -> None:

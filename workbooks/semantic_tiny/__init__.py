@@ -17,8 +17,7 @@ from exporters.book import Book
 from exporters.model_book import ModelBook
 from exporters.story import Chosen, Story, Suggestion
 from exporters.transformer import assemble
-from workbooks.semantic_tiny import printed, semantics
-from workbooks.semantic_tiny.study import study
+from workbooks.semantic_tiny import models, printed, probes, semantics, study
 
 TOPIC, AFTER, LEVEL = "Words and positions", "gram-schmidt", 3
 PROMPT = "<BOS> queen is"
@@ -47,10 +46,9 @@ STORY = Story(
     ],
 )  # fmt: skip
 
-KINDS = {"people": (0, 14), "animals": (14, 27), "things": (27, 40)}  # of the table's words
 _id = semantics.ID.__getitem__
 CHOSEN = Chosen(
-    groups={kind: semantics.ROWS[first:end] for kind, (first, end) in KINDS.items()},
+    groups={kind: semantics.ROWS[first:end] for kind, (first, end) in semantics.KINDS.items()},
     directions=[([_id("man"), _id("king"), _id("lion")], [_id("woman"), _id("queen"), _id("lioness")]),
                 ([_id("giant"), _id("mountain")], [_id("mouse"), _id("pebble")])],
     nearest=_id("queen"),
@@ -71,12 +69,14 @@ def build(model: Model, passage: Passage) -> Book:
 
 def _studies(book: ModelBook) -> None:
     """The sheets of its own."""
-    study(book)
-    printed.add(book)
+    study.table(book)
+    models.vectors(book)
+    for page in (study, models, probes, printed):
+        page.add(book)
 
 
 def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
-    """Each step's progress and, last, the trained model. Raises InputError without torch."""
+    """Each step's progress and, last, the trained model."""
     recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
     for step in training.train(semantics.spec(), recipe, semantics.sentences, seed):
         yield step if isinstance(step, Progress) else semantics.model(step)

@@ -17,7 +17,8 @@ import numpy as np
 
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint
-from engine.models.training import IGNORED, Progress, Recipe, initial, trained
+from engine.models.recipe import IGNORED, Recipe
+from engine.models.training import Progress, initial, trained
 from engine.models.training import train as train_model
 
 FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
@@ -87,6 +88,7 @@ river      0    0    1    1   -1   1
 """
 _SPLIT = [row.split() for row in _ROWS.splitlines() if row]
 CONTENT = tuple(word for word, *_ in _SPLIT)
+KINDS = {"people": (0, 14), "animals": (14, 27), "things": (27, 40)}  # where each kind stands
 # A word's coordinates, from -1 to 1; 0: the axis does not say anything of it.
 TABLE = np.array([row for _, *row in _SPLIT], dtype=np.float64)  # [n_words, n_axes]
 
@@ -316,7 +318,7 @@ class Trained(NamedTuple):
 
 
 def run(scale: float, seed: int) -> Trained:
-    """Train to the end. Raises InputError where torch is missing."""
+    """Train to the end."""
     losses: list[float] = []
     weights: dict[str, np.ndarray] = {}
     for found in train(scale, seed):

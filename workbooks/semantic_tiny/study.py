@@ -1,113 +1,148 @@
 """The sheet Study of semantic-tiny: the table of forty words, an analogy asked of it and of the
-learned vectors, and the measures of every run."""
+vectors that two trainings left, and the measures of every run."""
 
 import json
+from typing import NamedTuple
 
-from engine.cells.expression import Area, Expression
-from engine.cells.functions import IF, IFERROR, INDEX, LARGE, MATCH, SQRT, SUMPRODUCT
-from exporters import layout
+from engine.cells.expression import Expression, Nth
+from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
+from exporters import beside, layout
 from exporters.book import Sheet
 from exporters.model_book import ModelBook
-from exporters.pages.trajectory import feature
-from exporters.pages.vocabulary import word_vector
+from exporters.story import Suggestion
 from workbooks.semantic_tiny import semantics
 
+SHEET = "Study"
 TOP, N_WORDS, N_AXES = 14, len(semantics.CONTENT), len(semantics.AXES)
-HAND, LEARNED, REPORT = 7, 8, 11  # columns: cosine in the table, in the learned vectors; the runs
+COSINES, NEAREST_AT, REPORT = 7, 4, 13  # columns: cosines, the nearest words, the runs
 ASKED_ROW, TARGET_ROW = 6, 12
 NEAREST = 5
-WORK = TOP + N_WORDS + 4  # the learned target, d_model numbers down
+WORK = TOP + N_WORDS + 10  # the learned targets, d_model numbers across
 
 
-def study(book: ModelBook) -> None:
-    """The table and an analogy, live; the measures of every run, as they came out."""
-    sheet = book.sheet("Study")
+class Asked(NamedTuple):
+    """Vectors that the analogy is asked of: a table [n_words, d], and where it is told."""
+
+    name: str
+    title: str
+    vectors: str  # the table's name
+
+
+SETS = (
+    Asked("hand", "in the table", "study.table"),
+    Asked("narrow", "narrow", "models.narrow"),
+    Asked("wide", "wide", "models.wide"),
+)
+
+
+def add(book: ModelBook) -> None:
+    """The table and an analogy, live; three edits; the measures of every run, as they came out."""
+    sheet = book.sheet(SHEET)
     sheet.purpose = "what was asked of the model, and what came out"
     layout.dress(book, sheet)
     sheet.widths = {0: 13} | dict.fromkeys(range(1, REPORT), 10) | {REPORT: 20}
-    _table(sheet)
-    _asked(sheet)
-    _targets(book, sheet)
-    for k, word in enumerate(semantics.ROWS):
-        row, hand = TOP + k, sheet[TARGET_ROW, 1 : 1 + N_AXES].fixed
-        cosine = _cosine(sheet, k, sheet[row, 1 : 1 + N_AXES], hand)
-        sheet.formula(row, HAND, cosine, "step")
-        learned = sheet[WORK : WORK + book.model.spec.d_model, 1].fixed
-        cosine = _cosine(sheet, k, word_vector(book, word), learned)
-        sheet.formula(row, LEARNED, cosine, "live")
-    for col, left, title in ((HAND, 4, "in the table"), (LEARNED, 7, "learned")):
-        sheet.put(TOP - 2, col, title, "label")
-        sheet.put(TOP - 1, col, "cosine", "label")
-        _nearest(sheet, col, left, title)
-    sheet.dress(sheet[TOP : TOP + N_WORDS, HAND : LEARNED + 1], "scale")
+    _asked(book, sheet)
+    for k, asked in enumerate(SETS):
+        _target(book, sheet, asked, k)
+        _cosines(book, sheet, asked, COSINES + k)
+        _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
+    sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
+    beside.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (9, 11))
     _report(sheet)
 
 
-def _column(sheet: Sheet, col: int) -> Area:
-    """A column of the table: the words, an axis, or the cosines."""
-    return sheet[TOP : TOP + N_WORDS, col].fixed
-
-
-def _ids(sheet: Sheet) -> list[Area]:
-    """The three words asked with, as their places in the table, counted from 0."""
-    return [sheet[ASKED_ROW + 1, k].fixed for k in range(3)]
-
-
-def _table(sheet: Sheet) -> None:
+def table(book: ModelBook) -> None:
+    """The forty words and their coordinates, to be typed over."""
+    sheet = book.sheet(SHEET)
     sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
-    for k, name in enumerate(semantics.AXES):
-        sheet.put(TOP - 1, 1 + k, name, "label")
-    for k, (word, row) in enumerate(zip(semantics.CONTENT, semantics.TABLE, strict=True)):
-        sheet.put(TOP + k, 0, word, "word")
-        for axis, x in enumerate(row.tolist()):
-            sheet.put(TOP + k, 1 + axis, x, "weight blue")
+    words = [[word] for word in semantics.CONTENT]
+    beside.typed(book, sheet, "study.word", (TOP, 0), words, "word")
+    beside.heads(sheet, TOP - 1, 1, semantics.AXES, "label")
+    values = semantics.TABLE.tolist()
+    beside.typed(book, sheet, "study.table", (TOP, 1), values, "weight blue")
 
 
-def _asked(sheet: Sheet) -> None:
+def _asked(book: ModelBook, sheet: Sheet) -> None:
     """a − b + c: choose the words."""
     sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
-    words = _column(sheet, 0)
-    asked = zip(semantics.ANALOGIES[0][:3], ("a", "− b", "+ c"), strict=True)
-    for k, (word, label) in enumerate(asked):
-        sheet.put(ASKED_ROW - 1, k, label, "label")
-        sheet.put(ASKED_ROW, k, word, "token")
-        sheet.lists[ASKED_ROW, k] = words
-        place = MATCH(sheet[ASKED_ROW, k], words, 0) - 1
-        sheet.formula(ASKED_ROW + 1, k, IFERROR(place, 0), "id")
+    words = book.graph["study.word"]
+    beside.heads(sheet, ASKED_ROW - 1, 0, ("a", "− b", "+ c"), "label")
+    given = [[*semantics.ANALOGIES[0][:3]]]
+    asked = beside.typed(book, sheet, "study.asked", (ASKED_ROW, 0), given, "token")
+    for k in range(3):
+        sheet.lists[ASKED_ROW, k] = sheet[TOP : TOP + N_WORDS, 0].fixed
+
+    def place(_: int, k: int) -> Expression:
+        return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
+
+    beside.computed(book, sheet, "study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
 
 
-def _targets(book: ModelBook, sheet: Sheet) -> None:
-    """a − b + c: along every axis of the table, and of the learned vectors."""
-    sheet.put(TARGET_ROW, 0, "a − b + c", "row label")
-    for col in range(1, 1 + N_AXES):
-        axis = _column(sheet, col)
-        a, b, c = (INDEX(axis, ident + 1, 1) for ident in _ids(sheet))
-        sheet.formula(TARGET_ROW, col, a - b + c, "step")
-    sheet.put(WORK - 2, 0, "a − b + c of the learned vectors", "heading")
-    first = semantics.ROWS[0]
-    for d in range(book.model.spec.d_model):
-        x, y, z = (feature(book, d, ident + first) for ident in _ids(sheet))
-        sheet.put(WORK + d, 0, d, "label number")
-        sheet.formula(WORK + d, 1, x - y + z, "step green")
+def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
+    """a − b + c, along every axis of the table, or every number of learned vectors."""
+    vectors, places = book.graph[asked.vectors], book.graph["study.place"]
+
+    def entry(_: int, d: int) -> Expression:
+        a, b, c = (Nth(vectors[:, d].fixed, places[0, n] + 1) for n in range(3))
+        return a - b + c
+
+    at = (WORK + k, 1) if k else (TARGET_ROW, 1)
+    sheet.put(at[0], 0, asked.title if k else "a − b + c", "row label")
+    if k == 1:
+        sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
+    name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
+    beside.computed(book, sheet, name, at, shape, entry, "step")
 
 
-def _cosine(sheet: Sheet, k: int, own: Area, target: Area) -> Expression:
-    """Word k's cosine with the target; nothing for the three words that were asked with."""
-    a, b, c = (ident == k for ident in _ids(sheet))
-    lengths = SQRT(SUMPRODUCT(own, own) * SUMPRODUCT(target, target))
-    cosine = IF(lengths > 0, SUMPRODUCT(own, target) / lengths, 0)
-    return IF(a + b + c > 0, "", cosine)
+def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
+    """Each word's cosine with the target; nothing for the three words that were asked with."""
+    vectors, places = book.graph[asked.vectors], book.graph["study.place"]
+    target = book.graph[f"study.target_{asked.name}"].area.fixed
+
+    def cosine(k: int, _: int) -> Expression:
+        own = vectors[k, :]
+        lengths = SQRT(SUMPRODUCT(own, own) * SUMPRODUCT(target, target))
+        among = sum((places[0, n] == k for n in range(3)), places[0, 0] * 0)
+        return IF(among > 0, "", IF(lengths > 0, SUMPRODUCT(own, target) / lengths, 0))
+
+    sheet.put(TOP - 2, col, asked.title, "label")
+    sheet.put(TOP - 1, col, "cosine", "label")
+    name = f"study.cosine_{asked.name}"
+    beside.computed(book, sheet, name, (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
-def _nearest(sheet: Sheet, col: int, left: int, title: str) -> None:
+def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -> None:
     """The five nearest words, of those not asked with."""
-    sheet.put(ASKED_ROW - 2, left, f"nearest, {title}", "block")
-    cosines = _column(sheet, col)
-    for rank in range(1, NEAREST + 1):
-        row, largest = ASKED_ROW - 2 + rank, LARGE(cosines, rank)
-        word = INDEX(_column(sheet, 0), MATCH(largest, cosines, 0), 1)
-        sheet.formula(row, left, word, "word")
-        sheet.formula(row, left + 1, largest, "step")
+    sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
+    cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
+
+    def nearest(rank: int, _: int) -> Expression:
+        return Nth(words, MATCH(LARGE(cosines, rank + 1), cosines, 0))
+
+    def largest(rank: int, _: int) -> Expression:
+        return LARGE(cosines, rank + 1)
+
+    row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
+    beside.computed(book, sheet, name, (row, left), shape, nearest, "word")
+    beside.computed(book, sheet, f"{name}_cosine", (row, left + 1), shape, largest, "step")
+
+
+def _tries() -> list[Suggestion]:
+    """An analogy that holds, one that fails in the wide model, a word that is moved."""
+    return [
+        Suggestion(
+            "Type stag as the first word: the table and the model that began narrow say doe, the one that began wide does not.",
+            ("study.asked", 0, 0), "stag", ("study.nearest_wide", 0, 0),
+        ),
+        Suggestion(
+            "Type mouse as the first word: the table's answer has no name of its own, and a nearest word comes back all the same.",
+            ("study.asked", 0, 0), "mouse", ("study.nearest_hand", 0, 0),
+        ),
+        Suggestion(
+            "Type 1 as the gender of queen: in the table she is a king now, and no longer the answer. The learned vectors do not read the table.",
+            ("study.table", 1, 0), 1, ("study.nearest_hand", 0, 0),
+        ),
+    ]  # fmt: skip
 
 
 def _report(sheet: Sheet) -> None:
@@ -116,14 +151,8 @@ def _report(sheet: Sheet) -> None:
     sheet.put(ASKED_ROW - 2, REPORT, "Every run, as it came out (constants)", "heading")
     text = f"loss in nats per token; its floor is {report['loss_floor']:.3f}. R² of a ridge probe, each word held out in turn: 1 is read off, 0 or less is not"
     sheet.put(ASKED_ROW - 1, REPORT, text, "note")
-    heads = [
-        "vectors",
-        "seed",
-        "loss",
-        "2 PCs",
-        "6 PCs",
-        *(f"R² {axis}" for axis in semantics.AXES),
-    ]
+    heads = ["vectors", "seed", "loss", "2 PCs", "6 PCs"]
+    heads += [f"R² {axis}" for axis in semantics.AXES]
     heads += [a["asked"] for a in report["rows"][0]["analogies"]]
     heads += ["cosine of the first"]
     for k, head in enumerate(heads):

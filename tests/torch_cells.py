@@ -86,15 +86,20 @@ def view(x: torch.Tensor, at: tuple[str, str], out: Block, mask: Mask) -> Any:
     return x.T if rows == "j" or cols == "i" else x
 
 
-def gradients(graph: Graph, of: str) -> dict[str, torch.Tensor]:
-    """The gradient of a single cell by every block that has one: [rows, columns]."""
-    values: dict[str, torch.Tensor] = {}
+def weights_of(graph: Graph) -> dict[str, torch.Tensor]:
+    """A graph's weights, by which gradients are taken: [rows, columns] each."""
+    names = [block.name for block in graph if block.kind == "weight"]
+    return {name: torch.tensor(graph.inputs[name]).requires_grad_() for name in names}
+
+
+def values(graph: Graph, of: str, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The values of all blocks up to one, for some weights: [rows, columns] each."""
+    values = dict(weights)
     m: Any = Torch()
     for block in graph:
-        if block.op is None:
-            x = torch.tensor(graph.values[block.name].astype(float))
-            values[block.name] = x.requires_grad_(block.kind == "weight")
-        else:
+        if block.op is None and block.name not in weights:
+            values[block.name] = torch.tensor(graph.values[block.name].astype(float))
+        elif block.op is not None:
             pairs = [
                 (p, view(values[b.name], at, block, block.mask)) for p, at, b in block.operands
             ]
@@ -108,5 +113,19 @@ def gradients(graph: Graph, of: str) -> dict[str, torch.Tensor]:
                 x.retain_grad()
         if block.name == of:
             break
-    values[of].backward()
-    return {name: x.grad for name, x in values.items() if x.grad is not None}
+    return values
+
+
+def gradients(graph: Graph, of: str) -> dict[str, torch.Tensor]:
+    """The gradient of a single cell by every block that has one: [rows, columns]."""
+    found = values(graph, of, weights_of(graph))
+    found[of].backward()
+    return {name: x.grad for name, x in found.items() if x.grad is not None}
+
+
+def loss_after_step(graph: Graph, rate: float) -> float:
+    """The `loss` of a graph after a step of torch's gradient descent."""
+    weights = weights_of(graph)
+    values(graph, "loss", weights)["loss"].backward()
+    torch.optim.SGD(weights.values(), lr=rate).step()
+    return float(values(graph, "loss", weights)["loss"].detach())

@@ -1,0 +1,80 @@
+"""Training: steps a second by cells, in numpy, and by torch; and how far apart they end.
+
+    python benchmarks/training.py [--large]
+
+One thread, AdamW with the recipe's clipping and decay, batches as the gallery has them; numpy and
+the second figure of torch are float64, torch's first, as it trains, float32. Prints processor time.
+"""
+
+import argparse
+import os
+from time import process_time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+import torch
+
+from engine.models import learning, torch_learning, training
+from engine.models.architectures import gpt2
+from engine.models.recipe import Recipe
+from engine.models.spec import ModelSpec
+from engine.models.text_training import TextRun
+from workbooks import dialogue_game, shakespeare
+from workbooks.dialogue_game import game
+from workbooks.semantic_tiny import semantics
+
+N_WORDS, STEPS, FEW = 28, 100, 10
+THOUSAND = TextRun(n_layers=1, n_heads=1, d_model=8, d_mlp=16, context=16, batch=16)
+THOUSANDS = TextRun(n_layers=2, n_heads=2, d_model=32, d_mlp=96, context=16, batch=32)
+
+
+def drawn(run: TextRun, n_words: int) -> tuple[ModelSpec, Recipe, training.Batches]:
+    """A run over random words: what they are changes nothing of the time."""
+    return (
+        run.spec(n_words),
+        run.recipe,
+        lambda rng, n: rng.integers(0, n_words, (n, run.context + 1)),
+    )
+
+
+def compare(
+    name: str, spec: ModelSpec, recipe: Recipe, batches: training.Batches, steps: int
+) -> None:
+    """One line: steps a second, as ratios, and the largest difference of a weight in the end."""
+    rng = np.random.default_rng(0)
+    weights = training.initial(spec, recipe, rng)
+    given = [batches(rng, recipe.batch) for _ in range(steps + 1)]
+    learners = {
+        "numpy": learning.Learner(gpt2.forward, spec, recipe, weights),
+        "torch": torch_learning.Learner(spec, recipe, weights),
+        "torch float64": torch_learning.Learner(spec, recipe, weights, torch.float64),
+    }
+    found = {}
+    for by, learner in learners.items():
+        learner.step(0, given[0])
+        start = process_time()
+        for n, ids in enumerate(given[1:], 1):
+            learner.step(n, ids)
+        found[by] = steps / (process_time() - start)
+    ours, theirs = learners["numpy"].weights, learners["torch float64"].weights
+    gap = max(np.abs(ours[k] - theirs[k]).max() for k in ours)
+    size = sum(w.size for w in weights.values())
+    print(
+        f"{name}, {size:,} weights, batch {recipe.batch}: numpy {found['numpy']:.0f} steps "
+        f"a second; torch {found['torch'] / found['numpy']:.1f} x as many, in float64 "
+        f"{found['torch float64'] / found['numpy']:.1f} x; after {steps + 1} steps {gap:.0e} apart"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="shakespeare's sizes as well")
+    large = parser.parse_args().large
+    compare("small", *drawn(THOUSAND, N_WORDS), STEPS)
+    compare("medium", *drawn(THOUSANDS, N_WORDS), STEPS)
+    semantic = semantics.spec(), semantics.recipe(0.02), semantics.sentences
+    compare("semantic-tiny", *semantic, FEW)
+    compare("dialogue-game", dialogue_game.SPEC, dialogue_game.RECIPE, game.games, FEW)
+    if large:
+        compare("shakespeare", *drawn(shakespeare.RUN, 65), FEW // 3)

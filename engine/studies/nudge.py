@@ -1,0 +1,82 @@
+"""Nudge: what a model says of a sentence after one step of learning it.
+
+The step is gradient descent's (Robbins & Monro 1951): every weight, less a rate times its gradient
+of the sentence's loss. A part, which is a head, an MLP, a norm or an embedding, may stay as it is.
+The forward pass is then computed once more with these weights, beside the one before: its blocks
+are called `nudged.<name>`, and `nudged.loss` is what the sentence costs after the step.
+"""
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.errors import InputError
+from engine.cells.evaluator import Evaluator
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.models import choosing, objective, ops, optimizers
+
+NUDGE, NUDGED = "nudge", "nudged"
+RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"
+LEARNS = "learns"  # of a part: 1, it takes the step; 0, it stays
+RATES = tuple(k * 10.0**n for n in range(1, -5, -1) for k in (5, 2, 1))
+KEPT = 0.5  # of what the gradients promise
+
+
+def add(g: Graph, n_prompt: int) -> None:
+    """Add the loss of a graph's first `n_prompt` tokens, its gradients, and the second pass.
+
+    The rate is the largest of `RATES` that keeps half of what the gradients promise (Armijo 1966):
+    the loss falls at least half as far as down a straight line. Raises InputError where a sentence
+    has nothing to foretell, or does not say what should be.
+    """
+    if g["logits"].axes[1] != "vocab":
+        raise InputError("the model does not say the words that it reads: no sentence teaches it")
+    if n_prompt < 2:
+        raise InputError(
+            "one word alone foretells nothing: a nudge takes a sentence of two or more"
+        )
+    loss = objective.loss(g, *objective.next_words(g, n_prompt))
+    weights = [block for block in g if block.kind == "weight"]
+    gradients = backward(g, loss, columns=True)
+    g.input(RATE, 0.0)
+    taken = {w.name: _step(g, w, gradients[w.name]) for w in weights if w.name in gradients}
+    again = g.at(NUDGED)
+    again.again(taken, loss)
+    choosing.likeliest(again.at("choice"), g[f"{NUDGED}.logits"])
+    steepness = sum(float((g.values[gradients[name].name] ** 2).sum()) for name in taken)
+    g.fill(RATE, np.array([[_rate(g, steepness)]]))
+
+
+def _rate(g: Graph, steepness: float) -> float:
+    """The rate to begin with; `steepness` is what the loss falls by, for each 1 of it, at first."""
+    live = Evaluator(g)
+    for rate in RATES:
+        live.set(RATE, 0, 0, rate)
+        fall = float(g.values[objective.LOSS][0, 0] - live[LOSS_AFTER][0, 0])
+        if fall >= KEPT * rate * steepness:
+            return rate
+    return RATES[-1]
+
+
+def _step(g: Graph, weight: Block, gradient: Block) -> Block:
+    """A weight after the step: as the weight."""
+    at = g.at(f"{NUDGE}.{part(weight)}")
+    rate = g.blocks.get(f"{at.prefix}rate")
+    if rate is None:  # it is the first weight of its part
+        rate = at.block("rate", ops.in_effect, g[RATE], at.input(LEARNS, 1.0))  # [1, 1]
+    return g.at(NUDGED).block(weight.name, optimizers.descent, weight, gradient, rate)
+
+
+def part(weight: Block) -> str:
+    """The part that a weight belongs to: a head, an MLP, a norm; or the weight itself."""
+    return weight.name.rpartition(".")[0] or weight.name
+
+
+def gradients(g: Graph) -> dict[str, list[Block]]:
+    """The gradients of all weights that take the step, by the part that they belong to."""
+    found: dict[str, list[Block]] = {}
+    for block in g:
+        if block.op is optimizers.descent:
+            (_, _, weight), (_, _, gradient), _ = block.operands
+            found.setdefault(part(weight), []).append(gradient)
+    return found

@@ -1,0 +1,264 @@
+"""Nudge: watch the model learn the sentence that is typed, in one step.
+
+Every weight goes down the slope of the sentence's loss: less the rate times its gradient. The
+forward pass is computed twice, with the weights before the step and after it; word by word stands
+what each says of the word that really follows. The rate is a cell, and each part may stay as it is.
+Only typed words count: what the model adds by itself is nothing to learn from.
+"""
+
+from engine import Evaluator
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import AND, EXP, IF, ROUND, SUM
+from engine.models.objective import LOSS
+from engine.studies import nudge
+from engine.studies.nudge import LOSS_AFTER, RATE
+from exporters import layout
+from exporters.beside import suggest
+from exporters.book import Place, Run, Sheet
+from exporters.dressing import Unlike, When
+from exporters.layout import LEARNING
+from exporters.lookups import product_sum
+from exporters.model_book import ModelBook
+from exporters.pages import play
+from exporters.pages.attribution import plain
+from exporters.saying import percent, rounded, sentence
+from exporters.story import Suggestion
+
+SHEET = LEARNING
+PURPOSE = (
+    "watch it learn: one step against the loss of the sentence, before and after, word by word"
+)
+AFTER = "Play"
+RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 21
+BEFORE_ROW, AFTER_ROW, FELL_ROW, PROMISED_ROW, VERDICT_ROW = range(RATE_ROW + 1, RATE_ROW + 6)
+LABEL_COL, CELL_COL, NOTE_COL = 0, 1, 2
+# the columns of the words; what the table works with stands behind the parts
+WORD, FOLLOWS, PROBABILITY, SURPRISE, SAYS = 0, 1, 2, 5, 7
+TWICE = ("before step", "after step")
+HEADS = ("token", "really follows", *TWICE, "change", *TWICE, *TWICE)
+PART, SWITCH, PART_RATE, PROMISED = 10, 11, 12, 13
+PARTS_ROW = 6
+TARGET, SHARE, LIKELIEST = 16, 17, 18
+DECIMALS = 6  # of a fall: what is smaller is rounding
+RULE = {"validate": "decimal", "criteria": "between"}
+
+
+def wanted(book: ModelBook) -> bool:
+    """In workbooks of a model that takes a step."""
+    return RATE in book.graph.blocks
+
+
+def add(book: ModelBook) -> None:
+    """The rate and the loss; the switches; the words; three things to try; the workings."""
+    sheet = book.sheet(SHEET)
+    layout.dress(book, sheet)
+    sheet.widths = dict.fromkeys(range(SAYS), 10) | {
+        WORD: 14,
+        FOLLOWS: 14,
+        SAYS: 11,
+        SAYS + 1: 11,
+    }
+    sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
+    _parts(book, sheet)
+    _loss(book, sheet)
+    suggest(book, sheet, TRIES_ROW, tries(book), (SAYS - 1, SAYS + 1))
+    _words(book, sheet)
+    _workings(book, sheet)
+
+
+def losses(book: ModelBook) -> tuple[Area, Area]:
+    """What the sentence costs before the step, and after it."""
+    return book.graph[LOSS][0, 0], book.graph[LOSS_AFTER][0, 0]
+
+
+def tries(book: ModelBook) -> list[Suggestion]:
+    """A step too far, one the other way, and one without the part that moves most."""
+    live, begun = Evaluator(book.graph), book.value(RATE, 0, 0)
+
+    def after(cell: str, value: float, otherwise: float) -> float:
+        live.set(cell, 0, 0, value)
+        found = float(live[LOSS_AFTER][0, 0])
+        live.set(cell, 0, 0, otherwise)
+        return found
+
+    def suggestion(text: str, cell: str, value: float) -> Suggestion:
+        becomes = after(cell, value, begun if cell == RATE else 1.0)
+        told = f"Type {value:g} {text}: the loss after the step is {becomes:.3f}."
+        return Suggestion(told, (cell, 0, 0), value, (LOSS_AFTER, 0, 0), becomes)
+
+    cost = book.value(LOSS, 0, 0)
+    longer = [rate for rate in reversed(nudge.RATES) if rate > begun]
+    far = next((rate for rate in longer if after(RATE, rate, begun) > cost), longer[-1])
+    part = max(nudge.gradients(book.graph), key=lambda part: _steepness(book, part))
+    return [
+        suggestion("for the rate, which is too far", RATE, far),
+        suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
+        suggestion(f"as switch of {plain(part)}, which promises most", f"nudge.{part}.learns", 0.0),
+    ]
+
+
+def _steepness(book: ModelBook, part: str) -> float:
+    """What the loss falls by, for each 1 of a part's rate, at first."""
+    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.gradients(book.graph)[part])
+
+
+# --- the rate and the loss ------------------------------------------------------------------
+
+
+def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Area:
+    """Put one of the cells of the step in its place."""
+    layout.settle(book, sheet, Place(book.graph[name], SHEET, row, col, turned=False))
+    return book.graph[name][0, 0]
+
+
+def _loss(book: ModelBook, sheet: Sheet) -> None:
+    """The rate, the loss before and after the step, and what the gradients promised."""
+    said = play.answered(book, book.graph["sentence"][0, 0], "nothing that it knows")
+    title = sentence("One step of learning ‘{said}’", said=said)
+    sheet.formula(RATE_ROW - 2, 0, title, "heading")
+    before, after = (
+        _settle(book, sheet, name, row, CELL_COL)
+        for name, row in ((LOSS, BEFORE_ROW), (LOSS_AFTER, AFTER_ROW))
+    )
+    _settle(book, sheet, RATE, RATE_ROW, CELL_COL)
+    sheet.rules[RATE_ROW, CELL_COL] = RULE | {"minimum": -1000, "maximum": 1000}
+    sheet.rules[RATE_ROW, CELL_COL] |= {"error_message": "A number from -1000 to 1000."}
+    fell = sheet.formula(FELL_ROW, CELL_COL, before - after, "change plain")
+    promised = SUM(_of_parts(book, sheet, PROMISED).as_range)
+    promised = sheet.formula(PROMISED_ROW, CELL_COL, promised, "change plain")
+    for row, label, note in (
+        (RATE_ROW, "learning rate", "every weight becomes: weight − rate × its gradient"),
+        (BEFORE_ROW, "loss before", "how surprising the words are that really follow, on average"),
+        (AFTER_ROW, "loss after", "the same, computed anew with the weights after the step"),
+        (FELL_ROW, "it fell by", "what the step was worth"),
+        (PROMISED_ROW, "promised", "rate × gradients squared: what a straight line would give"),
+    ):
+        sheet.put(row, LABEL_COL, label, "row label")
+        sheet.put(row, NOTE_COL, note, "note")
+    sheet.formula(VERDICT_ROW, 0, _verdict(book, fell, promised), "block")
+
+
+def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
+    """What became of the step, in a sentence."""
+    gain, hope = ROUND(fell, DECIMALS), ROUND(promised, DECIMALS)
+    share = percent(fell / promised, 0)
+    helped = sentence(
+        "It learnt: the loss fell by {fell}, {share} of what the gradients promised.",
+        fell=rounded(fell, 3),
+        share=share,
+    )
+    too_far = expression(
+        "Too far: the loss rose. Gradients hold for small steps; type a lower rate."
+    )
+    up = expression("Up the slope: it unlearns the sentence. A rate above 0 goes down.")
+    still = expression("No weight moved: type a rate, and 1 for a part.")
+    moved = IF(hope < 0, up, IF(gain > 0, helped, too_far))
+    alone = expression(
+        "A lone word foretells nothing: type a sentence of two words or more on Play."
+    )
+    told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
+    return play.answered(book, told, "No answer: a word is unknown, see Play.")
+
+
+# --- who takes the step ---------------------------------------------------------------------
+
+
+def _of_parts(book: ModelBook, sheet: Sheet, col: int) -> Area:
+    """A column of the table of parts."""
+    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.gradients(book.graph)), col]
+
+
+def _parts(book: ModelBook, sheet: Sheet) -> None:
+    """Each part with its switch, its rate, and the fall of the loss that it promises."""
+    sheet.put(PARTS_ROW - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")
+    for col, head in (
+        (PART, "part"),
+        (SWITCH, "learns"),
+        (PART_RATE, "rate"),
+        (PROMISED, "promises"),
+    ):
+        sheet.put(PARTS_ROW - 1, col, head, "label")
+    for row, (part, gradients) in enumerate(nudge.gradients(book.graph).items(), PARTS_ROW):
+        sheet.link(row, PART, plain(part), book.address(gradients[0].area))
+        switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
+        book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
+        sheet.regions.append((book.places[switch.name], "switch"))
+        sheet.rules[row, SWITCH] = RULE | {"minimum": 0, "maximum": 1}
+        sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
+        rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
+        squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
+        sheet.formula(row, PROMISED, rate * SUM(*squares), "change plain")
+    sheet.dress(_of_parts(book, sheet, SWITCH), Unlike(1))
+
+
+# --- word by word ---------------------------------------------------------------------------
+
+
+def _words(book: ModelBook, sheet: Sheet) -> None:
+    """What is said of each word that follows, before the step and after it."""
+    top, n = TABLE_ROW, len(book.passage.ids)
+    sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
+    note = "surprise: minus the logarithm of that; green: the right word"
+    sheet.put(top - 3, PROBABILITY + 2, note, "note")
+    for col, head in (
+        (PROBABILITY, "its probability"),
+        (SURPRISE, "its surprise"),
+        (SAYS, "likeliest"),
+    ):
+        sheet.put(top - 2, col, head, "block")
+    for col, head in enumerate(HEADS):
+        sheet.put(top - 1, col, head, "label")
+    for t in range(n):
+        _word(book, sheet, t)
+    sheet.dress(sheet[top : top + n, PROBABILITY : PROBABILITY + 2], "bar")
+    first = sheet[top, SAYS]
+    right = When("right", AND(first != "", first == sheet[top, FOLLOWS].fixed_cols))
+    sheet.dress(sheet[top : top + n, SAYS : SAYS + 2], right)
+
+
+def _word(book: ModelBook, sheet: Sheet, t: int) -> None:
+    """A token, the one that follows it, and what both passes say of that."""
+    row, graph = TABLE_ROW + t, book.graph
+    n_prompt, counts = graph["n_prompt"][0, 0], graph[f"{LOSS}.share"][t, 0] > 0
+    given = expression(t) < n_prompt
+
+    def put(col: int, shown: Expression, style: str, when: Expression = counts) -> Area:
+        return sheet.formula(row, col, play.answered(book, IF(when, shown, "")), style)
+
+    put(WORD, layout.token_text(book, t), "row label", given)
+    put(FOLLOWS, layout.text_at(book, graph[f"{LOSS}.targets"][t, 0] + 1), "word")
+    both = [graph[name][t, 0] for name in (f"{LOSS}.of_token", f"{LOSS_AFTER}.of_token")]
+    for k, surprise in enumerate(both):
+        put(PROBABILITY + k, EXP(-surprise), "live percent")
+        put(SURPRISE + k, surprise, "live")
+    before, after = (sheet[row, PROBABILITY + k] for k in range(2))
+    put(PROBABILITY + 2, after - before, "change percent")
+    for k, name in enumerate(("choice.greedy", "nudged.choice.likeliest")):
+        put(SAYS + k, layout.text_at(book, graph[name][t, 0] + 1), "word", given)
+
+
+# --- the workings ---------------------------------------------------------------------------
+
+
+def _workings(book: ModelBook, sheet: Sheet) -> None:
+    """Ids, and how much each token counts; the logits after the step, rounded to be ranked."""
+    n_tokens, n_words = book.graph["logits"].shape
+    for col, name, head, style in (
+        (TARGET, f"{LOSS}.targets", "id of it", "id"),
+        (SHARE, f"{LOSS}.share", "counts", "step"),
+        (LIKELIEST, "nudged.choice.likeliest", "likeliest id", "id"),
+    ):
+        sheet.put(TABLE_ROW - 1, col, head, "label")
+        book.lay(Place(book.graph[name], SHEET, TABLE_ROW, col, turned=False), style)
+    row = TABLE_ROW + max(n_tokens, len(nudge.gradients(book.graph))) + 4
+    text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
+    sheet.put(row - 2, 0, text, "heading")
+    for t in range(n_tokens):
+        layout.label(book, sheet, row - 1, FOLLOWS + t, "token", t, "label")
+    ranked = Place(
+        book.graph["nudged.choice.logits"], SHEET, row, FOLLOWS, turned=True, named=False
+    )
+    book.lay(ranked, "step")
+    words = Rect(row, row + n_words, LABEL_COL, LABEL_COL + 1)
+    sheet.runs.append(Run(words, "row label", book.labels["vocab"]))

@@ -1,0 +1,106 @@
+"""Learning by cells is learning by torch, step by step; any architecture; a run without torch."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli
+
+from engine import Model
+from engine.models import checkpoint, learning, objective, text_training, training
+from engine.models.architectures import gpt2
+from engine.models.optimizers import ADAM, DESCENT, MOMENTUM
+from engine.models.recipe import IGNORED, Recipe
+from engine.models.text_training import TextRun
+from engine.models.training import Progress
+from workbooks import dialogue_game
+
+STEPS, BATCH = 100, 8
+SPEC = TextRun(n_layers=1, n_heads=2, d_model=8, d_mlp=16, context=8).spec(20)  # 900 weights
+RECIPE = Recipe(STEPS, BATCH, embed_scale=0.3, learning_rate=0.02, warmup=10, clip=0.5)
+
+
+def sentences(rng: np.random.Generator, n: int, length: int = 9) -> np.ndarray:
+    """Ids that count upwards, of many lengths, as training has them: [n, length]."""
+    starts, ends = rng.integers(0, 20, (n, 1)), rng.integers(2, length + 1, (n, 1))
+    places = np.arange(length)
+    return np.where(places < ends, (starts + places) % 20, IGNORED)
+
+
+@pytest.mark.office
+@pytest.mark.parametrize("method", [DESCENT, MOMENTUM, ADAM])
+def test_a_hundred_steps_are_torchs(method: int) -> None:
+    """Warm-up and decay of the rate, decay of the weights, and gradients that are clipped."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from engine.models import torch_learning
+
+    rng = np.random.default_rng(0)
+    recipe = replace(RECIPE, method=method, weight_decay=0.05)
+    start = training.initial(SPEC, recipe, rng)
+    ours = learning.Learner(gpt2.forward, SPEC, recipe, start)
+    theirs = torch_learning.Learner(SPEC, recipe, start, torch.float64)
+    losses = []
+    for n in range(STEPS):
+        ids = sentences(rng, BATCH)
+        losses.append((ours.step(n, ids), theirs.step(n, ids)))
+    found, expected = np.transpose(losses)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    assert found[-10:].mean() < found[:10].mean() - 0.1
+    for name, w in theirs.weights.items():
+        np.testing.assert_allclose(ours.weights[name], w, rtol=0, atol=1e-10, err_msg=name)
+        assert ours.weights[name].shape == w.shape
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral"])
+def test_any_architecture_learns(name: str) -> None:
+    """A step of plain descent is the rate times the gradient, and the loss falls as that says."""
+    model = checkpoint.load(GOLDEN / name)
+    weights = {k: np.asarray(w, dtype=np.float64) for k, w in model.weights.items()}
+    rate = 1e-4
+    plain = Recipe(1, 2, 1, rate, 0, last_rate=1, weight_decay=0, clip=np.inf, method=DESCENT)
+    learner = learning.Learner(model.architecture, model.spec, plain, weights)
+    ids = np.array([[5, 3, 8, 1], [2, 9, 4, IGNORED]])
+    before = learner.step(0, ids)
+    moved = sum(((learner.weights[k] - w) ** 2).sum() for k, w in weights.items())
+    assert before - learner.step(0, ids) == pytest.approx(moved / rate, rel=0.02)
+    parts = [(row[row != IGNORED][:-1], row[row != IGNORED][1:]) for row in ids]
+    graphs = [model.graph(read.tolist()) for read, _ in parts]
+    each = [
+        objective.loss(g, wanted.tolist(), [1 / 5] * len(wanted))
+        for g, (_, wanted) in zip(graphs, parts, strict=True)
+    ]
+    alone = sum(g.values[loss.name][0, 0] for g, loss in zip(graphs, each, strict=True))
+    assert before == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """As where it is not installed; and what follows may change more."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "engine.models.torch_learning", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.slow
+def test_a_text_is_learnt_without_torch(without_torch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    without_torch.setattr(text_training, "SAMPLE_LENGTH", 5)
+    windows = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"]
+    (tmp_path / "text.txt").write_text("".join(windows))
+    sizes = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 8, "--steps", 20)
+    done = cli("train", "--text", "text.txt", "-o", "model", *sizes, "--batch", 4, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "torch is not installed: numpy makes the 20 steps, in about" in done.out
+    assert "step 20: held-out loss" in done.out
+    assert cli("run", tmp_path / "model", "--prompt", "Good").code == 0
+
+
+@pytest.mark.slow
+def test_a_workbooks_model_is_trained_without_torch(without_torch: pytest.MonkeyPatch) -> None:
+    short = replace(dialogue_game.RECIPE, steps=3, batch=2)
+    without_torch.setattr(dialogue_game, "RECIPE", short)
+    *steps, model = dialogue_game.train(9, None)
+    assert [step.step for step in steps if isinstance(step, Progress)] == [0, 1, 2]
+    assert isinstance(model, Model)

@@ -1,0 +1,86 @@
+"""A list of words in a file becomes tokens of a model, or one line that says why not."""
+
+from pathlib import Path
+
+import pytest
+from conftest import cli
+from learnt import learnt
+
+from engine.cells.errors import InputError
+from engine.models import listed
+from engine.models.tokenizer import IdsOnly, WordList
+
+WORDS = WordList(("sea", "ship", "=1+1", "lion", "{0}", "a b"))
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "words.txt"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_groups_and_blank_lines(tmp_path: Path) -> None:
+    path = written(tmp_path, "\ufeffsea\r\n\n# living things\n lion \n=1+1\n#\nship")
+    groups = listed.read(path)
+    assert groups == {"words": ["sea"], "living things": ["lion", "=1+1", "#", "ship"]}
+    groups["living things"].remove("#")
+    groups["living things"][0] = "LION"  # case is forgiven, as on the sheets
+    assert listed.ids(groups, WORDS) == {"words": [0], "living things": [3, 2, 1]}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "sentencepiece", "bert"])
+def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
+    """A word within a text is found first: with its space where the tokenizer has one."""
+    tokenizer = learnt(kind)
+    words = ["class", "the", "value", "object"]
+    (found,) = listed.ids({"": words}, tokenizer).values()
+    for word, ident in zip(words, found, strict=True):
+        assert tokenizer.texts[ident].strip(" ▁") == word
+        assert [ident] in (tokenizer.encode(text, special=False) for text in (f" {word}", word))
+    if kind == "gpt2":
+        assert tokenizer.texts[found[0]] == " class"
+    with pytest.raises(InputError, match=r"is .* tokens here .*one$"):
+        listed.ids({"": ["incomprehensibility"]}, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "lists 0; a map takes 4 to 255 words, one a line"),
+        ("lion\n", "lists 1;"),
+        ("sea\nship\nlion\nsea", "line 4: 'sea' stands on line 1 already"),
+        ("sea\nship\nlion\n=2+2", r"'=2\+2' is not in the vocabulary; nearest: =1\+1"),
+        ("sea\nship\nlion\n\x01\x1b[31m", r"'\\x01\\x1b\[31m' is not in the vocabulary"),
+        ("sea\nship\nlion\n" + "w" * 9000, "…' is not in the vocabulary"),
+        ("\n".join(map(str, range(10_000))), "lists 10,000;"),
+        ("\n".join(map(str, range(100_000))), "is larger than a list of 255 words"),
+        ("sea\nship\nlion\na b", ""),
+    ],
+)
+def test_lists_that_cannot_be_mapped_are_told(text: str, fault: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    if not fault:
+        assert listed.ids(listed.read(path), WORDS)
+        return
+    with pytest.raises(InputError, match=fault) as told:
+        listed.ids(listed.read(path), WORDS)
+    assert len(str(told.value)) < 400
+
+
+def test_what_is_no_file_and_what_has_no_words(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no file"):
+        listed.read(tmp_path)
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError, match="is no text in UTF-8"):
+        listed.read(tmp_path / "latin")
+    with pytest.raises(InputError, match="no tokenizer; a list of words needs one"):
+        listed.ids({"": ["a"]}, IdsOnly(5))
+    path = written(tmp_path, "sea\nship\nlion\nriver")
+    out = tmp_path / "out.xlsx"
+    for words, told in (
+        (("semantic-tiny", "--words", path), "'sea' is not in the vocabulary"),
+        (("attention-by-columns", "--words", path), "holds no transformer"),
+    ):
+        done = cli("build", *words, "-o", out)
+        assert (done.code, out.exists()) == (2, False)
+        assert told in done.err and done.err.count("\n") == 1

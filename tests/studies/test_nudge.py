@@ -1,0 +1,58 @@
+"""Nudge: one step of learning a sentence, in the engine."""
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, cli, default_graph
+
+from engine import Evaluator, Graph
+from engine.models import checkpoint
+from engine.studies import nudge
+
+
+def stepped(name: str) -> Graph:
+    """A graph of the gallery, or of a golden model, that takes a step."""
+    golden = name != "cat-sat"
+    graph = checkpoint.load(GOLDEN / name).graph([8, 12, 3]) if golden else default_graph(name)
+    nudge.add(graph, graph["tokens"].shape[0])
+    return graph
+
+
+@pytest.mark.parametrize("name", ["cat-sat", "mixtral"])
+def test_a_step_lowers_the_loss_and_no_step_leaves_it(name: str) -> None:
+    graph = stepped(name)
+    live, cost = Evaluator(graph), graph.values["loss"][0, 0]
+    rate, steepness = graph.inputs[nudge.RATE][0, 0], 0.0
+    for gradients in nudge.gradients(graph).values():
+        steepness += sum((graph.values[gradient.name] ** 2).sum() for gradient in gradients)
+    assert cost - live[nudge.LOSS_AFTER][0, 0] >= nudge.KEPT * rate * steepness > 0
+    live.set(nudge.RATE, 0, 0, 1e-5)
+    assert cost - live[nudge.LOSS_AFTER][0, 0] == pytest.approx(1e-5 * steepness, rel=0.05)
+    for part in nudge.gradients(graph):
+        live.set(f"nudge.{part}.{nudge.LEARNS}", 0, 0, 0.0)
+    assert live[nudge.LOSS_AFTER][0, 0] == cost
+
+
+def test_the_step_is_the_gradients_and_the_second_pass_is_the_models() -> None:
+    """Every weight is less the rate times its gradient; a model that has these says the same."""
+    graph = stepped("cat-sat")
+    rate = graph.inputs[nudge.RATE][0, 0]
+    anew = default_graph("cat-sat")
+    for name in [block.name for block in anew if block.kind == "weight"]:
+        after = graph.values[f"nudged.{name}"]
+        wanted = graph.values[name] - rate * graph.values[f"gradient.{name}"]
+        assert np.abs(after - wanted).max() < 1e-15
+        anew.fill(name, after)
+    assert np.abs(anew.values["logits"] - graph.values["nudged.logits"]).max() < 1e-14
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("build cat-sat --nudge --gradient", "give one of them"),
+        ("build cat-sat --nudge --prompt cat", "a sentence of two or more"),
+        ("build final-step --nudge", "does not say the words that it reads"),
+    ],
+)
+def test_what_cannot_learn_is_told(line: str, fault: str) -> None:
+    done = cli(*line.split())
+    assert done.code == 2 and fault in done.err, done.err

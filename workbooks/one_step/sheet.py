@@ -1,0 +1,161 @@
+"""The sheet of one step: blocks from the top down, their gradients and the step beside them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
+from exporters.book import Chart, Series
+from exporters.tables import Formula, Workbook, Worksheet
+from workbooks.one_step import passes
+from workbooks.one_step.blocks import SECTIONS, WEIGHTS, WORDS, Block, D
+
+SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
+FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
+MODEL, BACK, AFTER = range(3)  # the lanes, from left to right
+LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
+PREFIXES = ("", "gradient_", "next_")  # of their tables' names
+HEADS = (
+    "The model: read down",
+    "Gradients: read up",
+    "After the step: read down again",
+)
+TEXT = (
+    "For every number in a model: by how much would the loss grow, if this number grew by 1? That is its gradient; dq is that of q.",
+    "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",
+    "On the right every weight has moved against its gradient, weight - rate × gradient, and the loss is computed once more.",
+)
+CHART_SIZE, SUMMARY_ROWS = (690, 330), 17
+Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
+
+
+class Step(NamedTuple):
+    """What the other pages of the workbook ask of the sheet."""
+
+    following: Area  # the word that comes
+    rate: Area
+    outcome: Area  # the loss, and the share of that word: before, after, the change [2, 3]
+    expected: Area  # how far the loss should fall [1, 1]
+    lanes: tuple[Lane, ...]
+
+
+def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
+    """The sheet: what one chooses, what comes of it, and every block three times."""
+    ws = w.sheet(SHEET, PURPOSE)
+    gaps = {left - 1: 2.5 for left in LEFT[1:]}
+    ws.widths({0: 17} | dict.fromkeys(range(1, LEFT[AFTER] + D), 8.2) | gaps)
+    for head, left in zip(HEADS, LEFT, strict=True):
+        ws.sheet.put(ws.cursor - 1, left, head, "heading")
+    ws.sheet.frozen = (ws.cursor, 1)
+    ws.text(*TEXT)
+    following, rate = chosen(ws)
+    top, lanes = ws.cursor, (Lane(), Lane(), Lane())
+    ws.cursor += SUMMARY_ROWS
+    for section in SECTIONS:
+        ws.heading(section.heading)
+        ws.text(*section.rules, style="note")
+        for block in section.blocks:
+            place(ws, block, lanes, weights)
+    words = w["words"].fixed
+    spot = ws.rect(following)
+    ws.sheet.lists[spot.top, spot.left] = words
+    fill(ws, lanes, words, following.fixed, rate.fixed)
+    ws.cursor = top
+    outcome = outcomes(ws, lanes, words, following)
+    expected = falls(ws, lanes, rate)
+    shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
+    series = [Series(name, words, share) for name, share in shares]
+    title = "What it says comes after `the cat sat`"
+    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE, shares=True))
+    return Step(following, rate, outcome, expected, lanes)
+
+
+def chosen(ws: Worksheet) -> tuple[Area, Area]:
+    """The word that comes next, and the rate of the step."""
+    ws.cursor += 1
+    following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
+    ws.cursor -= 1
+    rate = ws.typed("rate", RATE, ["rate"], style="dial")
+    spot = ws.rect(rate)
+    ws.sheet.rules[spot.top, spot.left] = {
+        "validate": "decimal", "criteria": "between", "minimum": 0, "maximum": MOST,
+        "error_message": f"A rate from 0 to {MOST}.",
+    }  # fmt: skip
+    return following, rate
+
+
+def place(
+    ws: Worksheet, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
+) -> None:
+    """A block in every lane, under what it is there; its formulas come later."""
+    name, rows, head = block.name, block.rows, block.heads[0]
+    if block.offset:  # beside the one before
+        ws.cursor -= len(rows) + 3
+    after = f"{name} - rate × d{name}" if name in WEIGHTS else ""
+    for text, left in zip((block.forward, block.backward, after), LEFT, strict=True):
+        if text:
+            ws.sheet.put(ws.cursor, left, text, "equation")
+    top = ws.cursor + 1
+    if name == "logit":
+        ws.cursor = top + 1
+        ws.typed("words", [[word] for word in rows], style="row label", left=0)
+    for lane, found in enumerate(lanes):
+        head = block.heads[lane == BACK]
+        if lane == BACK and bool(head) != bool(block.heads[0]):
+            continue  # it has no gradient of its own
+        ws.cursor, left = top, LEFT[lane] + block.offset
+        labels = rows if lane == MODEL and not block.offset and name != "logit" else ()
+        heads = [head] if head else ()
+        if lane == MODEL and name in WEIGHTS:
+            found[name] = ws.typed(name, weights[name], labels, style="weight", left=left)
+        else:
+            title = PREFIXES[lane] + name
+            found[name] = ws.promised(title, block.shape, labels, heads, left=left)
+
+
+def fill(
+    ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area
+) -> None:
+    """Give every table its formulas."""
+    styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
+    model, back, after = lanes
+    for name, formula in passes.backward(model, back, words, following).items():
+        ws.fill(back[name], formula, "basis" if name == "p" else "change fine")
+        if name not in ("p", "loss"):
+            ws.shade(back[name], "diverging")
+    for name in WEIGHTS:
+        ws.fill(after[name], passes.step(model[name], back[name], rate), "weight")
+    for lane in (model, after):
+        for name, formula in passes.forward(lane, words, following).items():
+            ws.fill(lane[name], formula, styles[name])
+
+
+def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
+    """The loss, and the share of the word that comes: before and after the step."""
+    lane = (lanes[MODEL], lanes[AFTER])
+
+    def found(i: int, j: int) -> Expression:
+        if j == 2:
+            return outcome[i, 1] - outcome[i, 0]
+        share = INDEX(lane[j]["p"], MATCH(following, words, 0))
+        return share if i else lane[j]["loss"] + 0
+
+    heads = ("before", "after", "change")
+    outcome = ws.promised("outcome", (2, 3), ("loss", "its share"), heads)
+    ws.fill(outcome, found, "live here")
+    return outcome
+
+
+def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area) -> Area:
+    """How far the loss should fall, by the squares of the gradients, and how far it does."""
+    gradients = [lanes[BACK][name] for name in WEIGHTS]
+    columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
+    columns.typed("learning", "weights", WEIGHTS, "row label")
+    columns.computed("how_many", "numbers", lambda n: float(gradients[n].shape[0] * gradients[n].shape[1]), "count")
+    squares = columns.computed("squares", "Σ d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here")
+    parts = columns.computed("falls", "fall", lambda n: rate.fixed * squares[n], "live here")
+    ws.cursor -= 1
+    expected = ws.computed("expected", (1, 1), SUM(parts), ["all: expected"], left=3, style="total")
+    return expected

@@ -1,0 +1,182 @@
+"""The sheet Two models of semantic-tiny: one table, two trainings, three maps of the same words.
+
+The essay has two pictures side by side, its table's and its model's, which failed. Here they stand
+with a third, of the model that began narrow. Each is drawn along the two principal components of
+its vectors as built, which are constants; the vectors, the points and the shares are live.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, SUM
+from engine.models import checkpoint
+from engine.studies.lens import scoring
+from engine.studies.planes import principal
+from exporters import beside, labels, layout, theme
+from exporters.book import Chart, Series, Sheet
+from exporters.lookups import product_sum
+from exporters.model_book import ModelBook
+from exporters.story import Suggestion
+from workbooks.semantic_tiny import semantics
+
+SHEET = "Two models"
+PURPOSE = "one table, two trainings on the same sentences: three maps of the same forty words"
+N_WORDS, WIDE = len(semantics.CONTENT), max(semantics.SCALES)
+SHARE_ROW, CHART_ROW, TRIES_ROW, POINTS_ROW = 7, 8, 26, 34
+VECTORS_ROW = POINTS_ROW + N_WORDS + 6
+SIZE, CHART_COLS = (374, 325), (0, 6, 12)
+MIDDLE_ROWS = 4  # above vectors: the mean, two components
+ABOUT = (
+    "The left map is the table that the sentences were made from. Both models learned the same sentences equally well, and never saw it.",
+    "They differ in one thing: how long their word vectors were before training. From long ones the essay's picture comes, a cloud; from short ones the order is there.",
+)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Forty vectors, a table [n_words, d] of the graph, and what its map is called."""
+
+    name: str
+    title: str
+    vectors: str
+    told: str
+
+
+CLOUDS = (
+    Cloud("hand", "The table, wired by hand", "study.table", "of the table's spread"),
+    Cloud("wide", "Learned, the vectors began wide (1.0)", "models.wide", "of the wide vectors' spread"),
+    Cloud("narrow", "Learned, the vectors began narrow (0.02)", "models.narrow", "of this model's spread"),
+)  # fmt: skip
+
+
+def vectors(book: ModelBook) -> None:
+    """The content words' vectors of both models: of the other one constants to type over, of this
+    one looked up in its embedding."""
+    sheet, left = book.sheet(SHEET), 2 + semantics.spec().d_model + 2
+    own = checkpoint.load(semantics.FOLDER / f"scale-{WIDE}").weights["W_E"][semantics.ROWS]
+    scored = scoring(book.graph)
+
+    def entry(k: int, d: int) -> Expression:
+        word = semantics.ROWS[k]
+        return expression(scored.words[word, d] if scored.by_rows else scored.words[d, word])
+
+    top = VECTORS_ROW + MIDDLE_ROWS
+    beside.typed(book, sheet, "models.wide", (top, 2), own.tolist(), "weight blue")
+    shape = (N_WORDS, book.model.spec.d_model)
+    beside.computed(book, sheet, "models.narrow", (top, left), shape, entry, "step green")
+    for k, word in enumerate(semantics.CONTENT):
+        sheet.put(top + k, 1, word, "row label")
+        sheet.put(top + k, left - 1, word, "row label")
+
+
+def add(book: ModelBook) -> None:
+    """Three maps, three edits; points and vectors below."""
+    sheet = book.sheet(SHEET)
+    sheet.purpose = PURPOSE
+    layout.dress(book, sheet)
+    sheet.widths = dict.fromkeys(range(2 * semantics.spec().d_model + 24), 8.3)
+    for k, line in enumerate(ABOUT):
+        sheet.put(4 + k, 0, line)
+    sheet.put(
+        POINTS_ROW - 2, 0, "The points of the maps, and the words that are written", "heading"
+    )
+    for k, word in enumerate(semantics.CONTENT):
+        sheet.put(POINTS_ROW + k, 0, word, "row label")
+    for n, cloud in enumerate(CLOUDS):
+        _map(book, sheet, cloud, n)
+    beside.suggest(book, sheet, TRIES_ROW, _tries(), (12, 15))
+
+
+def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:
+    """One cloud's middle, components, points, share and chart."""
+    table = book.graph[cloud.vectors]
+    left = book.places[cloud.vectors].left if n else 2 * semantics.spec().d_model + 10
+    top = VECTORS_ROW
+    axes, _ = principal(np.array(book.values[cloud.vectors], dtype=np.float64), 2)  # [2, d]
+    sheet.put(top - 1, left, cloud.title, "block")
+    for k, text in enumerate(("mean", "component 1", "component 2")):
+        sheet.put(top + k, left - 1, text, "row label")
+    mean = beside.computed(
+        book, sheet, f"models.mean_{cloud.name}", (top, left), (1, table.shape[1]),
+        lambda _, d: SUM(table[:, d]) / N_WORDS, "step",
+    )  # fmt: skip
+    basis = beside.typed(
+        book, sheet, f"models.basis_{cloud.name}", (top + 1, left), axes.tolist(), "basis"
+    )
+    points = _points(book, sheet, cloud, mean, basis, 1 + 2 * n)
+    share = _share(table, mean, points)
+    col = CHART_COLS[n]
+    beside.computed(
+        book,
+        sheet,
+        f"models.share_{cloud.name}",
+        (SHARE_ROW, col),
+        (1, 1),
+        lambda *_: share,
+        "percent",
+    )
+    sheet.put(SHARE_ROW, col + 1, f"{cloud.told} lies in this plane", "note")
+    _chart(book, sheet, cloud, points, n)
+
+
+def _points(
+    book: ModelBook, sheet: Sheet, cloud: Cloud, mean: Block, basis: Block, col: int
+) -> Block:
+    """Each word along the two components, from the middle of all."""
+    table = book.graph[cloud.vectors]
+
+    def along(k: int, c: int) -> Expression:
+        middle = product_sum(mean.area.fixed, basis[c, :].fixed)
+        return product_sum(table[k, :], basis[c, :].fixed) - middle
+
+    sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
+    name = f"models.point_{cloud.name}"
+    return beside.computed(book, sheet, name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
+
+
+def _share(table: Block, mean: Block, points: Block) -> Expression:
+    """How much of the spread of the vectors lies in the plane that is drawn; 0 of none."""
+    spread = product_sum(table.area, table.area) - N_WORDS * product_sum(mean.area, mean.area)
+    drawn = points.area
+    middle = (SUM(points[:, 0]) ** 2 + SUM(points[:, 1]) ** 2) / N_WORDS
+    return IF(spread > 0, (product_sum(drawn, drawn) - middle) / spread, 0)
+
+
+def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -> None:
+    """The map: a series for each word, named where there is room."""
+    built = np.array(book.values[points.name], dtype=np.float64)
+    sides, series, col = labels.sides(built, semantics.CONTENT, SIZE), [], 8 + n
+    sheet.put(POINTS_ROW - 1, col, f"on {cloud.name}", "label")
+    colours = [
+        theme.GROUPS[g] for g, (a, b) in enumerate(semantics.KINDS.values()) for _ in range(a, b)
+    ]
+    for k, (word, side) in enumerate(zip(semantics.CONTENT, sides, strict=True)):
+        sheet.put(POINTS_ROW + k, col, word if side else " ", "word")
+        x, y, name = points[k, 0], points[k, 1], sheet[POINTS_ROW + k, col]
+        series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))
+    axes = ("component 1", "component 2")
+    at = (CHART_ROW, CHART_COLS[n])
+    sheet.charts.append(Chart(*at, "scatter", cloud.title, series, SIZE, axes, number="0.0"))
+
+
+def _tries() -> list[Suggestion]:
+    """A word moved in the table, in this model's embedding, in the other's vectors."""
+    row = semantics.CONTENT.index("ship")
+    queen = semantics.CONTENT.index("queen")
+    return [
+        Suggestion(
+            "Type 1 as the animacy of ship on Study: on the left it goes over to the living; the models do not move, for they never read the table.",
+            ("study.table", row, semantics.AXES.index("animacy")), 1, ("models.point_hand", row, 0),
+        ),
+        Suggestion(
+            "Type 5 as the first number of queen's vector in the embedding: she leaves the others on the right, and the plane holds less of the spread.",
+            ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
+        ),
+        Suggestion(
+            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off the plane that is drawn: the share falls, which the map alone would not tell.",
+            ("models.wide", 0, 0), 20, ("models.share_wide", 0, 0),
+        ),
+    ]  # fmt: skip

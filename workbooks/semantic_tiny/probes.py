@@ -1,0 +1,227 @@
+"""The sheet Probes of semantic-tiny: can an axis of the table be read off the words' vectors?
+
+A probe is a straight line: a number for each principal component of the vectors, fitted by least
+squares to what the table says of an axis. Fitted to all forty words and asked about the same forty
+it looks good whatever the vectors are, if it may use many components; each word held out in turn
+tells whether there is anything to read. With orthonormal components both are sums: the share
+explained is that of the coefficients' squares, and a word's error when held out its error in the
+fit over 1 minus its leverage (Allen's PRESS, 1974).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Expression
+from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
+from engine.models.training import initial
+from exporters import beside, layout
+from exporters.book import Chart, Series, Sheet
+from exporters.model_book import ModelBook
+from exporters.story import Suggestion
+from workbooks.semantic_tiny import semantics
+
+SHEET = "Probes"
+PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"
+N_WORDS, N_AXES, N_PARTS = len(semantics.CONTENT), len(semantics.AXES), semantics.spec().d_model
+ASKED_ROW, TABLE_ROW, CHART_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 30, 38
+BUILT = 10  # components that a probe may use, as built
+PASSES = 0.8  # the essay's bar
+SIZE, CHART_COLS = (322, 360), (8, 13)
+WAYS = ("of the words fitted to", "of words held out")
+ABOUT = (
+    "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
+    "Asked about the words that it was fitted to, a probe with many numbers can say anything. Asked about a word that it has not seen, it must have found something.",
+)
+SETS = (
+    "untrained: vectors as chance made them, no training at all",
+    "wide, narrow: the two models of the sheet Two models",
+    "held out: a word is left out, the probe fitted to the other 39,",
+    "and asked about the word that it has not seen",
+)
+
+
+class Probed(NamedTuple):
+    """Vectors that are probed: their name, what they are called, and themselves [n_words, d]."""
+
+    name: str
+    title: str
+    vectors: np.ndarray
+
+
+def add(book: ModelBook) -> None:
+    """The dial, the shares explained, two charts, three edits; the arithmetic below."""
+    sheet = book.sheet(SHEET)
+    sheet.purpose = PURPOSE
+    layout.dress(book, sheet)
+    sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5) | {7: 2}
+    for k, line in enumerate(ABOUT):
+        sheet.put(4 + k, 0, line)
+    _dial(book, sheet)
+    _axes(book, sheet)
+    probed = _probed(book)
+    for n, one in enumerate(probed):
+        _probe(book, sheet, one, n)
+    _results(book, sheet, probed)
+    _charts(sheet, probed)
+    beside.suggest(book, sheet, TRIES_ROW, _tries(), (9, 11))
+
+
+def _probed(book: ModelBook) -> list[Probed]:
+    """Vectors that nobody trained, those of the model that began wide, and of this one."""
+    rng = np.random.default_rng(semantics.SEEDS[0])
+    untrained = initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
+    wide, narrow = (
+        np.array(book.values[f"models.{name}"], dtype=np.float64) for name in ("wide", "narrow")
+    )
+    return [
+        Probed("untrained", "untrained", untrained),
+        Probed("wide", "wide", wide),
+        Probed("narrow", "narrow", narrow),
+    ]
+
+
+def _dial(book: ModelBook, sheet: Sheet) -> None:
+    """How many components a probe may use."""
+    sheet.put(ASKED_ROW, 0, "components", "row label")
+    beside.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
+    sheet.rules[ASKED_ROW, 1] = {
+        "validate": "integer", "criteria": "between", "minimum": 1, "maximum": N_PARTS,
+        "error_message": f"A whole number from 1 to {N_PARTS}.",
+    }  # fmt: skip
+    text = f"numbers that a probe may use, from 1 to {N_PARTS}: the principal components of the vectors, the widest first"
+    sheet.put(ASKED_ROW, 2, text, "note")
+    given = book.graph["probes.components"][0, 0]
+    used = IF(ISNUMBER(given), given, BUILT)
+    sheet.put(WORK_ROW + 3, 0, "1: used", "row label")
+
+    def on(_: int, k: int) -> Expression:
+        return IF(used > k, 1, 0)
+
+    beside.computed(book, sheet, "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
+
+
+def _axes(book: ModelBook, sheet: Sheet) -> None:
+    """What the table says of each axis: its mean, and how far the words spread."""
+    table = book.graph["study.table"]
+    sheet.put(WORK_ROW - 1, 0, "axes of the table", "block")
+    beside.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
+    sheet.put(WORK_ROW, 0, "mean", "row label")
+    sheet.put(WORK_ROW + 1, 0, "spread", "row label")
+    mean = beside.computed(
+        book, sheet, "probes.mean", (WORK_ROW, 1), (1, N_AXES),
+        lambda _, a: SUM(table[:, a]) / N_WORDS, "step",
+    )  # fmt: skip
+
+    def spread(_: int, a: int) -> Expression:
+        return SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2
+
+    beside.computed(book, sheet, "probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step")
+
+
+def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
+    """One set's components, coefficients of the six probes, leverages, errors when held out."""
+    table, mean, on = (book.graph[x] for x in ("study.table", "probes.mean", "probes.on"))
+    top, right = WORK_ROW + 5 + n * (N_WORDS + N_AXES + 5), 2 + N_PARTS
+    sheet.put(top, 0, f"{probed.title}: coefficients", "block")
+    for a, axis in enumerate(semantics.AXES, top + 1):
+        sheet.put(a, 0, axis, "row label")
+    first = top + 2 + N_AXES
+    text = "words along each component, brought to one length: constants"
+    sheet.put(first - 1, 1, text, "note")
+    beside.heads(sheet, first - 1, right, ("leverage", *semantics.AXES), "label")
+    sheet.put(first - 2, right + 1, "error when held out", "block")
+    centred = probed.vectors - probed.vectors.mean(axis=0)
+    unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
+    unit = unit * np.sign(unit[np.abs(unit).argmax(axis=0), range(N_PARTS)])
+    for k, word in enumerate(semantics.CONTENT, first):
+        sheet.put(k, 0, word, "row label")
+    name = f"probes.{probed.name}"
+    parts = beside.typed(book, sheet, f"{name}.unit", (first, 1), unit.tolist(), "basis")
+
+    def slope(a: int, k: int) -> Expression:
+        return on[0, k] * SUMPRODUCT(parts[:, k], table[:, a])
+
+    shape = (N_AXES, N_PARTS)
+    slopes = beside.computed(book, sheet, f"{name}.slope", (top + 1, 1), shape, slope, "step")
+
+    def pull(i: int, _: int) -> Expression:
+        return 1 / N_WORDS + SUMPRODUCT(parts[i, :], parts[i, :], on.area.fixed)
+
+    pulls = beside.computed(
+        book, sheet, f"{name}.leverage", (first, right), (N_WORDS, 1), pull, "step"
+    )
+
+    def error(i: int, a: int) -> Expression:
+        left = table[i, a] - mean[0, a] - SUMPRODUCT(parts[i, :], slopes[a, :])
+        return left / (1 - pulls[i, 0])
+
+    shape = (N_WORDS, N_AXES)
+    beside.computed(book, sheet, f"{name}.error", (first, right + 1), shape, error, "step")
+
+
+def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
+    """For each axis the share explained, of the words fitted to and of words held out; and how
+    many of the six pass."""
+    spread = book.graph["probes.spread"]
+    for way, text in enumerate(WAYS):
+        first = 1 + way * len(probed)
+        sheet.put(TABLE_ROW, first, text, "block")
+        beside.heads(sheet, TABLE_ROW + 1, first, [one.title for one in probed], "label")
+    for a, axis in enumerate(semantics.AXES):
+        sheet.put(TABLE_ROW + 2 + a, 0, axis, "row label")
+
+    def explained(a: int, col: int) -> Expression:
+        name = f"probes.{probed[col % len(probed)].name}"
+        if col < len(probed):
+            slopes = book.graph[f"{name}.slope"][a, :]
+            share = SUMPRODUCT(slopes, slopes) / spread[0, a]
+        else:
+            errors = book.graph[f"{name}.error"][:, a]
+            share = 1 - SUMPRODUCT(errors, errors) / spread[0, a]
+        return IF(spread[0, a] > 0, share, 0)
+
+    shape, at = (N_AXES, 2 * len(probed)), (TABLE_ROW + 2, 1)
+    found = beside.computed(book, sheet, "probes.explained", at, shape, explained, "live")
+
+    def passed(_: int, col: int) -> Expression:
+        return COUNTIF(found[:, col], f">{PASSES}")
+
+    row = TABLE_ROW + 2 + N_AXES
+    sheet.put(row, 0, f"above {PASSES}", "row label")
+    beside.computed(book, sheet, "probes.passed", (row, 1), (1, shape[1]), passed, "count")
+    for k, text in enumerate(SETS, row + 2):
+        sheet.put(k, 1, text, "note")
+    sheet.dress(sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
+
+
+def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:
+    """The two halves of the table, side by side."""
+    rows = slice(TABLE_ROW + 2, TABLE_ROW + 2 + N_AXES)
+    for way, text in enumerate(WAYS):
+        series = [
+            Series(one.title, sheet[rows, 0], sheet[rows, 1 + way * len(probed) + n])
+            for n, one in enumerate(probed)
+        ]
+        at = (CHART_ROW, CHART_COLS[way])
+        sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
+
+
+def _tries() -> list[Suggestion]:
+    """All components; one; a table that says something else."""
+    components, last = ("probes.components", 0, 0), len(semantics.AXES) - 1
+    return [
+        Suggestion(
+            "Type 32: fitted to all words, vectors that nobody trained explain 79 % to 94 % of every axis. Of words held out they explain nothing: that is the trap.",
+            components, N_PARTS, ("probes.explained", 0, 0),
+        ),
+        Suggestion(
+            "Type 2: two components, which is all that a map shows. Of the model that began narrow they hold mobility and power; gender is not on the map.",
+            components, 2, ("probes.explained", last, 5),
+        ),
+        Suggestion(
+            "Type -1 as the mobility of horse on Study: the sentences never said so, so the probe errs at horse, and the axis is read off less well.",
+            ("study.table", semantics.CONTENT.index("horse"), last), -1, ("probes.explained", last, 5),
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,134 @@
+"""superposition: five features in two numbers, and a sparse autoencoder that finds them again.
+
+A model has more to say than it has dimensions: features share them, at angles. Look at the arrows on
+Toy model, at how many of them a plane holds on Sparsity, at how much room larger spaces have, and at
+Autoencoder, which finds the features in the two numbers alone. `learning` made the weights.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
+from engine.models.training import Progress
+from exporters.book import Book
+from exporters.story import Story
+from exporters.tables import Workbook
+from workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
+from workbooks.superposition.autoencoder import FOUND, Autoencoder
+from workbooks.superposition.examples import NAMES
+from workbooks.superposition.learning import (
+    DECAYS,
+    PENALTIES,
+    PROBABILITIES,
+    Learned,
+    is_part,
+    save,
+)
+from workbooks.superposition.room import Room
+from workbooks.superposition.sparsity import TYPED, Sparsity
+from workbooks.superposition.toy import Toy
+from workbooks.superposition.trained import HELD
+
+TOPIC, AFTER, LEVEL = "Inside a block", "fact-lookup", 2
+TITLE = "superposition: more features than dimensions, and how to find them again"
+SHEETS = ("Toy model", "Sparsity", "Room", "Autoencoder", "Examples", "Directions", "Trained")
+
+__all__ = ["book", "figures", "is_part", "save", "train"]
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("superposition")
+    for name in SHEETS:  # in the order in which they are read, whichever is made first
+        w.book.sheet(name)
+    learned = learning.load()
+    shelves = trained.add(w, learned)
+    first = toy.add(w, learned)
+    rarer = sparsity.add(w, shelves)
+    space = room.add(w)
+    coded = autoencoder.add(w, shelves, first, rarer.examples, rarer.last)
+    checks(w, first, coded)
+    return w.done(story(w, first, rarer, space, coded))
+
+
+def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
+    """What holds whatever is typed into the models' sheets."""
+    table, D = first.interference, coded.coder.D
+    n, n_latents = table.shape[0], D.shape[0]
+    gaps = [ABS(first.again[k] - first.before[k]) for k in range(n)]
+    turned = [ABS(table[i, j] - table[j, i]) for i in range(n) for j in range(i)]
+    lengths = [ABS(SQRT(SUMPRODUCT(D[k, :], D[k, :])) - 1) for k in range(n_latents)]
+    w.checks([
+        ("by way of h, and by way of the interference, the same comes back", MAX(*gaps) < 1e-9),
+        ("two features disturb each other alike, whichever is present", MAX(*turned) < 1e-9),
+        ("what each latent writes has length 1, to three decimals", MAX(*lengths) < 0.0005),
+    ])  # fmt: skip
+
+
+def story(w: Workbook, first: Toy, rarer: Sparsity, space: Room, coded: Autoencoder) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    far, rare = {first.x[NAMES.index("growth")]: 0.6}, {rarer.p: 0.05}
+    mild = {coded.penalty: 0.03}
+    bank, held = first.back[0], rarer.held[TYPED]
+    found = w.now(coded.found)
+    return Story(
+        title=TITLE,
+        source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2b, and M. Sinclair's slides; the model is Elhage et al. 2022.",
+        about=[
+            "A language model has more things to say than it has dimensions. So it stores many features, each as a direction, in fewer",
+            "numbers, and bears that they disturb each other a little. The essay and the slides call this superposition.",
+            "Why it matters: it is why no single number, or neuron, of a model can be read. Each takes part in many features, and each",
+            "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
+            "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",
+            "apart, if each is rare; if all are always present, only two of them are kept. In larger spaces there is far more room.",
+            f"A sparse autoencoder, which sees the two numbers alone, finds {found:.0f} of 5 features again (cosine {FOUND} or more).",
+        ],
+        look=[
+            "Toy model: type what is present, and see what comes back; the picture has each feature's arrow. The weights can be typed over.",
+            "Sparsity: how often features are present, and how important each is, decide how many are held. Three trained models compete.",
+            "Room: random directions counted, beside the formula that says how many fit. Autoencoder: the features, found again.",
+            "Examples, Directions and Trained hold what the others read: every case, every random number, every model that was trained.",
+        ],
+        tries=[
+            w.suggestion(
+                f"Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as "
+                f"{w.edited(far)(bank):.2f}, not {w.now(bank):.2f}.",
+                far,
+                bank,
+            ),
+            w.suggestion(
+                f"Type 0.05: where features are rarer, the two numbers hold {w.edited(rare)(held):.0f} of "
+                f"them, not {w.now(held):.0f}.",
+                rare,
+                held,
+            ),
+            w.suggestion(
+                "Type 0.03: an autoencoder that may be active at little cost finds "
+                f"{w.edited(mild)(coded.found):.0f} features, not {found:.0f}.",
+                mild,
+                coded.found,
+            ),
+        ],
+    )
+
+
+def train(seed: int) -> Iterator[Progress | Learned]:
+    """Each step's progress and, last, all that is trained."""
+    return learning.learn(seed)
+
+
+def figures(learned: Learned) -> list[tuple[str, str]]:
+    """How many features each toy model holds, and how many each autoencoder finds."""
+    lengths = np.linalg.norm(learned.W, axis=2)  # [decays, probabilities, features]
+    rows = [
+        (
+            f"features held, importance {decay}, by probability",
+            ", ".join(f"{p}: {n}" for p, n in zip(PROBABILITIES, counts, strict=True)),
+        )
+        for decay, counts in zip(DECAYS, (lengths > HELD).sum(-1), strict=True)
+    ]
+    return rows + [
+        (f"features found, penalty {penalty}", f"{(best >= FOUND).sum()} of {len(best)}")
+        for penalty, best in zip(PENALTIES, learning.cosines(learned).max(1), strict=True)
+    ]

@@ -1,0 +1,283 @@
+"""The sheet Autoencoder: a sparse autoencoder that finds the features in two numbers again.
+
+It never saw the features: it was trained on the two hidden numbers of sheet Toy model alone, to give
+them back through five latents of which few are active. What each latent writes is then held against
+the arrows of the features.
+"""
+
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import (
+    COUNTIF,
+    INDEX,
+    MATCH,
+    MAX,
+    SQRT,
+    SUMIF,
+    SUMPRODUCT,
+    added,
+    dot,
+)
+from exporters.tables import Workbook, Worksheet
+from exporters.theme import GROUPS
+from workbooks.superposition.arrows import Arrows, draw
+from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
+from workbooks.superposition.learning import D_HIDDEN, N_LATENTS, PENALTIES, SEEN
+from workbooks.superposition.measured import Examples
+from workbooks.superposition.sparsity import SHARE, expected
+from workbooks.superposition.toy import Toy, quotient
+from workbooks.superposition.trained import Trained
+
+FOUND = 0.95  # the cosine from which a feature counts as found
+LATENTS = [f"latent {k}" for k in range(1, N_LATENTS + 1)]
+MIX = (0.0, 0.0, 0.8, 0.0, 0.0)
+ASKED, MIXED, CODED = 6, 12, 21  # rows: settings and results, heads of two tables
+PICTURE = (7, 9)
+
+
+class Coder(NamedTuple):
+    """An autoencoder in cells, a row for each latent."""
+
+    E: Area  # [latents, 2]
+    b: Area  # [latents, 1]
+    D: Area  # [latents, 2]
+
+
+class Autoencoder(NamedTuple):
+    """The tables that edits are made in or seen at, and that checks read."""
+
+    penalty: Area
+    p: Area
+    mix: Area  # [features, 1]
+    active: Area  # [latents, 1]
+    cosines: Area  # [latents, features]
+    found: Area  # [1, 1]: how many features are
+    unexplained: Area  # [1, 1]
+    n_active: Area  # [1, 1]
+    coder: Coder
+
+
+def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area) -> Autoencoder:
+    """The sheet, with what to try on it; `last` is the last column of sheet Examples."""
+    ws = w.sheet(
+        "Autoencoder", "five features found again in two numbers, without being told of any"
+    )
+    ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
+    ws.text(
+        "Who looks into a model sees h alone. The autoencoder was trained to give h back through five latents, few of them active. It was",
+        "never told what was present; yet each latent has learned the arrow of one feature. That is how features are looked for in real models.",
+    )
+    ws.cursor = ASKED
+    penalty = ws.typed(
+        "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting"
+    )
+    ws.cursor -= 1
+    p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting")
+    ws.sheet.rules[ASKED + 1, 1] = SHARE
+    h, mix = mixed(ws, toy)
+    coder, active = coded(ws, trained, penalty, h)
+    cosines, found = matched(ws, toy, coder)
+    answers(ws, toy, coder)
+    unexplained, n_active = measured(ws, examples, toy, coder, last, p)
+    made = Autoencoder(penalty, p, mix, active, cosines, found, unexplained, n_active, coder)
+    suggest(w, ws, made)
+    both = [Arrows(toy.W, NAMES, GROUPS[0]), Arrows(coder.D, (), GROUPS[1])]
+    title = "Blue: the features. Orange: what latents write"
+    draw(ws, PICTURE, title, both, (400, 410), 1.5)
+    return made
+
+
+def mixed(ws: Worksheet, toy: Toy) -> tuple[Area, Area]:
+    """What is present, and the two numbers that the toy model keeps of it: [1, 2]."""
+    ws.cursor = MIXED
+    mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"])
+    ws.cursor -= 1
+    h = ws.computed(
+        "mix_h",
+        (1, D_HIDDEN),
+        lambda _, k: SUMPRODUCT(mix[:, 0], toy.W[:, k]),
+        ["h: what the model keeps"],
+    )
+    return h, mix
+
+
+def coded(ws: Worksheet, trained: Trained, penalty: Area, h: Area) -> tuple[Coder, Area]:
+    """The latents: their weights, how active they are at h, and what they write together."""
+    ws.cursor = CODED - 1
+    ws.text("f = ReLU(E h + b)   [5 latents]          h again = f D   [2]", style="equation")
+    row = trained.encoders.row(penalty.fixed)
+
+    def part(name: str, first: int, heads: tuple[str, ...], left: int) -> Area:
+        ws.cursor = CODED
+        return ws.computed(
+            name,
+            (N_LATENTS, len(heads)),
+            lambda k, j: trained.encoders.number(row, 5 * k + first + j),
+            LATENTS if left == 1 else (),
+            heads,
+            left=left,
+        )
+
+    E, b = part("E", 0, ("E 1", "E 2"), 1), part("b_E", 2, ("bias: b",), 3)
+    D = part("D", 3, ("D 1", "D 2"), 5)
+    ws.cursor = CODED
+    active = ws.computed(
+        "active",
+        (N_LATENTS, 1),
+        lambda k, _: MAX(0, SUMPRODUCT(E[k, :], h[0, :].fixed) + b[k]),
+        cols=["active: f"],
+        style="readout",
+        left=4,
+    )
+    ws.cursor = ws.rect(D).bottom
+    ws.computed(
+        "h_again",
+        (1, D_HIDDEN),
+        lambda _, j: SUMPRODUCT(active[:, 0].fixed, D[:, j]),
+        ["h again"],
+        left=5,
+    )
+    return Coder(E, b, D), active
+
+
+def matched(ws: Worksheet, toy: Toy, coder: Coder) -> tuple[Area, Area]:
+    """The cosine of what each latent writes with each feature's arrow, and how many are found."""
+    ws.heading("Cosines of what the latents write with the features' arrows")
+    W, D = toy.W, coder.D
+
+    def cosine(k: int, i: int) -> Expression:
+        sizes = SQRT(SUMPRODUCT(D[k, :], D[k, :])) * SQRT(SUMPRODUCT(W[i, :], W[i, :]))
+        return quotient(SUMPRODUCT(D[k, :], W[i, :]), sizes)
+
+    cosines = ws.computed("matching", (N_LATENTS, N_FEATURES), cosine, LATENTS, NAMES)
+    ws.shade(cosines, "diverging")
+    ws.cursor -= 1
+    best = ws.computed(
+        "best", (1, N_FEATURES), lambda _, i: MAX(cosines[:, i]), ["the largest"], style="readout"
+    )
+    names, below = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed, ws.cursor
+    ws.sheet.put(CODED, 7, "points to", "label")
+    for k in range(N_LATENTS):
+        nearest = MATCH(MAX(cosines[k, :]), cosines[k, :], 0)
+        ws.formula(CODED + 1 + k, 7, INDEX(names, nearest), "word")
+    ws.cursor = ASKED + 2
+    found = ws.computed(
+        "found",
+        (1, 1),
+        COUNTIF(best, f">={FOUND}"),
+        [f"features found, of {N_FEATURES}"],
+        style="readout count",
+    )
+    ws.cursor = below
+    return cosines, found
+
+
+def answers(ws: Worksheet, toy: Toy, coder: Coder) -> None:
+    """What each hidden number, and each latent, answers to each feature alone."""
+    ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
+    numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
+    W, E = toy.W, coder.E
+    alone = ws.computed("alone", (D_HIDDEN, N_FEATURES), lambda k, i: W[i, k] + 0, numbers, NAMES)
+    ws.cursor -= 1
+    latents = ws.computed(
+        "latents_alone",
+        (N_LATENTS, N_FEATURES),
+        lambda k, i: MAX(0, SUMPRODUCT(E[k, :], W[i, :]) + coder.b[k]),
+        LATENTS,
+        style="readout",
+    )
+    for table in (alone, latents):
+        ws.shade(table, "diverging")
+    ws.text("Each number answers to every feature, and means none. Each latent answers to one.")
+
+
+def measured(
+    ws: Worksheet, examples: Examples, toy: Toy, coder: Coder, last: Area, p: Area
+) -> tuple[Area, Area]:
+    """The share of h that is lost, and how many latents are active, over sheet Examples."""
+    columns = through(examples, toy, coder, last)
+    ws.heading("Over sheet Examples: sums of the subsets of 0 to 5 features")
+    sums = ws.computed(
+        "coded_by_number",
+        (N_FEATURES + 1, len(columns)),
+        lambda n, k: SUMIF(examples.present.fixed, n, columns[k].fixed) / DRAWS[n],
+        [f"{n} present" for n in range(N_FEATURES + 1)],
+        ["h, squared", "lost of it", "active"],
+    )
+    below = ws.cursor
+    whole, lost, count = (expected(p, sums[:, k]) for k in range(len(columns)))
+    ws.cursor = ASKED + 3
+    unexplained = ws.computed(
+        "unexplained", (1, 1), lost / whole, ["lost of h, on average"], style="percent"
+    )
+    ws.cursor -= 1
+    n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"])
+    ws.cursor = below
+    return unexplained, n_active
+
+
+def through(examples: Examples, toy: Toy, coder: Coder, last: Area) -> tuple[Area, Area, Area]:
+    """Each example through the toy model and the autoencoder: the square of h, the squared error,
+    and how many latents are active: [examples, 1] each."""
+    ws, x, n = examples.ws, examples.x, (N_EXAMPLES, 1)
+    h = ws.computed(
+        "examples_h",
+        (N_EXAMPLES, D_HIDDEN),
+        lambda r, k: dot(x[r, :], toy.W[:, k].fixed),
+        cols=["h 1", "h 2"],
+        title="through the autoencoder",
+        beside=last,
+    )
+    f = ws.computed(
+        "examples_f",
+        (N_EXAMPLES, N_LATENTS),
+        lambda r, k: MAX(0, SUMPRODUCT(h[r, :], coder.E[k, :].fixed) + coder.b[k].fixed),
+        cols=LATENTS,
+        beside=h,
+    )
+
+    def error(r: int, _: int) -> Expression:
+        back = (dot(f[r, :], coder.D[:, j].fixed) for j in range(D_HIDDEN))
+        return added([(again - h[r, j]) ** 2 for j, again in enumerate(back)])
+
+    whole = ws.computed(
+        "h_squared", n, lambda r, _: SUMPRODUCT(h[r, :], h[r, :]), cols=["h, squared"], beside=f
+    )
+    lost = ws.computed("h_lost", n, error, cols=["lost of it"], style="readout", beside=whole)
+    active = ws.computed(
+        "f_active",
+        n,
+        lambda r, _: COUNTIF(f[r, :], ">0"),
+        cols=["active"],
+        style="activation count",
+        beside=lost,
+    )
+    return whole, lost, active
+
+
+def suggest(w: Workbook, ws: Worksheet, made: Autoencoder) -> None:
+    """Another feature, a smaller penalty, features that are not rare."""
+    tax = NAMES.index("tax")
+    other, mild, often = {made.mix[tax]: 1.0}, {made.penalty: 0.03}, {made.p: 0.5}
+    k = int(w.now(made.cosines)[:, tax].argmax())
+    ws.suggest(
+        w.suggestion(
+            f"Type 1: tax is present too, and {LATENTS[k]} becomes active, with "
+            f"{w.edited(other)(made.active[k]):.2f} instead of {w.now(made.active[k]):.2f}.",
+            other,
+            made.active[k],
+        ),
+        w.suggestion(
+            f"Type 0.03: with a small penalty {w.edited(mild)(made.unexplained):.1%} of h is lost instead "
+            f"of {w.now(made.unexplained):.1%}, but {w.edited(mild)(made.found):.0f} of 5 features are found.",
+            mild,
+            made.found,
+        ),
+        w.suggestion(
+            f"Type 0.5: features often meet, and {w.edited(often)(made.n_active):.2f} latents are active on "
+            f"average instead of {w.now(made.n_active):.2f}.",
+            often,
+            made.n_active,
+        ),
+    )

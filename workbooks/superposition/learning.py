@@ -1,0 +1,209 @@
+"""How the weights of superposition were learned: a toy model, and a sparse autoencoder for it.
+
+The toy model (Elhage et al. 2022, *Toy Models of Superposition*) squeezes five features x through
+two hidden numbers, h = W x, and wants them back: ReLU(Wᵀ h + b). Its loss is the squared error, each
+feature's weighed by its importance. The autoencoder (Bricken et al. 2023, *Towards Monosemanticity*)
+sees the hidden numbers alone, f = ReLU(h E + b), and gives them back as f D; its loss is the squared
+error and a penalty on how much is active. Both are graphs of the engine's ops; the gradient is the
+engine's own, and Adam (Kingma & Ba 2015) follows it, from several random starts at once.
+
+`cellformer train superposition -o DIR` learns them anew.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping
+from math import cos, pi
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.batch import filled
+from engine.cells.files import read_json, replacing_folder
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.models import ops
+from engine.models.training import Progress
+from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES, drawn, shares
+
+FOLDER = Path(__file__).parent.parent / "models" / "superposition"
+FILE = "superposition.json"
+DECAYS = (0.7, 0.9, 1.0)  # each feature is so many times as important as the one before
+PROBABILITIES = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # that a feature is present
+PENALTIES = (0.03, 0.1, 0.2)  # of the autoencoder, on what is active
+SEEN = 0.05  # the probability at which the autoencoder sees the model of equal importance
+D_HIDDEN, N_LATENTS = 2, 5
+STARTS, STEPS, CHECKS = 6, 1500, 20
+RATE, BETAS, TINY = 0.02, (0.9, 0.99), 1e-8  # of Adam
+DECIMALS = 4  # of a weight, so that it can be typed
+
+NO_IDS = np.zeros((0, 0), int)  # no step reads words
+
+Weights = dict[str, np.ndarray]  # by name
+
+
+class Learned(NamedTuple):
+    """All that is trained, as it stands in cells."""
+
+    W: np.ndarray  # [decays, probabilities, hidden, features]
+    b: np.ndarray  # [decays, probabilities, features]
+    encoder: np.ndarray  # [penalties, hidden, latents]
+    encoder_bias: np.ndarray  # [penalties, latents]
+    decoder: np.ndarray  # [penalties, latents, hidden], of length 1
+
+
+def toy_model() -> Graph:
+    """The toy model over examples, and its loss [1, 1]."""
+    g = Graph()
+    x = g.input("x", np.zeros((N_EXAMPLES, N_FEATURES)), ("example", "feature"))
+    share = g.input("share", np.zeros((N_EXAMPLES, 1)), ("example", ""))
+    importance = g.input("importance", np.ones((1, N_FEATURES)), ("", "feature"))
+    W = g.input("W", np.zeros((D_HIDDEN, N_FEATURES)), ("hidden", "feature"), "weight")
+    b = g.input("b", np.zeros((1, N_FEATURES)), ("", "feature"), "weight")
+    h = g.block("h", ops.linear_tied, x, W)  # [examples, hidden]
+    out = g.block("out", ops.relu, g.block("pre", ops.linear, h, W, b))  # [examples, features]
+    gap = g.block("gap", ops.less, out, x)
+    error = g.block("error", ops.along, gap, g.block("weighed", ops.affine, gap, importance))
+    g.block("loss", ops.pooled, error, share)
+    return g
+
+
+def autoencoder() -> Graph:
+    """The sparse autoencoder over hidden numbers, and its loss [1, 1]. What is active counts times
+    the length of what it writes, so that small activations of large vectors save nothing."""
+    g = Graph()
+    h = g.input("h", np.zeros((N_EXAMPLES, D_HIDDEN)), ("example", "hidden"))
+    share = g.input("share", np.zeros((N_EXAMPLES, 1)), ("example", ""))
+    penalty = g.input("penalty", 0.0)
+    E = g.input("E", np.zeros((D_HIDDEN, N_LATENTS)), ("hidden", "latent"), "weight")
+    b = g.input("b", np.zeros((1, N_LATENTS)), ("", "latent"), "weight")
+    D = g.input("D", np.zeros((N_LATENTS, D_HIDDEN)), ("latent", "hidden"), "weight")
+    f = g.block("f", ops.relu, g.block("pre", ops.linear, h, E, b))  # [examples, latents]
+    gap = g.block("gap", ops.less, g.block("out", ops.linear, f, D), h)
+    error = g.block("error", ops.along, gap, gap)  # [examples, 1]
+    active = g.block("active", ops.linear, f, g.block("size", ops.length, D))  # [examples, 1]
+    total = g.block("total", ops.add, [error, g.block("price", ops.stretch, active, penalty)])
+    g.block("loss", ops.pooled, total, share)
+    return g
+
+
+def learn(seed: int, steps: int = STEPS) -> Iterator[Progress | Learned]:
+    """Each step's progress and, last, all that is trained: first the toy models, of every
+    importance and probability, then the autoencoders. Of several starts, the one of least loss."""
+    rng = np.random.default_rng(seed)
+    W, b = yield from _toy_models(rng, steps)
+    yield Learned(W, b, *(yield from _autoencoders(rng, _seen(W), steps)))
+
+
+def _toy_models(
+    rng: np.random.Generator, steps: int
+) -> Generator[Progress, None, tuple[np.ndarray, np.ndarray]]:
+    """Train W and b, of every case and from every start at once."""
+    n, m = len(DECAYS), len(PROBABILITIES)
+    importance = np.power.outer(DECAYS, np.arange(N_FEATURES))  # [decays, features]
+    given = {
+        "importance": np.repeat(importance, m, axis=0)[:, None, None],
+        "share": np.tile([shares(p) for p in PROBABILITIES], (n, 1))[:, None, :, None],
+    }
+    start = {
+        "W": rng.normal(0, 0.5, (n * m, STARTS, D_HIDDEN, N_FEATURES)),
+        "b": np.zeros((n * m, STARTS, 1, N_FEATURES)),
+    }
+    run = Run(toy_model(), given, lambda: {"x": drawn(rng)}, steps)
+    best = yield from run.from_start(start)
+    W = best["W"].reshape(n, m, D_HIDDEN, N_FEATURES)
+    return W.round(DECIMALS), best["b"].reshape(n, m, N_FEATURES).round(DECIMALS)
+
+
+def _autoencoders(
+    rng: np.random.Generator, W: np.ndarray, steps: int
+) -> Generator[Progress, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Train an autoencoder for each penalty on the hidden numbers of a toy model; what each latent
+    writes is brought to length 1 in the end, and its activation to as much as it wrote before."""
+    given = {
+        "penalty": np.reshape(PENALTIES, (-1, 1, 1, 1)),
+        "share": shares(SEEN)[:, None],
+    }
+    writes = rng.normal(size=(len(PENALTIES), STARTS, N_LATENTS, D_HIDDEN))
+    writes /= np.linalg.norm(writes, axis=-1, keepdims=True)
+    start = {
+        "E": writes.swapaxes(-1, -2).copy(),
+        "b": np.zeros((len(PENALTIES), STARTS, 1, N_LATENTS)),
+        "D": writes,
+    }
+    run = Run(autoencoder(), given, lambda: {"h": drawn(rng) @ W.T}, steps, done=steps)
+    best = yield from run.from_start(start)
+    size = np.linalg.norm(best["D"], axis=-1)  # [penalties, latents]
+    encoder, bias = best["E"] * size[:, None], best["b"][:, 0] * size
+    decoder = best["D"] / size[..., None]
+    return encoder.round(DECIMALS), bias.round(DECIMALS), decoder.round(DECIMALS)
+
+
+class Run(NamedTuple):
+    """A training: what it lowers the `loss` of, and how."""
+
+    graph: Graph
+    given: Mapping[str, np.ndarray]  # inputs that stay, [cases, 1, rows, columns]
+    draw: Callable[[], Mapping[str, np.ndarray]]  # inputs of a step, [rows, columns]
+    steps: int
+    done: int = 0  # steps of trainings before it, of two that are as long
+
+    def from_start(self, start: Weights) -> Generator[Progress, None, Weights]:
+        """Follow Adam from weights [cases, starts, rows, columns] by name; returns those of the
+        start that led to the least loss, [cases, rows, columns]."""
+        gradients, at = backward(self.graph, self.graph["loss"]), dict(start)
+        mean = {name: np.zeros_like(w) for name, w in start.items()}
+        square = {name: np.zeros_like(w) for name, w in start.items()}
+        for step in range(self.steps):
+            values = self._values(at)
+            rate = RATE * (1 + cos(pi * step / self.steps)) / 2
+            for name, w in at.items():
+                slope = values[gradients[name].name]
+                mean[name] = BETAS[0] * mean[name] + (1 - BETAS[0]) * slope
+                square[name] = BETAS[1] * square[name] + (1 - BETAS[1]) * slope**2
+                first, second = (1 - beta ** (step + 1) for beta in BETAS)
+                size = np.sqrt(square[name] / second) + TINY
+                at[name] = w - rate * mean[name] / first / size
+            loss = float(values["loss"].mean())
+            yield Progress(self.done + step, 2 * self.steps, loss, NO_IDS, at)
+        losses = np.mean([self._values(at)["loss"] for _ in range(CHECKS)], axis=0)[..., 0, 0]
+        best = losses.argmin(axis=1)  # [cases]
+        return {name: w[np.arange(len(best)), best] for name, w in at.items()}
+
+    def _values(self, at: Weights) -> dict[str, np.ndarray]:
+        return filled(self.graph, {**self.given, **self.draw(), **at})
+
+
+def cosines(learned: Learned) -> np.ndarray:
+    """Of what each latent writes with the arrow of each feature that the autoencoders saw:
+    [penalties, latents, features]."""
+    W = _seen(learned.W)
+    lengths = np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0)) / lengths
+    return found
+
+
+def _seen(W: np.ndarray) -> np.ndarray:
+    """The W [hidden, features] of the toy model that the autoencoders see: features of equal
+    importance, and rare."""
+    found: np.ndarray = W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)]
+    return found
+
+
+def save(learned: Learned, folder: Path, force: bool) -> None:
+    """Write all that is trained as `superposition.json`. Raises InputError where it cannot be."""
+    with replacing_folder(folder, is_part, force) as path:
+        rows = {name: array.tolist() for name, array in learned._asdict().items()}
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+        (path / FILE).write_text(f"{{\n{lines}\n}}\n")
+
+
+def load(folder: Path = FOLDER) -> Learned:
+    """What `save` wrote. Raises InputError."""
+    held = read_json(folder / FILE)
+    return Learned(*(np.array(held[name]) for name in Learned._fields))
+
+
+def is_part(name: str) -> bool:
+    """Whether a file's name is the one that `save` writes."""
+    return name == FILE

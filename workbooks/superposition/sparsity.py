@@ -1,0 +1,251 @@
+"""The sheet Sparsity: how often features are present decides how many of them two numbers hold.
+
+Three trained models stand side by side: that of features which are always present, that of the
+settings which are typed, that of rare features. Each is asked for its loss over the examples. As
+every subset of the features is among these, the loss is a sum over how many are present, for
+whatever probability is typed.
+"""
+
+from typing import Any, NamedTuple
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
+from exporters.book import Chart, Series
+from exporters.tables import Workbook, Worksheet
+from exporters.theme import GROUPS
+from workbooks.superposition import measured
+from workbooks.superposition.arrows import Arrows, draw
+from workbooks.superposition.examples import DRAWS, N_FEATURES, NAMES
+from workbooks.superposition.learning import D_HIDDEN, DECAYS, PROBABILITIES
+from workbooks.superposition.measured import Examples, Toy
+from workbooks.superposition.trained import HELD, Trained
+
+P, DECAY = 0.2, 0.9  # the settings as built
+KINDS = ("always", "as typed", "rare")
+TITLES = ("features always present", "settings as typed", "features rare")
+N_KINDS, TYPED = len(KINDS), KINDS.index("as typed")
+CURVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+PANEL = 6  # columns of a model
+COLUMNS, SIZE = (0, 5, 11), (375, 310)  # of the pictures
+SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 6, 9, 13, 30, 49  # rows
+SHARE: dict[str, Any] = {
+    "validate": "decimal",
+    "criteria": "between",
+    "minimum": 0,
+    "maximum": 1,
+    "error_title": "Not a share",
+    "error_message": "Type a number from 0 to 1.",
+}
+
+
+class Sparsity(NamedTuple):
+    """The tables that edits are made in or seen at, and that checks read."""
+
+    p: Area
+    decay: Area
+    held: Area  # [1, models]
+    loss: Area  # [1, models]: the expected squared error, weighed by importance
+    examples: Examples
+    last: Area  # the last column of sheet Examples
+
+
+def add(w: Workbook, trained: Trained) -> Sparsity:
+    """The sheet and its examples, with what to try on it."""
+    ws = w.sheet("Sparsity", "the rarer features are, the more of them share the two numbers")
+    ws.widths({0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9})
+    ws.text(
+        "How many features should two numbers hold? Those that are always present always disturb each other: only two are kept, at right",
+        "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
+    )
+    p, decay, importance = settings(ws)
+    grid(ws, trained)
+    odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
+    toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]
+    examples = measured.add(w)
+    errors, last = [], examples.present
+    for k, toy in enumerate(toys):
+        last = measured.errors(examples, f"model_{k}", toy, importance, last)
+        errors.append(last)
+    held, loss = results(ws, toys, by_number(ws, examples, errors), p)
+    pictures(ws, toys)
+    found = Sparsity(p, decay, held, loss, examples, last)
+    suggest(w, ws, found)
+    return found
+
+
+def settings(ws: Worksheet) -> tuple[Area, Area, Area]:
+    """How often a feature is present, and how important each is: [1, features]."""
+    ws.cursor = SETTINGS
+    p = ws.typed("p", P, ["present with probability"], style="input setting")
+    ws.cursor -= 1
+    decay = ws.typed("decay", DECAY, ["importance of next, times"], style="input setting")
+    for cell in (p, decay):
+        place = ws.rect(cell)
+        ws.sheet.rules[place.top, place.left] = SHARE
+    ws.cursor = NUMBERS
+    ws.heading("How much a feature's error counts: each so many times as much as the one before")
+
+    def counts(_: int, j: int) -> Expression:
+        return decay * importance[j - 1] if j else expression(1)
+
+    importance = ws.promised("importance", (1, N_FEATURES), ["importance"], NAMES)
+    ws.fill(importance, counts)
+    return p, decay, importance
+
+
+def grid(ws: Worksheet, trained: Trained) -> None:
+    """How many features each trained model holds: importance down, probability across."""
+    below, n = ws.cursor, len(PROBABILITIES)
+    ws.cursor = SETTINGS
+    decays, odds = trained.toys.settings
+    ws.computed(
+        "held_by_all",
+        (len(DECAYS), n),
+        lambda i, j: trained.held[i * n + j],
+        [decays[i] for i in range(len(DECAYS))],
+        [odds[j] for j in range(n)],
+        "Features held, of five, by every trained model: importance down, probability across",
+        "readout count",
+        left=PANEL + 1,
+    )
+    ws.cursor = below
+
+
+def panel(ws: Worksheet, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
+    """The k-th model: its arrows and biases, and the interference of its features."""
+    top, left = ws.cursor, 1 + k * PANEL
+    ws.sheet.put(top, left - 1, KINDS[k], "block")
+    ws.cursor = top
+    row = ws.computed(
+        f"row_{k}",
+        (1, 1),
+        trained.toys.row(decay, p),
+        cols=["row of Trained"],
+        style="count",
+        left=left,
+    )
+    numbers = ws.computed(
+        f"arrows_{k}",
+        (N_FEATURES, D_HIDDEN),
+        lambda i, j: trained.toys.number(row.fixed, 3 * i + j),
+        NAMES,
+        ["W 1", "W 2"],
+        left=left,
+    )
+    ws.cursor = ws.rect(numbers).top - 1
+    columns = ws.columns(N_FEATURES, ws.cursor, left + 2)
+    b = columns.computed(f"bias_{k}", "b", lambda i: trained.toys.number(row.fixed, 3 * i + 2))
+    lengths = columns.computed(
+        f"length_{k}", "length", lambda i: SQRT(SUMPRODUCT(numbers[i, :], numbers[i, :]))
+    )
+    table = ws.computed(
+        f"interference_{k}",
+        (N_FEATURES, N_FEATURES),
+        lambda i, j: SUMPRODUCT(numbers[i, :], numbers[j, :]),
+        NAMES,
+        NAMES,
+        left=left,
+    )
+    ws.shade(table, "diverging")
+    ws.cursor = top if k < N_KINDS - 1 else ws.cursor
+    return Toy(KINDS[k], numbers, b, lengths, table)
+
+
+def by_number(ws: Worksheet, examples: Examples, errors: list[Area]) -> Area:
+    """The errors of the subsets of 0, 1, .. 5 features, added: [features + 1, models]."""
+    ws.heading("The errors of the subsets of 0 to 5 features, added: sums over sheet Examples")
+    return ws.computed(
+        "by_number",
+        (N_FEATURES + 1, N_KINDS),
+        lambda n, k: SUMIF(examples.present.fixed, n, errors[k].fixed) / DRAWS[n],
+        [f"{n} present" for n in range(N_FEATURES + 1)],
+        KINDS,
+    )
+
+
+def results(ws: Worksheet, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, Area]:
+    """How many features each model holds, and its loss: [1, models] each. Below, the loss for other
+    probabilities, as lines."""
+    below = ws.cursor
+    ws.cursor = RESULTS
+    held = ws.computed(
+        "held_by",
+        (1, N_KINDS),
+        lambda _, k: COUNTIF(toys[k].lengths, f">={HELD}"),
+        ["features held"],
+        KINDS,
+        style="readout count",
+    )
+    ws.cursor -= 1
+    loss = ws.computed(
+        "loss",
+        (1, N_KINDS),
+        lambda _, k: expected(p, sums[:, k]),
+        ["loss: expected error"],
+        style="readout",
+    )
+    ws.cursor = CURVES - 1
+    ws.heading("The loss of the same three models where features are present more or less often")
+    top, left = ws.cursor, 13
+    odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
+    ws.cursor = top
+    curves = ws.computed(
+        "curves",
+        (len(CURVE), N_KINDS),
+        lambda i, k: expected(odds[i], sums[:, k].fixed),
+        cols=KINDS,
+        left=left + 1,
+    )
+    lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
+    title, axes = "The best model depends on how rare features are", ("probability", "loss")
+    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True)
+    ws.chart(chart)
+    ws.cursor = below
+    return held, loss
+
+
+def expected(p: Expression, sums: Area) -> Expression:
+    """The expected error: of n features, each subset has the probability p^n (1 - p)^(5 - n). No
+    power is 0: programs differ over 0^0."""
+
+    def probability(n: int) -> Expression:
+        present, absent = p**n, (1 - p) ** (N_FEATURES - n)
+        if 0 < n < N_FEATURES:
+            return present * absent
+        return present if n else absent
+
+    return added([probability(n) * sums[n] for n in range(N_FEATURES + 1)])
+
+
+def pictures(ws: Worksheet, toys: list[Toy]) -> None:
+    """The arrows of each model."""
+    for k, toy in enumerate(toys):
+        arrows, title = [Arrows(toy.W, NAMES, GROUPS[0])], f"Trained: {TITLES[k]}"
+        draw(ws, (PICTURES, COLUMNS[k]), title, arrows, SIZE, 1.5)
+
+
+def suggest(w: Workbook, ws: Worksheet, found: Sparsity) -> None:
+    """Rarer, more frequent, and equal importance."""
+    p, loss, held = found.p, found.loss, found.held[TYPED]
+    rare, often, equal = {p: 0.05}, {p: 0.7}, {found.decay: 1.0}
+    seldom, mostly = w.edited(rare), w.edited(often)
+    ws.suggest(
+        w.suggestion(
+            f"Type 0.05: features are rare, and {seldom(held):.0f} are held instead of "
+            f"{w.now(held):.0f}. The loss is {seldom(loss[TYPED]):.3f}.",
+            rare,
+            held,
+        ),
+        w.suggestion(
+            f"Type 0.7: features often meet, and {mostly(held):.0f} are held. The model of rare ones "
+            f"would have a loss of {mostly(loss[2]):.2f}; this one has {mostly(loss[TYPED]):.2f}.",
+            often,
+            loss[2],
+        ),
+        w.suggestion(
+            f"Type 1: with all features equally important, {w.edited(equal)(held):.0f} are held, not "
+            f"{w.now(held):.0f}: none of them is worth giving up.",
+            equal,
+            held,
+        ),
+    )

@@ -1,0 +1,176 @@
+"""The sheet Toy model: five features through two numbers and back, and what they do to each other."""
+
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
+from exporters.tables import Workbook, Worksheet
+from exporters.theme import GROUPS
+from workbooks.superposition.arrows import Arrows, draw
+from workbooks.superposition.examples import N_FEATURES, NAMES
+from workbooks.superposition.learning import D_HIDDEN, Learned
+
+TINY = 1e-9  # a length below this is rounding, and no direction
+PRESENT = (0.6, 0.0, 0.0, 0.0, 0.0)
+TOP, PICTURE = 8, (7, 9)  # the row of the first table's heads; where the picture stands
+ALL = (N_FEATURES, N_FEATURES)
+DEGREES = 180
+
+
+class Toy(NamedTuple):
+    """The tables that other sheets read, or that edits are made in."""
+
+    x: Area  # [features, 1]
+    W: Area  # [features, 2]: a row for each feature
+    b: Area  # [features, 1]
+    h: Area  # [1, 2]
+    before: Area  # [features, 1]
+    back: Area  # [features, 1]
+    interference: Area  # [features, features]
+    again: Area  # [1, features]: `before`, by way of the interference
+    angles: Area  # [1, features]: to the nearest other arrow, in degrees
+
+
+def add(w: Workbook, learned: Learned) -> Toy:
+    """The sheet, with what to try on it."""
+    ws = w.sheet("Toy model", "five features squeezed through two numbers, and what comes back")
+    ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
+    ws.text(
+        "A text may be about five things. The model keeps two numbers of it, h, and has to say from them what was there. Each thing",
+        "has an arrow in a plane: its row of W. What is present adds its arrow to h; what comes back is how far h reaches along each.",
+    )
+    ws.text("h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]", style="equation")
+    x, W, b = typed(ws, learned)
+    h, before, back = there_and_back(ws, x, W, b)
+    interference, again = disturbs(ws, x, W, b)
+    toy = Toy(x, W, b, h, before, back, interference, again, geometry(ws, interference))
+    suggest(w, ws, toy)
+    draw(
+        ws,
+        PICTURE,
+        "Each feature's arrow, and what is kept: h",
+        [Arrows(W, NAMES, GROUPS[0]), Arrows(h, ["h"], GROUPS[1])],
+        (400, 390),
+        2.0,
+    )
+    return toy
+
+
+def typed(ws: Worksheet, learned: Learned) -> tuple[Area, Area, Area]:
+    """What is present, and the weights of the model of equal importance and rare features."""
+    W, b = learned.W[-1, 0].T, learned.b[-1, 0]  # [features, 2], [features]
+    ws.cursor = TOP
+    x = ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"])
+    ws.cursor = TOP
+    arrows = ws.typed("W", W, cols=["W, number 1", "W, number 2"], style="weight", left=2)
+    ws.cursor = TOP
+    return x, arrows, ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4)
+
+
+def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
+    """The two numbers, under the columns of W that make them, and what is read off them."""
+    ws.cursor = ws.rect(W).bottom
+    h = ws.computed(
+        "h",
+        (1, D_HIDDEN),
+        lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
+        ["kept: h"],
+        left=2,
+    )
+    columns = ws.columns(N_FEATURES, TOP, left=5)
+    before = columns.computed(
+        "before", "W h + b", lambda i: SUMPRODUCT(W[i, :], h[0, :].fixed) + b[i]
+    )
+    back = columns.computed("back", "comes back", lambda i: MAX(before[i], 0), "readout")
+    columns.computed("wrong", "too much", lambda i: back[i] - x[i])
+    ws.cursor = ws.rect(h).bottom
+    return h, before, back
+
+
+def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
+    """The interference matrix [features, features], and what comes back by way of it."""
+    ws.heading("Interference, W Wᵀ: what a row's feature, where present, adds to a column's")
+    ws.text(
+        "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles."
+    )
+    table = ws.computed(
+        "interference",
+        ALL,
+        lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
+        NAMES,
+        NAMES,
+    )
+    ws.shade(table, "diverging")
+    ws.cursor -= 1
+    again = ws.computed(
+        "again",
+        (1, N_FEATURES),
+        lambda _, j: SUMPRODUCT(table[:, j], x[:, 0].fixed) + b[j],
+        ["W h + b, from here"],
+    )
+    return table, again
+
+
+def geometry(ws: Worksheet, interference: Area) -> Area:
+    """How long each arrow is, and how near the next one points: [2, features]."""
+    lengths = ws.computed(
+        "lengths",
+        (1, N_FEATURES),
+        lambda _, j: SQRT(interference[j, j]),
+        ["length of the arrow"],
+    )
+    ws.heading(
+        "Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones"
+    )
+    cosines = ws.computed(
+        "cosines",
+        ALL,
+        lambda i, j: quotient(interference[i, j], lengths[i] * lengths[j]),
+        NAMES,
+        NAMES,
+    )
+    ws.shade(cosines, "diverging")
+    ws.cursor -= 1
+    nearest = ws.computed(
+        "nearest", (1, N_FEATURES), lambda _, j: LARGE(cosines[:, j], 2), ["with the nearest"]
+    )
+    ws.cursor -= 1
+    return ws.computed(
+        "angles",
+        (1, N_FEATURES),
+        lambda _, j: ACOS(MAX(-1, MIN(1, nearest[j]))) * DEGREES / PI(),
+        ["angle to it, degrees"],
+        style="readout",
+    )
+
+
+def quotient(part: Expression, whole: Expression) -> Expression:
+    """A part of a whole, 0 where there is nothing to divide by."""
+    return IF(whole < TINY, 0, part / whole)
+
+
+def suggest(w: Workbook, ws: Worksheet, toy: Toy) -> None:
+    """A neighbour as well, the far side as well, and a bias that filters nothing."""
+    bank, growth, tax = (NAMES.index(name) for name in ("bank", "growth", "tax"))
+    back = toy.back
+    near, far, open_ = {toy.x[tax]: 1.0}, {toy.x[growth]: 1.0}, {toy.b[tax]: 0.0}
+    ws.suggest(
+        w.suggestion(
+            f"Type 1: tax, a neighbour, is present too. Each helps the other: bank comes back as "
+            f"{w.edited(near)(back[bank]):.2f}, not {w.now(back[bank]):.2f}.",
+            near,
+            back[bank],
+        ),
+        w.suggestion(
+            f"Type 1: growth, on the far side, is present too. The two arrows nearly cancel: bank "
+            f"comes back as {w.edited(far)(back[bank]):.2f}.",
+            far,
+            back[bank],
+        ),
+        w.suggestion(
+            "Type 0: without its bias, tax comes back as "
+            f"{w.edited(open_)(back[tax]):.2f} though it is absent. The bias and the ReLU filter that out.",
+            open_,
+            back[tax],
+        ),
+    )

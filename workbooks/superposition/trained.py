@@ -1,0 +1,119 @@
+"""The sheet Trained: every model that was trained for superposition, a row each."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
+from exporters.tables import Workbook, Worksheet
+from workbooks.superposition.examples import N_FEATURES, NAMES
+from workbooks.superposition.learning import (
+    DECAYS,
+    N_LATENTS,
+    PENALTIES,
+    PROBABILITIES,
+    Learned,
+)
+
+HELD = 0.5  # the length from which a feature's arrow counts as held
+
+
+class Shelf(NamedTuple):
+    """Models in rows, for every combination of settings; the last setting changes first."""
+
+    settings: tuple[Area, ...]  # [1, n] each: the values that a setting takes, from small to large
+    rows: Area  # [models, numbers]
+
+    def row(self, *wanted: Expression) -> Expression:
+        """The row, from 1, of the model whose settings are the next at or below those wanted."""
+        found: Expression = expression(1)
+        for values, value in zip(self.settings, wanted, strict=True):
+            place = MATCH(MAX(value, values[0]), values, 1)
+            found = (found - 1) * values.shape[1] + place
+        return found
+
+    def number(self, row: Expression, k: int) -> Expression:
+        """A model's k-th number."""
+        return INDEX(self.rows[:, k].fixed, row, 1)
+
+
+class Trained(NamedTuple):
+    """What other sheets take models from."""
+
+    toys: Shelf  # a row: for each feature the two numbers of W, then b
+    held: Area  # [models, 1]: how many features each toy model holds
+    encoders: Shelf  # a row: for each latent the two numbers of E, b, the two numbers of D
+
+
+def add(w: Workbook, learned: Learned) -> Trained:
+    """The sheet, with the count of the features that each toy model holds."""
+    ws = w.sheet("Trained", "every model that was trained for this workbook, a row each")
+    ws.widths({0: 26, **dict.fromkeys(range(1, 32), 9)})
+    ws.text(
+        "cellformer train superposition -o DIR makes these numbers anew (seed 0). Type over any of them.",
+        style="note",
+    )
+    toys, settings = toy_models(ws, learned)
+    place = ws.rect(settings)
+    lengths = ws.computed(
+        "lengths_held",
+        (toys.rows.shape[0], N_FEATURES),
+        lambda i, j: SQRT(toys.rows[i, 3 * j] ** 2 + toys.rows[i, 3 * j + 1] ** 2),
+        cols=[f"|{name}|" for name in NAMES],
+        beside=toys.rows,
+    )
+    held = ws.computed(
+        "held",
+        (toys.rows.shape[0], 1),
+        lambda i, _: COUNTIF(lengths[i, :], f">={HELD}"),
+        cols=["held"],
+        style="readout count",
+        beside=lengths,
+    )
+    ws.cursor = place.bottom + 1
+    return Trained(toys, held, encoders(ws, learned))
+
+
+def toy_models(ws: Worksheet, learned: Learned) -> tuple[Shelf, Area]:
+    """The toy models, and the settings of each: [models, 2]."""
+    ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
+    decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
+    ws.cursor -= 1
+    odds = ws.typed(
+        "probabilities", PROBABILITIES, ["present with probability"], style="input setting"
+    )
+    numbers = np.concatenate([learned.W, learned.b[:, :, None]], axis=2)  # [.., 3, features]
+    rows = numbers.swapaxes(2, 3).reshape(len(DECAYS) * len(PROBABILITIES), -1)
+    n = len(PROBABILITIES)
+    settings = ws.computed(
+        "settings",
+        (len(rows), 2),
+        lambda i, j: odds[i % n] if j else decays[i // n],
+        cols=["importance", "probability"],
+    )
+    heads = [f"{name} {what}" for name in NAMES for what in ("1", "2", "b")]
+    table = ws.typed("toys", rows, cols=heads, style="weight", beside=settings)
+    return Shelf((decays, odds), table), settings
+
+
+def encoders(ws: Worksheet, learned: Learned) -> Shelf:
+    """The autoencoders."""
+    ws.heading(
+        "Sparse autoencoders: for each latent the numbers of E, its bias b, the numbers of D"
+    )
+    penalties = ws.typed("penalties", PENALTIES, ["penalty"], style="input setting")
+    parts = [
+        learned.encoder.swapaxes(1, 2),  # [penalties, latents, hidden]
+        learned.encoder_bias[..., None],
+        learned.decoder,
+    ]
+    rows = np.concatenate(parts, axis=2).reshape(len(PENALTIES), -1)
+    settings = ws.computed(
+        "penalty_of", (len(PENALTIES), 1), lambda i, _: penalties[i], cols=["penalty"]
+    )
+    heads = [
+        f"{k} {what}" for k in range(1, N_LATENTS + 1) for what in ("E1", "E2", "b", "D1", "D2")
+    ]
+    table = ws.typed("encoders", rows, cols=heads, style="weight", beside=settings)
+    return Shelf((penalties,), table)
