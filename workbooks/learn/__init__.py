@@ -7,20 +7,22 @@ One layer, two heads, 10 dimensions, 970 weights; 24 sentences. The workbook has
 on, and learns only while its own switch says so. `cellformer import` takes out what it has learnt.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, INDEX, MATCH, MOD
+from engine.models.architectures import decoder
+from engine.models.forward import weight_shapes
 from exporters.book import Book
-from exporters.story import Story
+from exporters.story import Story, Suggestion
 from exporters.tables import Workbook
-from workbooks.learn import clock, game, sheets, step
+from workbooks.learn import clock, game, how, sheets, step
 from workbooks.learn.sheets import Parts
 
-TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
+TOPIC, AFTER, LEVEL = "Learning", "one-step", 3
 TITLE = "learn: a small transformer that learns while you watch"
 SPEC = ModelSpec(
     d_vocab=len(game.WORDS), d_model=10, n_ctx=game.LENGTH - 1, n_layers=1, n_heads=2, d_head=5,
@@ -54,6 +56,7 @@ def built(spec: ModelSpec, batch: int, seed: int = SEED) -> Book:
     sheets.track(p)
     sheets.curve(control)
     sheets.weights(p)
+    how.add(w)
     return w.done(story(w))
 
 
@@ -92,6 +95,56 @@ def chosen(cell: Expression, names: Sequence[str]) -> Expression:
     return found
 
 
+def learnt(held: Callable[[str], np.ndarray]) -> Model:
+    """The model that a saved workbook holds by now; `held` gives what a block's cells hold."""
+    shapes = weight_shapes(decoder.forward, SPEC)
+    weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
+    return Model(SPEC, weights, WordList(game.WORDS))
+
+
 def story(w: Workbook) -> Story:
-    """What the start sheet says."""
-    return Story(TITLE, "Written for this workbook.", ["x"], ["y"], [])
+    """What the start sheet says; what its edits do is computed by making them."""
+    n = sum(w[f"start.{name}"].rect.size for name in weight_shapes(decoder.forward, SPEC))
+    return Story(
+        title=TITLE,
+        source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
+        about=[
+            f"A transformer of {n} numbers, all random at first, learns a small game from {len(game.sentences())} sentences on the sheet Corpus.",
+            "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
+            "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
+            "Why it matters: this is all that training is. A model that costs millions differs in the number of weights and steps alone.",
+            "What to do: on the sheet Learn choose `learn` in the green cell, and hold down F9. Each press of F9 makes one step.",
+            f"The least loss that is possible is known here: {game.FLOOR:.3f}. After about 400 steps the curve lies on it.",
+        ],
+        look=[
+            "Learn: the curve of the loss, and below the settings what the model expects of each next word.",
+            "Step 1 to Step 3: every number of the step, from the words forward to the loss, from the loss back, to the next weights.",
+            "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
+        ],
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Another rate, another optimizer, another word: what the first step makes of them."""
+    rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
+    moved, loss = w["moved"][0, 0], w["this_loss"][0, 0]
+    faster, plain, other = {rate: 0.2}, {optimizer: "SGD"}, {corpus[0, 2]: "uno"}
+    now = w.now(moved)
+    return [
+        w.suggestion(
+            f"Type 0.2, ten times as much: this step moves the first weight by {w.edited(faster)(moved):+.2f}, not {now:+.2f}. Let it learn: the loss jumps up and down, and never comes to rest.",
+            faster,
+            moved,
+        ),
+        w.suggestion(
+            f"Choose SGD, plain gradient descent: this step moves the first weight by {w.edited(plain)(moved):+.5f}, where Adam moves each by {abs(now):.2f}. Let it learn: it takes many times as many steps.",
+            plain,
+            moved,
+        ),
+        w.suggestion(
+            f"Choose `uno` for the third word of the first sentence, which breaks a rule: the loss of its batch is {w.edited(other)(loss):.3f}, not {w.now(loss):.3f}. Let it learn: the least possible is out of reach.",
+            other,
+            loss,
+        ),
+    ]

@@ -16,10 +16,10 @@ OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
 N_POINTS = 250  # passes through the corpus that the curve has room for
 SETTINGS = {  # block -> what it is called, what it is for
     "rate": ("learning rate", "how far each step goes"),
-    "beta1": ("momentum", "how much of the last step's direction is kept; SGD keeps none"),
-    "beta2": ("memory of sizes", "Adam: how much is kept of the usual size of a gradient"),
+    "beta1": ("momentum", "kept of the last direction; SGD: none"),
+    "beta2": ("memory of sizes", "Adam: kept of gradients' usual sizes"),
     "epsilon": ("epsilon", "Adam: keeps its divisor above zero"),
-    "decay": ("weight decay", "how strongly each step pulls weights towards 0"),
+    "decay": ("weight decay", "pulls every weight towards 0"),
 }
 HEADINGS = {
     "tokens": "The batch, as ids: every sentence without its last word",
@@ -99,9 +99,10 @@ def control(ws: Worksheet, p: Parts) -> None:
         setting(ws, name, what, why)
     ws.heading("How far it is")
     setting(ws, "passed", "passes", "through the whole corpus", "step")
-    setting(ws, "this_loss", "loss of this batch", "surprise at each next word, in nats", "step green")
+    setting(ws, "this_loss", "loss of this batch", "surprise at each word, in nats", "step green")
     setting(ws, "mean_loss", "loss of this pass", "mean of its batches so far", "step green")
-    setting(ws, "floor", "the least possible", "(ln 3 + ln 2) / 7: two free choices in seven words", "constant")
+    setting(ws, "floor", "the least possible", "(ln 3 + ln 2) / 7", "constant")
+    setting(ws, "moved", "a weight moves by", "the first of W_E", "change fine")
     expected(ws, p)
     ws.heading("The clock")
     setting(ws, "recalculations", "of them for each step", "1; type more where the sheet How says so")
@@ -146,6 +147,8 @@ def progress(p: Parts) -> None:
     g.table("this_loss", (1, 1), lambda i, j: expression(loss))
     g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
     g.input("floor", game.FLOOR)
+    first = p.step.updated["W_E"].weight[0, 0]
+    g.table("moved", (1, 1), lambda i, j: first - g["W_E"][0, 0])
 
 
 def curve(ws: Worksheet) -> None:
