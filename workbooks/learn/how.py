@@ -1,5 +1,7 @@
 """The sheet How: what to do in Excel and in LibreOffice, and why it works."""
 
+from collections.abc import Sequence
+
 from exporters.tables import Workbook
 
 LINES = {
@@ -13,7 +15,8 @@ LINES = {
         "1. Open this workbook first, before any other: Excel takes the setting for iteration from the first workbook that it opens.",
         "2. If it warns of a circular reference: File, Options, Formulas: tick `Enable iterative calculation`, Maximum Iterations 1. Then open it again.",
         "3. Choose `learn`, and press F9. With Maximum Iterations at 100, one F9 makes a hundred steps.",
-        "Excel is not at hand where this workbook is made. If the loss is not 2.714 after one step and 2.366 after two, type 3 at `of them for each step`.",
+        "Excel is not at hand where this workbook is made. If the loss of the batch is not {1:.3f} after one step, and {2:.3f} after two, choose `start`,",
+        "type 3 at `of them for each step`, and try again: then three recalculations make a step, and the order of cells no longer counts for much.",
     ),
     "Elsewhere": (
         "A program that computes no circles, as Google Sheets does unless it is told to, shows the first step and no more, or an error.",
@@ -33,9 +36,9 @@ LINES = {
 }
 
 
-def add(w: Workbook) -> None:
-    """The sheet."""
+def add(w: Workbook, losses: Sequence[float]) -> None:
+    """The sheet; it tells the losses of the first batches, by which one sees that all is well."""
     ws = w.sheet("How", "how to switch learning on in your program, and what to do if it does not move")
     for heading, lines in LINES.items():
         ws.heading(heading)
-        ws.text(*lines)
+        ws.text(*(line.format(*losses) for line in lines))

@@ -155,11 +155,11 @@ def curve(ws: Worksheet) -> None:
     """The chart of the loss."""
     g = ws.book.graph
     series = [
-        Series("loss", g["curve.x"].area, g["curve.y"].area),
+        Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
         Series("the least possible", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True),
     ]
     axes = ("passes through the corpus", "nats for each word")
-    ws.chart(Chart(6, 8, "scatter", "Loss", series, (560, 330), axes, number="0.0"))
+    ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
 
 
 def track(p: Parts) -> None:
