@@ -23,7 +23,7 @@ from exporters.tables import Workbook
 from workbooks.learn import clock, game, how, sheets, step
 from workbooks.learn.sheets import Parts
 
-TOPIC, AFTER, LEVEL = "Learning", "one-step", 3
+TOPIC, AFTER, LEVEL = "Learning", "unrolled", 3
 TITLE = "learn: a small transformer that learns while you watch"
 SPEC = ModelSpec(
     d_vocab=len(game.WORDS), d_model=10, n_ctx=game.LENGTH - 1, n_layers=1, n_heads=2, d_head=5,
@@ -81,21 +81,12 @@ def follow(p: Parts) -> None:
         g.fill(name, first[name])
         g.follow(name, lambda i, j, later=later: identity(i, later))
     g.input("optimizer", sheets.OPTIMIZERS[-1])
-    named = [x for x in sheets.OPTIMIZERS]
-    g.follow("method", lambda i, j: chosen(g["optimizer"][0, 0], named))
+    g.follow("method", sheets.method(g))
     for name, after in p.step.states.items():
         begins = g.input(f"start.{name}", g.inputs[name], g[name].axes) if name in p.step.updated else None
         clock.close(g, name, after, begins)
     clock.add_total(g, p.step.loss[0, 0])
     clock.add_points(g, sheets.N_POINTS, p.a_pass)
-
-
-def chosen(cell: Expression, names: Sequence[str]) -> Expression:
-    """Which of some names a cell has, counted from 0; the last one where it has none of them."""
-    found: Expression = expression(len(names) - 1)
-    for k, name in reversed([*enumerate(names[:-1])]):
-        found = IF(cell == name, k, found)
-    return found
 
 
 def learnt(held: Callable[[str], np.ndarray]) -> Model:

@@ -1,11 +1,12 @@
 """The sheets of `learn`: where the blocks of a step stand, and what a reader sets and watches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.cells.access import Rect
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, INDEX, MIN, MOD
+from engine.cells.graph import Graph
 from exporters.book import Chart, Place, Run, Series
 from exporters.stack import Labels, put, stack
 from exporters.tables import Workbook, Worksheet
@@ -57,6 +58,12 @@ def setting(ws: Worksheet, name: str, what: str, why: str, style: str = "input s
     ws.sheet.put(ws.cursor, 0, what, "row label")
     ws.sheet.put(ws.cursor, 2, why, "note")
     ws.cursor += 1
+
+
+def method(g: Graph) -> Callable[[int, int], Expression]:
+    """The formula of the optimizer's number, by its name; Adam's for any other name."""
+    named = g["optimizer"][0, 0]
+    return lambda i, j: IF(named == OPTIMIZERS[0], 0, IF(named == OPTIMIZERS[1], 1, 2))
 
 
 def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
