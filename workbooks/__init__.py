@@ -11,8 +11,9 @@ progress and then the model, `floor(ids)`, the least loss on those ids, and `fig
 well it does; one whose texts follow rules gives `fresh()`, new ones that an edit is priced over. One
 that is not a transformer gives `book()`, the Book; where something of it is trained, `train(seed)`,
 which yields each step's progress and then what was trained, `figures` of that,
-`save(trained, folder, force)`, and `is_part(name)`, whether a file is one that `save` writes. A
-module's docstring says what to look at and what to try.
+`save(trained, folder, force)`, and `is_part(name)`, whether a file is one that `save` writes; where
+a model learns in the workbook itself, `learnt(held)`, that model. A module's docstring says what to
+look at and what to try.
 """
 
 from importlib import import_module
