@@ -83,7 +83,11 @@ def follow(p: Parts) -> None:
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))
     for name, after in p.step.states.items():
-        begins = g.input(f"start.{name}", g.inputs[name], g[name].axes) if name in p.step.updated else None
+        begins = (
+            g.input(f"start.{name}", g.inputs[name], g[name].axes)
+            if name in p.step.updated
+            else None
+        )
         clock.close(g, name, after, begins)
     clock.add_total(g, p.step.loss[0, 0])
     clock.add_points(g, sheets.N_POINTS, p.a_pass)
