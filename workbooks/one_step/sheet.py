@@ -95,7 +95,7 @@ def place(
     name, rows, head = block.name, block.rows, block.heads[0]
     if block.offset:  # beside the one before
         ws.cursor -= len(rows) + 3
-    after = f"{name} - rate × d{name}" if name in WEIGHTS else ""
+    after = f"{name} - rate × d{name}" if name in WEIGHTS else block.forward
     for text, left in zip((block.forward, block.backward, after), LEFT, strict=True):
         if text:
             ws.sheet.put(ws.cursor, left, text, "equation")
