@@ -18,6 +18,7 @@ import numpy as np
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
+from engine.cells.graph import Graph
 from exporters import legend
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
@@ -50,10 +51,13 @@ def near(cells: Expression, value: Any = 1) -> Expression:
 
 
 class Workbook:
-    """A workbook that is put together table by table."""
+    """A workbook that is put together table by table; on a graph that has blocks already, if any.
 
-    def __init__(self, title: str):
-        self.book = Book(title)
+    One that `iterates` has cells that keep what they hold, see `Book`.
+    """
+
+    def __init__(self, title: str, graph: Graph | None = None, iterates: bool = False):
+        self.book = Book(title, graph or Graph(), iterates=iterates)
         self.book.sheet(start.SHEET)
         self._edited: dict[Any, Reading] = {}  # by what is typed, and how many blocks there are
 
