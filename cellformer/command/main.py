@@ -229,7 +229,8 @@ def train(
 ) -> None:
     """Train a model, save it as a checkpoint, and print how well it does.
 
-    A workbook's own model anew; or one of a text of yours, with --text and the sizes.
+    A workbook's own model anew; or one of a text of yours, with --text and the sizes. Torch makes
+    the steps where it is installed, and numpy where it is not.
     """
     from cellformer.command import train as training
 
