@@ -31,14 +31,16 @@ LINES = {
     ),
     "What it has learnt": (
         "The weights as they are now stand on the sheet Step 1 Forward: W_E, W_pos, and so on. Save the workbook; then they are in the file.",
-        "`cellformer import learn.xlsx -o DIR` takes them out as a model that every command takes: `cellformer run DIR --prompt \"Pietro chiama Paolo\"`.",
+        '`cellformer import learn.xlsx -o DIR` takes them out as a model that every command takes: `cellformer run DIR --prompt "Pietro chiama Paolo"`.',
     ),
 }
 
 
 def add(w: Workbook, losses: Sequence[float]) -> None:
     """The sheet; it tells the losses of the first batches, by which one sees that all is well."""
-    ws = w.sheet("How", "how to switch learning on in your program, and what to do if it does not move")
+    ws = w.sheet(
+        "How", "how to switch learning on in your program, and what to do if it does not move"
+    )
     for heading, lines in LINES.items():
         ws.heading(heading)
         ws.text(*(line.format(*losses) for line in lines))

@@ -112,10 +112,14 @@ def control(ws: Worksheet, p: Parts) -> None:
     setting(ws, "moved", "a weight moves by", "the first of W_E", "change fine")
     expected(ws, p)
     ws.heading("The clock")
-    setting(ws, "recalculations", "of them for each step", "1; type more where the sheet How says so")
+    setting(
+        ws, "recalculations", "of them for each step", "1; type more where the sheet How says so"
+    )
     setting(ws, "step", "this step", "which the sheets Step 1 to Step 3 show", "count")
     setting(ws, "pass.count", "of its pass", "which step of the pass it is", "count")
-    setting(ws, "write.even", "latch even", "0 holds its value, 1 takes the next one, 2 begins", "count")
+    setting(
+        ws, "write.even", "latch even", "0 holds its value, 1 takes the next one, 2 begins", "count"
+    )
     setting(ws, "write.odd", "latch odd", "the same, at odd numbers of steps", "count")
     setting(ws, "write.point", "point", "of the curve that this step completes; 0: none", "count")
     setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
@@ -178,9 +182,7 @@ def track(p: Parts) -> None:
     )
     points, passed, mean = g["latch.points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
     g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
-    g.table(
-        "curve.y", points.shape, lambda i, j: IF(passed > i + 1, points[i, 0], mean)
-    )
+    g.table("curve.y", points.shape, lambda i, j: IF(passed > i + 1, points[i, 0], mean))
     last = g["curve.x"][N_POINTS - 1, 0]
     g.table("curve.least", (2, 2), lambda i, j: g["floor"][0, 0] if j else last * i)
     top = ws.cursor + 1
