@@ -32,6 +32,7 @@ NEAR = 0.02  # nats above the least loss: converged
 
 
 def main() -> None:
+    """Both models."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", nargs=2, type=int, default=(1000, 150))
     parser.add_argument("--python", default="/usr/bin/python3")
@@ -58,15 +59,14 @@ def report(name: str, spec: ModelSpec, batch: int, rate: float, n: int, python: 
     gap = np.abs(np.array(found["losses"]) - ours)
     print(
         f"  LibreOffice {found['processor'] / n:.4f} s of the processor a step, "
-        f"{found['clock'] / n:.4f} on the clock, {found['peak']:.2f} GB; "
-        f"{n} steps {found['processor']:.0f} s"
+        f"{found['processor']:.0f} s for {n}; {found['peak']:.2f} GB"
     )
+    print(f"  numpy {seconds / n:.4f} s; losses differ by {gap.max():.1e}, ")
     print(
-        f"  numpy {seconds / n:.4f}; losses differ by {gap[:100].max():.1e} in the first 100 steps, "
-        f"{gap.max():.1e} in all; {converged(np.array(found['losses']), batch)}"
+        f"  {gap[:100].max():.1e} in the first 100; {converged(np.array(found['losses']), batch)}"
     )
     theirs, seconds = in_torch(spec, batch, rate, n)
-    print(f"  torch {seconds / n:.4f}; differs by {np.abs(theirs - ours)[:20].max():.1e} in the first 20")  # fmt: skip
+    print(f"  torch {seconds / n:.4f} s; differs by {np.abs(theirs - ours)[:20].max():.1e} in 20")
 
 
 def converged(losses: np.ndarray, batch: int) -> str:

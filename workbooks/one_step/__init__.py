@@ -33,12 +33,6 @@ def weights() -> dict[str, np.ndarray]:
 
 
 def story(w: Workbook, step: sheet.Step) -> Story:
-    return Story(
-        title=TITLE,
-        source="",
-        about=["a"],
-        look=["b"],
-        tries=[
-            w.suggestion("x", {step.rate: 2.0}, step.outcome[0, 1]),
-        ],
-    )
+    return Story(title=TITLE, source="", about=["a"], look=["b"], tries=[
+        w.suggestion("x", {step.rate: 2.0}, step.outcome[0, 1]),
+    ])

@@ -49,15 +49,7 @@ SECTIONS = (
             "A word's vector is used as key and as value; that of the last word as query, too, and straight on. What comes back on every",
             "way is added up: a number that is used twice answers for both.",
         ),
-        (
-            Block(
-                "x",
-                PROMPT,
-                "x: the words' rows of W_E",
-                "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh",
-                "weight",
-            ),
-        ),
+        (Block("x", PROMPT, "x: the words' rows of W_E", "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh", "weight"),),
     ),
     Section(
         "2  Query of sat: what it looks for",
@@ -72,9 +64,7 @@ SECTIONS = (
     ),
     Section(
         "3  Keys: what each word can be found by",
-        (
-            "The same weights serve all three words, so each of them collects what comes back from every word: a sum down the column.",
-        ),
+        ("The same weights serve all three words, so each of them collects what comes back from every word: a sum down the column.",),
         (
             Block("W_K", FEATURES, "W_K", "dW_K = sum over words of x × dk", "weight"),
             Block("k", PROMPT, "k = x·W_K", "dk = dscore × q / √5"),
@@ -98,14 +88,7 @@ SECTIONS = (
             "its dshare is above the mean of all (each counted by its share). The three sum to 0.",
         ),
         (
-            Block(
-                "score",
-                PROMPT,
-                "score = q·k / √5; share = e^ / sum",
-                "dscore = share × (dshare - mean)",
-                "attention",
-                ("score", "dscore"),
-            ),
+            Block("score", PROMPT, "score = q·k / √5; share = e^ / sum", "dscore = share × (dshare - mean)", "attention", ("score", "dscore")),
             Block("e_score", PROMPT, "", "", "attention", ("e^", ""), 1),
             Block("share", PROMPT, "", "", "attention", ("share", "dshare"), 2),
         ),
@@ -139,24 +122,10 @@ SECTIONS = (
             "that came, 0 for all others). From here every other gradient follows, upwards.",
         ),
         (
-            Block(
-                "logit",
-                WORDS,
-                "logit = h·W_U; share = e^ / sum",
-                "dlogit = share - should be",
-                "readout",
-                ("logit", "dlogit"),
-            ),
+            Block("logit", WORDS, "logit = h·W_U; share = e^ / sum", "dlogit = share - should be", "readout", ("logit", "dlogit")),
             Block("e_logit", WORDS, "", "", "readout", ("e^", ""), 1),
             Block("p", WORDS, "", "", "readout", ("share", "should be"), 2),
-            Block(
-                "loss",
-                ONE,
-                "loss = -ln(share of the word that came)",
-                "dloss = 1",
-                "readout",
-                ("loss", "dloss"),
-            ),
+            Block("loss", ONE, "loss = -ln(share of the word that came)", "dloss = 1", "readout", ("loss", "dloss")),
         ),
     ),
 )

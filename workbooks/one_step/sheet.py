@@ -115,7 +115,9 @@ def place(
             found[name] = ws.promised(title, block.shape, labels, heads, left=left)
 
 
-def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
+def fill(
+    ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area
+) -> None:
     """Give every table its formulas."""
     styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
     model, back, after = lanes
@@ -151,15 +153,8 @@ def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area) -> Area:
     gradients = [lanes[BACK][name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
     columns.typed("learning", "weights", WEIGHTS, "row label")
-    columns.computed(
-        "how_many",
-        "numbers",
-        lambda n: float(gradients[n].shape[0] * gradients[n].shape[1]),
-        "count",
-    )
-    squares = columns.computed(
-        "squares", "Σ d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
-    )
+    columns.computed("how_many", "numbers", lambda n: float(gradients[n].shape[0] * gradients[n].shape[1]), "count")
+    squares = columns.computed("squares", "Σ d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here")
     parts = columns.computed("falls", "fall", lambda n: rate.fixed * squares[n], "live here")
     ws.cursor -= 1
     expected = ws.computed("expected", (1, 1), SUM(parts), ["all: expected"], left=3, style="total")
