@@ -48,7 +48,8 @@ from exporters.model_book import ModelBook
 from exporters.story import Chosen
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
-DECIMALS = 9  # of a cosine: words that are as near stand in their order, whoever computes it
+DECIMALS = 9  # of a cosine, whoever computes it
+APART = 1e-12  # words that are as near stand in their order
 NONE = 1e-9  # a direction that is shorter is none
 N_OUT = 2  # components that may be left out
 N_BEFORE = 22  # columns of the features' tables before the words' vectors
@@ -294,7 +295,7 @@ class Maps:
         def cosine(k: int, _: int) -> Expression:
             along = product_sum(kept[:, k], own) * inverse[0, k]
             value = IF(length > NONE, ROUND(along / length, DECIMALS), 0)
-            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value)
+            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k * APART)
 
         self._per_word("near_cosine", "with named", cosine)
         self._ranked()
@@ -309,7 +310,7 @@ class Maps:
             return IF(found > 0, IFERROR(word, ""), "" if k else "not on the list")
 
         def value(_: int, k: int) -> Expression:
-            return IF(found > 0, IFERROR(LARGE(cosines, k + 1), ""), "")
+            return IF(found > 0, IFERROR(ROUND(LARGE(cosines, k + 1), DECIMALS), ""), "")
 
         if n > 0:
             self._computed("near_word", (row + 4, col + 2), (1, n), nearest, "word")

@@ -54,7 +54,7 @@ def workbook(
 def _of_worksheet(module: ModuleType, folder: Path, force: bool, seed: int) -> None:
     """Train what a workbook without a transformer holds, which says itself how it is saved."""
     check_replaceable(folder, module.is_part, force)  # before a long run
-    learned = _watch(module.train(seed))
+    learned = _watch(module.train(seed), torch_helps=False)
     module.save(learned, folder, force)
     _show(module.figures(learned))
     line(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
@@ -101,6 +101,7 @@ def _show(figures: list[tuple[str, str]]) -> None:
 def _watch(
     steps: Iterator[training.Progress | Check | T],
     floor: Callable[[np.ndarray], float] | None = None,
+    torch_helps: bool = True,
 ) -> T:
     """Every step with a bar: the mean loss, how far above the floor it is, and every check. What
     comes last is what was trained."""
@@ -119,7 +120,7 @@ def _watch(
                 continue
             if not isinstance(step, training.Progress):
                 return step
-            if step.step == TIMED and not training.has_torch():
+            if torch_helps and step.step == TIMED and not training.has_torch():
                 _say_how_long(step.steps, (monotonic() - began) / TIMED)
             losses.append(step.loss)
             floors += [floor(step.ids)] if floor else []

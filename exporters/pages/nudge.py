@@ -26,9 +26,7 @@ from exporters.saying import percent, rounded, sentence
 from exporters.story import Suggestion
 
 SHEET = LEARNING
-PURPOSE = (
-    "watch it learn: one step against the loss of the sentence, before and after, word by word"
-)
+PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
 AFTER = "Play"
 RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 21
 BEFORE_ROW, AFTER_ROW, FELL_ROW, PROMISED_ROW, VERDICT_ROW = range(RATE_ROW + 1, RATE_ROW + 6)
@@ -114,8 +112,8 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
 
 def _loss(book: ModelBook, sheet: Sheet) -> None:
     """The rate, the loss before and after the step, and what the gradients promised."""
-    said = play.answered(book, book.graph["sentence"][0, 0], "nothing that it knows")
-    title = sentence("One step of learning ‘{said}’", said=said)
+    title = sentence("One step of learning ‘{said}’", said=book.graph["sentence"][0, 0])
+    title = play.answered(book, title, "No step of learning")
     sheet.formula(RATE_ROW - 2, 0, title, "heading")
     before, after = (
         _settle(book, sheet, name, row, CELL_COL)
@@ -158,7 +156,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
         "A lone word foretells nothing: type a sentence of two words or more on Play."
     )
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
-    return play.answered(book, told, "No answer: a word is unknown, see Play.")
+    return play.answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
 
 
 # --- who takes the step ---------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """superposition: its cells computed a second time, its training held to a gradient by hand."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, assert_recomputes_after, default_book
+from conftest import assert_agrees, default_book, libreoffice_shows, typed
 
 import workbooks.superposition as module
 from cellformer.command import train
@@ -122,23 +123,28 @@ def test_the_bound_is_one(d: int) -> None:
         assert (cosines >= near).mean() <= 2 * np.exp(-d * near**2 / 2)
 
 
-@pytest.mark.slow
-def test_what_anybody_types(built) -> None:
-    """Features, weights and settings drawn at random, recomputed in IronCalc at every cell."""
+@pytest.mark.office
+def test_what_anybody_types(built, tmp_path: Path) -> None:
+    """Features, weights and settings drawn at random: LibreOffice shows at every cell what the
+    engine has, and the interference is numpy's."""
     rng, book = np.random.default_rng(12), default_book("superposition")
-    sheet, formulas = InIronCalc(built["superposition"]), built.formula_cells("superposition")
-    typed = {("x", i, 0): float(rng.random()) for i in range(N_FEATURES)}
-    typed |= {("mix", i, 0): float(rng.random()) for i in range(N_FEATURES)}
-    typed |= {("W", i, j): float(rng.normal()) for i in range(N_FEATURES) for j in range(2)}
-    typed |= {("W", 4, j): 0.0 for j in range(2)}  # an arrow of no length
-    typed |= {("p", 0, 0): 0.33, ("decay", 0, 0): 0.8, ("penalty", 0, 0): 0.12}
-    typed |= {("near", 0, 0): 0.45, ("widths", 0, 1): 9.0, ("p_seen", 0, 0): 0.4}
-    after = assert_recomputes_after(typed, sheet, book, formulas)
-    W = np.array([[typed["W", i, j] for j in range(2)] for i in range(N_FEATURES)])
-    found = after(book.graph["interference"].area).astype(float)
+    edits = {(name, i, 0): float(rng.random()) for name in ("x", "mix") for i in range(N_FEATURES)}
+    edits |= {("W", i, j): float(rng.normal()) for i in range(4) for j in range(2)}
+    edits |= {("W", 4, j): 0.0 for j in range(2)}  # an arrow of no length
+    edits |= {("p", 0, 0): 0.33, ("decay", 0, 0): 0.8, ("penalty", 0, 0): 0.12}
+    edits |= {("near", 0, 0): 0.45, ("widths", 0, 1): 9.0, ("p_seen", 0, 0): 0.4}
+    after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
+    cells = {book.cell(*at): x for at, x in edits.items()}
+    path = typed(built["superposition"], tmp_path / "typed.xlsx", cells)
+    shown = libreoffice_shows({"typed": path}, tmp_path / "office")["typed"]
+    formulas = built.formula_cells("superposition")
+    wanted = replace(formulas, formulas={at: after.cell(*at) for at in formulas.formulas})
+    assert_agrees(wanted, shown)
+    W = np.array([[edits["W", i, j] for j in range(2)] for i in range(N_FEATURES)])
+    sheet, top, left = book.cell("interference", 0, 0)
+    found = [[shown[sheet][top + i, left + j] for j in range(5)] for i in range(5)]
     np.testing.assert_allclose(found, W @ W.T, rtol=0, atol=1e-9)
-    of_trained = after(book.graph["row_1"].area)
-    assert of_trained == 3  # importance 0.7, probability 0.2: the next below
+    assert shown["Sparsity"][book.cell("row_1", 0, 0)[1:]] == 3  # the next settings below
 
 
 # --- the training ---------------------------------------------------------------------------------

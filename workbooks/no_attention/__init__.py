@@ -150,8 +150,8 @@ def story(w: Workbook) -> Story:
             f"pattern shows only where it looks: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
             "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
             "layer 2 are chosen, not printed.",
-            "Two remarks on the appendix. Attending to oneself alone doubles the stream if W_V W_O is the identity, not in general. And a",
-            "model without attention can keep the rule `the next item must differ from the current one`: see sheet Must differ.",
+            "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",
+            "And it says that `the next item must differ from the current one` needs attention. It does not: see sheet Must differ.",
         ],
         look=[
             "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",

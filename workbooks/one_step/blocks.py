@@ -46,16 +46,23 @@ SECTIONS = (
     Section(
         "1  Word vectors",
         (
-            "A word's vector is used as key and as value; that of the last word as query, too, and straight on. What comes back on every",
-            "way is added up: a number that is used twice answers for both.",
+            "A word's vector is used as key and as value; that of the last word as query, too, and straight on. What comes back on every way is added up: a number that is used twice answers for both.",
         ),
-        (Block("x", PROMPT, "x: the words' rows of W_E", "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh", "weight"),),
+        (
+            Block(
+                "x",
+                PROMPT,
+                "x: the words' rows of W_E",
+                "dx = dk·W_Kᵀ + dv·W_Vᵀ; sat: + dq·W_Qᵀ + dh",
+                "weight",
+            ),
+        ),
     ),
     Section(
         "2  Query of sat: what it looks for",
         (
-            "The rule of a product: a weight takes a number in and passes it on. Its gradient is the number that it took in, times the",
-            "gradient of what it passed it on to. A weight that met a large number answers for more.",
+            "The rule of a product: a weight takes a number in and passes it on. Its gradient is the number that it took in, times the gradient of what it passed it on to.",
+            "So a weight that met a large number answers for more, and one that met a 0 for nothing.",
         ),
         (
             Block("W_Q", FEATURES, "W_Q", "dW_Q = x of sat × dq", "weight"),
@@ -64,7 +71,9 @@ SECTIONS = (
     ),
     Section(
         "3  Keys: what each word can be found by",
-        ("The same weights serve all three words, so each of them collects what comes back from every word: a sum down the column.",),
+        (
+            "The same weights serve all three words, so each of them collects what comes back from every word: a sum down the column.",
+        ),
         (
             Block("W_K", FEATURES, "W_K", "dW_K = sum over words of x × dk", "weight"),
             Block("k", PROMPT, "k = x·W_K", "dk = dscore × q / √5"),
@@ -73,8 +82,7 @@ SECTIONS = (
     Section(
         "4  Values: what each word gives",
         (
-            "A word that is looked at little answers for little: its value's gradient is its share of the attention, times what is wanted",
-            "of the blend.",
+            "A word that is looked at little answers for little: its value's gradient is its share of the attention, times what is wanted of the blend.",
         ),
         (
             Block("W_V", FEATURES, "W_V", "dW_V = sum over words of x × dv", "weight"),
@@ -84,11 +92,18 @@ SECTIONS = (
     Section(
         "5  Attention of sat: scores, and the shares that softmax makes of them",
         (
-            "The rule of softmax: shares sum to 1, so one grows at the cost of the others. A score's gradient is its share, times how far",
-            "its dshare is above the mean of all (each counted by its share). The three sum to 0.",
+            "The rule of softmax: shares sum to 1, so one grows at the cost of the others. A score's gradient is its share, times how far its dshare is above the mean of all",
+            "(in which each counts by its share). The three sum to 0.",
         ),
         (
-            Block("score", PROMPT, "score = q·k / √5; share = e^ / sum", "dscore = share × (dshare - mean)", "attention", ("score", "dscore")),
+            Block(
+                "score",
+                PROMPT,
+                "score = q·k / √5; share = e^ / sum",
+                "dscore = share × (dshare - mean)",
+                "attention",
+                ("score", "dscore"),
+            ),
             Block("e_score", PROMPT, "", "", "attention", ("e^", ""), 1),
             Block("share", PROMPT, "", "", "attention", ("share", "dshare"), 2),
         ),
@@ -96,9 +111,8 @@ SECTIONS = (
     Section(
         "6  Blend of the values, and back into the stream",
         (
-            "A number that went into many gets from each of them that one's gradient, times the weight between them: the same product,",
-            "read the other way. A sum has the simplest rule: h = x + out hands its gradient on to both, whole. That is why deep models",
-            "have a residual stream: what the loss asks for reaches the first layer undiminished.",
+            "A number that went into many gets from each of them that one's gradient, times the weight between them: the same product, read the other way.",
+            "A sum has the simplest rule: h = x + out hands its gradient on to both, whole. That is why deep models have a residual stream: what the loss asks for reaches the first layer undiminished.",
         ),
         (
             Block("z", ONE, "z = sum over words of share × v", "dz = dout·W_Oᵀ; so dshare = dz·v"),
@@ -110,22 +124,35 @@ SECTIONS = (
     Section(
         "7  Readout: how well each word of the vocabulary fits",
         (
-            "Each word has a row of weights. The row of the word that came is drawn towards h; all others are pushed away from it, and the",
-            "likelier a word was held to be, the harder.",
+            "Each word has a row of weights. The row of the word that came is drawn towards h; all others are pushed away from it, and the likelier a word was held to be, the harder.",
         ),
         (Block("W_U", WORDS, "W_U: a row for each word", "dW_U = dlogit × h", "weight"),),
     ),
     Section(
         "8  Softmax and loss: here the way back begins",
         (
-            "Both together have the shortest rule of all: the share that it gave, less the share that it should have given (1 for the word",
-            "that came, 0 for all others). From here every other gradient follows, upwards.",
+            "Both together have the shortest rule of all: the share that it gave, less the share that it should have given (1 for the word that came, 0 for all others).",
+            "From here every other gradient follows, upwards.",
         ),
         (
-            Block("logit", WORDS, "logit = h·W_U; share = e^ / sum", "dlogit = share - should be", "readout", ("logit", "dlogit")),
+            Block(
+                "logit",
+                WORDS,
+                "logit = h·W_U; share = e^ / sum",
+                "dlogit = share - should be",
+                "readout",
+                ("logit", "dlogit"),
+            ),
             Block("e_logit", WORDS, "", "", "readout", ("e^", ""), 1),
             Block("p", WORDS, "", "", "readout", ("share", "should be"), 2),
-            Block("loss", ONE, "loss = -ln(share of the word that came)", "dloss = 1", "readout", ("loss", "dloss")),
+            Block(
+                "loss",
+                ONE,
+                "loss = -ln(share of the word that came)",
+                "dloss = 1",
+                "readout",
+                ("loss", "dloss"),
+            ),
         ),
     ),
 )

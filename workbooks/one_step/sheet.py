@@ -8,9 +8,9 @@ import numpy as np
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
 from exporters.book import Chart, Series
-from exporters.tables import Formula, Workbook, Worksheet
+from exporters.tables import Workbook, Worksheet
 from workbooks.one_step import passes
-from workbooks.one_step.blocks import SECTIONS, WEIGHTS, WORDS, Block, D
+from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
 SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
 FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
@@ -27,7 +27,7 @@ TEXT = (
     "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",
     "On the right every weight has moved against its gradient, weight - rate × gradient, and the loss is computed once more.",
 )
-CHART_SIZE, SUMMARY_ROWS = (690, 330), 17
+CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
 Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
 
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
     following: Area  # the word that comes
     rate: Area
     outcome: Area  # the loss, and the share of that word: before, after, the change [2, 3]
-    expected: Area  # how far the loss should fall [1, 1]
+    falls: Area  # how far the loss should fall, and did [2, 1]
     lanes: tuple[Lane, ...]
 
 
@@ -48,28 +48,30 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     ws.widths({0: 17} | dict.fromkeys(range(1, LEFT[AFTER] + D), 8.2) | gaps)
     for head, left in zip(HEADS, LEFT, strict=True):
         ws.sheet.put(ws.cursor - 1, left, head, "heading")
-    ws.sheet.frozen = (ws.cursor, 1)
+    ws.sheet.frozen = (ws.cursor, 0)
     ws.text(*TEXT)
     following, rate = chosen(ws)
     top, lanes = ws.cursor, (Lane(), Lane(), Lane())
     ws.cursor += SUMMARY_ROWS
     for section in SECTIONS:
         ws.heading(section.heading)
-        ws.text(*section.rules, style="note")
+        ws.text(*section.rules)
         for block in section.blocks:
             place(ws, block, lanes, weights)
     words = w["words"].fixed
     spot = ws.rect(following)
     ws.sheet.lists[spot.top, spot.left] = words
+    here = w.book.address(lanes[BACK]["loss"])
+    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
     fill(ws, lanes, words, following.fixed, rate.fixed)
     ws.cursor = top
     outcome = outcomes(ws, lanes, words, following)
-    expected = falls(ws, lanes, rate)
+    both = falls(ws, lanes, rate, outcome)
     shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
     series = [Series(name, words, share) for name, share in shares]
-    title = "What it says comes after `the cat sat`"
-    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE, shares=True))
-    return Step(following, rate, outcome, expected, lanes)
+    title = 'What it says comes after "the cat sat"'
+    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
+    return Step(following, rate, outcome, both, lanes)
 
 
 def chosen(ws: Worksheet) -> tuple[Area, Area]:
@@ -115,9 +117,7 @@ def place(
             found[name] = ws.promised(title, block.shape, labels, heads, left=left)
 
 
-def fill(
-    ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area
-) -> None:
+def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
     """Give every table its formulas."""
     styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
     model, back, after = lanes
@@ -140,22 +140,30 @@ def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Are
         if j == 2:
             return outcome[i, 1] - outcome[i, 0]
         share = INDEX(lane[j]["p"], MATCH(following, words, 0))
-        return share if i else lane[j]["loss"] + 0
+        return share if i else lane[j]["loss"]
 
     heads = ("before", "after", "change")
-    outcome = ws.promised("outcome", (2, 3), ("loss", "its share"), heads)
+    rows = ("loss", "share of " & following)
+    outcome = ws.promised("outcome", (2, 3), rows, heads)
     ws.fill(outcome, found, "live here")
     return outcome
 
 
-def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area) -> Area:
-    """How far the loss should fall, by the squares of the gradients, and how far it does."""
+def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
+    """How far the loss should fall, by the squares of the gradients, and how far it did."""
     gradients = [lanes[BACK][name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
     columns.typed("learning", "weights", WEIGHTS, "row label")
-    columns.computed("how_many", "numbers", lambda n: float(gradients[n].shape[0] * gradients[n].shape[1]), "count")
-    squares = columns.computed("squares", "Σ d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here")
-    parts = columns.computed("falls", "fall", lambda n: rate.fixed * squares[n], "live here")
+    sizes = [gradient.shape for gradient in gradients]
+    columns.typed("how_many", "numbers", [rows * cols for rows, cols in sizes], "count")
+    squares = columns.computed(
+        "squares", "sum of d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
+    )
+    parts = columns.computed("parts", "× rate", lambda n: rate.fixed * squares[n], "live here")
     ws.cursor -= 1
-    expected = ws.computed("expected", (1, 1), SUM(parts), ["all: expected"], left=3, style="total")
-    return expected
+    both = (SUM(parts), -outcome[0, 2])
+    labels = ("the loss should fall by", "and it fell by")
+    found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
+    for k, label in enumerate(labels):
+        ws.sheet.put(ws.rect(found).top + k, 2, label, "row label")
+    return found

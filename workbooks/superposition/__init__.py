@@ -25,7 +25,6 @@ from workbooks.superposition.learning import (
     is_part,
     save,
 )
-from workbooks.superposition.room import Room
 from workbooks.superposition.sparsity import TYPED, Sparsity
 from workbooks.superposition.toy import Toy
 from workbooks.superposition.trained import HELD
@@ -46,10 +45,10 @@ def book() -> Book:
     shelves = trained.add(w, learned)
     first = toy.add(w, learned)
     rarer = sparsity.add(w, shelves)
-    space = room.add(w)
+    room.add(w)
     coded = autoencoder.add(w, shelves, first, rarer.examples, rarer.last)
     checks(w, first, coded)
-    return w.done(story(w, first, rarer, space, coded))
+    return w.done(story(w, first, rarer, coded))
 
 
 def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
@@ -66,7 +65,7 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
     ])  # fmt: skip
 
 
-def story(w: Workbook, first: Toy, rarer: Sparsity, space: Room, coded: Autoencoder) -> Story:
+def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     far, rare = {first.x[NAMES.index("growth")]: 0.6}, {rarer.p: 0.05}
     mild = {coded.penalty: 0.03}

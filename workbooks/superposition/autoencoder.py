@@ -209,7 +209,7 @@ def measured(
     whole, lost, count = (expected(p, sums[:, k]) for k in range(len(columns)))
     ws.cursor = ASKED + 3
     unexplained = ws.computed(
-        "unexplained", (1, 1), lost / whole, ["lost of h, on average"], style="percent"
+        "unexplained", (1, 1), quotient(lost, whole), ["lost of h, on average"], style="percent"
     )
     ws.cursor -= 1
     n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"])

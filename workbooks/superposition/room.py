@@ -8,7 +8,7 @@ N = exp(d ε² / 4) that is less than one pair, so that some N directions have n
 Lindenstrauss 1984 is the same count for distances.)
 """
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,22 +23,18 @@ SPACES = (768.0, 2048.0, 4096.0, 12288.0)  # the first is GPT-2 small's, the las
 BELOW = np.arange(1, 10) / 10  # cosines below which pairs are counted
 NEAR = 0.3  # a cosine below this counts as nearly at right angles
 VECTORS = np.random.default_rng(3).normal(size=(D_MOST, N)).round(2)
+WIDTHS: dict[str, Any] = {
+    "validate": "integer",
+    "criteria": "between",
+    "minimum": 1,
+    "maximum": D_MOST,
+    "error_title": "Not that many",
+    "error_message": f"Type a whole number from 1 to {D_MOST}.",
+}
 KEPT = [f"v{k}" for k in range(1, N + 1)]
 
 
-class Room(NamedTuple):
-    """The tables that edits are made in or seen at, and that checks read."""
-
-    near: Area
-    widths: Area  # [1, samples]
-    fit: Area  # [1, samples]: how many of the sample fit
-    share: Area  # [1, samples]: the share of pairs that are too near
-    bound: Area  # [1, samples]: the most that the bound expects
-    spaces: Area  # [1, spaces]
-    digits: Area  # [1, spaces]
-
-
-def add(w: Workbook) -> Room:
+def add(w: Workbook) -> None:
     """The sheets, with what to try on them."""
     ws = w.sheet("Room", "how many nearly orthogonal directions a space has room for")
     ws.widths({0: 40, **dict.fromkeys(range(1, 12), 12)})
@@ -48,16 +44,15 @@ def add(w: Workbook) -> Room:
     )
     ws.cursor += 1
     near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
-    widths, fit, share, bound = sample(w, ws, near)
-    spaces, digits = large(ws, near)
-    room = Room(near, widths, fit, share, bound, spaces, digits)
-    suggest(w, ws, room)
-    spread(ws, widths, [w[f"cosines_{k}"] for k in range(len(SAMPLED))])
-    return room
+    widths, cosines = sample(w, ws, near)
+    large(ws, near)
+    suggest(w, ws)
+    spread(ws, widths, cosines)
 
 
-def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Area]:
-    """Random directions in cells: how many of them fit, beside what formulas say."""
+def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
+    """Random directions in cells: how many of them fit, beside what formulas say. Gives their
+    numbers of dimensions [1, samples], and the cosines of each [N, N]."""
     ws.heading(
         f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before"
     )
@@ -67,6 +62,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Ar
     )
     n = (1, len(SAMPLED))
     widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
+    ws.sheet.areas.append((ws.rect(widths), WIDTHS))
     ws.cursor -= 1
     fit = ws.promised("fit", n, [f"directions kept, of {N}"])
     ws.cursor -= 1
@@ -76,7 +72,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Ar
     ws.cursor -= 1
     share = ws.promised("share", n, ["pairs whose cosine is ε or more"])
     ws.cursor -= 1
-    bound = ws.computed(
+    ws.computed(
         "bound",
         n,
         lambda _, k: MIN(1, 2 * EXP(-widths[k] * near**2 / 2)),
@@ -88,7 +84,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Ar
     ws.fill(fit, lambda _, k: SUM(kept[k]), "readout count")
     ws.fill(typical, lambda _, k: SQRT((SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
     ws.fill(share, lambda _, k: (COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
-    return widths, fit, share, bound
+    return widths, cosines
 
 
 def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[Area]]:
@@ -170,7 +166,7 @@ def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
     ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
 
 
-def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
+def large(ws: Worksheet, near: Area) -> None:
     """What the bound promises in spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
@@ -193,13 +189,12 @@ def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
         lambda _, k: digits[k] - LN(spaces[k]) / LN(10),
         ["for each dimension: 10 to the power of"],
     )
-    return spaces, digits
 
 
-def suggest(w: Workbook, ws: Worksheet, room: Room) -> None:
+def suggest(w: Workbook, ws: Worksheet) -> None:
     """More interference, fewer dimensions, a smaller model."""
-    fit, digits = room.fit, room.digits
-    more, fewer, strict = {room.near: 0.5}, {room.widths[2]: 32.0}, {room.near: 0.1}
+    near, fit, most = w["near"], w["fit"], w["digits"][-1]
+    more, fewer, strict = {near: 0.5}, {w["widths"][2]: 32.0}, {near: 0.1}
     ws.suggest(
         w.suggestion(
             f"Type 0.5: who bears more interference has more room. In {SAMPLED[1]:.0f} dimensions "
@@ -215,8 +210,8 @@ def suggest(w: Workbook, ws: Worksheet, room: Room) -> None:
         ),
         w.suggestion(
             "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of "
-            f"{w.edited(strict)(digits[-1]):.1f} directions fit all the same.",
+            f"{w.edited(strict)(most):.1f} directions fit all the same.",
             strict,
-            digits[-1],
+            most,
         ),
     )

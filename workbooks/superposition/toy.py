@@ -23,12 +23,10 @@ class Toy(NamedTuple):
     x: Area  # [features, 1]
     W: Area  # [features, 2]: a row for each feature
     b: Area  # [features, 1]
-    h: Area  # [1, 2]
     before: Area  # [features, 1]
     back: Area  # [features, 1]
     interference: Area  # [features, features]
     again: Area  # [1, features]: `before`, by way of the interference
-    angles: Area  # [1, features]: to the nearest other arrow, in degrees
 
 
 def add(w: Workbook, learned: Learned) -> Toy:
@@ -39,11 +37,15 @@ def add(w: Workbook, learned: Learned) -> Toy:
         "A text may be about five things. The model keeps two numbers of it, h, and has to say from them what was there. Each thing",
         "has an arrow in a plane: its row of W. What is present adds its arrow to h; what comes back is how far h reaches along each.",
     )
-    ws.text("h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]", style="equation")
+    ws.text(
+        "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (in the paper W is turned round: h = W x)",
+        style="equation",
+    )
     x, W, b = typed(ws, learned)
     h, before, back = there_and_back(ws, x, W, b)
     interference, again = disturbs(ws, x, W, b)
-    toy = Toy(x, W, b, h, before, back, interference, again, geometry(ws, interference))
+    geometry(ws, interference)
+    toy = Toy(x, W, b, before, back, interference, again)
     suggest(w, ws, toy)
     draw(
         ws,
@@ -111,8 +113,8 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
     return table, again
 
 
-def geometry(ws: Worksheet, interference: Area) -> Area:
-    """How long each arrow is, and how near the next one points: [2, features]."""
+def geometry(ws: Worksheet, interference: Area) -> None:
+    """How long each arrow is, and how near the next one points, in degrees."""
     lengths = ws.computed(
         "lengths",
         (1, N_FEATURES),
@@ -135,7 +137,7 @@ def geometry(ws: Worksheet, interference: Area) -> Area:
         "nearest", (1, N_FEATURES), lambda _, j: LARGE(cosines[:, j], 2), ["with the nearest"]
     )
     ws.cursor -= 1
-    return ws.computed(
+    ws.computed(
         "angles",
         (1, N_FEATURES),
         lambda _, j: ACOS(MAX(-1, MIN(1, nearest[j]))) * DEGREES / PI(),
