@@ -8,14 +8,14 @@ on, and learns only while its own switch says so. `cellformer import` takes out 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, INDEX, MATCH, MOD
+from engine.cells.expression import Expression
+from engine.cells.functions import INDEX, MATCH, MOD
 from engine.models.architectures import decoder
 from engine.models.forward import weight_shapes
 from exporters.book import Book
