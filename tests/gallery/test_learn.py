@@ -1,5 +1,6 @@
 """learn and unrolled: the step that they make, the circle that keeps it, and what comes out."""
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from workbooks import learn, unrolled
 from workbooks.learn import clock, game, step
 from workbooks.learn.step import Values
 
-ON_SHOW = ("this_loss", "mean_loss", "moved", "expected")  # of Learn: nothing else reads them
+ON_SHOW = ("this_loss", "mean_loss", "moved", "expected", "curve")  # no step reads them
 PER_STEP = 12  # recalculations for each step, in an order that no program has
 
 
@@ -50,25 +51,27 @@ def test_the_least_loss_is_that_of_the_sentences() -> None:
     assert len(set(sentences)) == len(sentences) == 24
 
 
+@pytest.mark.slow
 def test_the_engine_makes_a_step_at_each_recalculation() -> None:
-    book = default_book("learn")
+    spec = unrolled.SPEC
+    book = learn.built(spec, 2, step.RATE)
     live = Evaluator(book.graph)
     live.set("state", 0, 0, "learn")
     found = [float(live["loss"][0, 0])]  # the switch computes the step that is there once more
     for tick in (1.5, 2.5, 3.5):
         live.set("latch.tick", 0, 0, tick)
         found.append(float(live["loss"][0, 0]))
-    assert found == pytest.approx([loss for loss, _ in islice(losses(), 4)], abs=1e-14)
+    assert found == pytest.approx([loss for loss, _ in islice(losses(spec), 4)], abs=1e-14)
     live.set("state", 0, 0, "start")
     live.set("latch.tick", 0, 0, 0.0)
     assert (live["W_E"] == book.graph.values["W_E"]).all()
 
 
-def losses():
-    """The steps of the workbook, by the loop in numpy."""
-    g = step.graph(learn.SPEC, step.start(learn.SPEC, learn.SEED), game.LENGTH - 1)
+def losses(spec: ModelSpec) -> Iterator[tuple[float, Values]]:
+    """The steps of such a workbook, by the loop in numpy."""
+    g = step.graph(spec, step.start(spec, learn.SEED), game.LENGTH - 1)
     ids = step.ids_of(game.sentences(), game.WORDS)
-    return step.learn(step.add(g, learn.BATCH), ids, learn.BATCH)
+    return step.learn(step.add(g, 2), ids, 2)
 
 
 def test_unrolled_makes_the_same_steps() -> None:
@@ -116,7 +119,7 @@ def test_the_order_of_cells_changes_nothing_where_recalculations_are_many(seed: 
     values["state"] = np.array([["learn"]], dtype=object)
     wanted, total = 1.7, 0.0
     for n in range(5):
-        for _ in range(PER_STEP + (n == 0)):
+        for _ in range(PER_STEP):
             sweep(order, values)
         assert values["w"][0, 0] == wanted, n
         both = wanted * wanted + wanted
@@ -125,6 +128,7 @@ def test_the_order_of_cells_changes_nothing_where_recalculations_are_many(seed: 
         wanted = both * 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_name", [False, True])
 def test_sheets_stand_in_the_order_of_computation(by_name: bool) -> None:
     """From left to right, from top to bottom, sheet by sheet, also where sheets are taken by their
@@ -140,7 +144,8 @@ def test_sheets_stand_in_the_order_of_computation(by_name: bool) -> None:
 def before(book: Book, sheets: list[str], read: Block, block: Block) -> bool:
     """Whether a block that is read stands before its reader; typed ones may stand anywhere."""
     assert read.name.partition(".")[0] not in ON_SHOW or read.name == block.name
-    if read.name.startswith("latch.") and (read is block or not block.name.startswith("latch.")):
+    own = read.name == block.name
+    if read.name.startswith("latch.") and (own or not block.name.startswith("latch.")):
         return True
     if not book.graph[read.name].computed:
         return True
@@ -155,6 +160,7 @@ def before(book: Book, sheets: list[str], read: Block, block: Block) -> bool:
 # --- files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_import_takes_what_the_file_has_learnt(built, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     done = cli("import", built["learn"], "-o", folder)
@@ -165,12 +171,14 @@ def test_import_takes_what_the_file_has_learnt(built, tmp_path: Path) -> None:
         assert np.abs(model.weights[name] - values).max() < 1e-7  # the checkpoint is float32
 
 
+@pytest.mark.slow
 def test_what_holds_no_number_is_refused(built) -> None:
     file, book = WorkbookFile(built["learn"]), default_book("learn")
     with pytest.raises(InputError, match=r"corpus\[0,0\] holds 'Pietro', which is no number"):
         edited.held(file, book, "corpus")
 
 
+@pytest.mark.office
 def test_hyperformula_is_not_asked_about_circles(built) -> None:
     needs("hyperformula")
     assert verify(built["learn"], "hyperformula").skipped == "it computes no cell of a circle"
