@@ -286,7 +286,7 @@ def decimals(x: np.ndarray) -> np.ndarray:
 def _rounded(wide: np.ndarray, exponent: np.ndarray, digits: int) -> np.ndarray:
     """Numbers to so many significant digits."""
     tens = TENS[digits - 1 - exponent]
-    found = wide * tens
+    found: np.ndarray = wide * tens
     np.rint(found, out=found)
     found /= tens
     return found
