@@ -108,7 +108,7 @@ def labels(run: Run, style: int) -> Strip:
     return strip
 
 
-def formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
+def formulas(book: Book, place: Place, values: Any, style: int, shared: int | None) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value.
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
@@ -116,7 +116,7 @@ def formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
     Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
-    values, line = book.values[block.name], book.lines(block)
+    line = book.lines(block)
     columns = [column(col) for col in range(area.left, area.right)]
 
     def spelt(text: str, n: int) -> str:

@@ -28,7 +28,7 @@ from engine.cells.files import replacing
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.address import a1, column, quoted
-from exporters.book import Book, Chart, Entry, Place, Series, Sheet
+from exporters.book import Book, Chart, Entry, Place, Reading, Series, Sheet
 from exporters.deflate import Deflate
 from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 from exporters.sheets import packed, part, put
@@ -42,6 +42,7 @@ CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
 NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
+MOST_CHANGE = 1e6  # of a cell in one iteration, in LibreOffice: beyond it there is an error
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -158,6 +159,16 @@ class _Book(Workbook):
 
     report: Progress
     bulky: bool
+    iterates = False
+
+    def _write_calc_pr(self) -> None:
+        """How it is calculated: circles once each time, however much that changes."""
+        if not self.iterates:
+            super()._write_calc_pr()
+            return
+        once = [("iterate", 1), ("iterateCount", 1), ("iterateDelta", MOST_CHANGE)]
+        attributes = [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)]
+        self._xml_empty_tag("calcPr", attributes)
 
     def _store_workbook(self) -> None:
         self._prepare_all()
@@ -193,11 +204,16 @@ class _Book(Workbook):
         self._prepare_metadata()
 
 
-def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
+def write(
+    book: Book, path: str | Path, report: Progress = _nothing, shown: Reading | None = None
+) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
 
-    `report` is called as rows are written, with the number of cells since the last call.
+    `report` is called as rows are written, with the number of cells since the last call. `shown`
+    are the values of its cells, as built unless given: after edits (`book.edited`) the file is as
+    if somebody had typed them into it.
     """
+    shown = shown or book.clean
     path = Path(path)
     if path.suffix.lower() != ".xlsx":
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
@@ -206,7 +222,7 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
         _check_formulas(book, place)
     with replacing(path) as temporary:
         workbook = _Book(temporary)
-        workbook.worksheet_class = _Sheet
+        workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
@@ -214,7 +230,7 @@ def write(book: Book, path: str | Path, report: Progress = _nothing) -> Path:
         for sheet in book.sheets.values():
             ws = workbook.add_worksheet(sheet.name)
             ws.bulky = workbook.bulky
-            _write_sheet(book, sheet, workbook, ws, formats)
+            _write_sheet(book, shown, sheet, workbook, ws, formats)
         for name, area in _names(book).items():
             workbook.define_name(name, f"={area}")
         try:
@@ -259,7 +275,7 @@ def _check_formulas(book: Book, place: Place) -> None:
 
 
 def _write_sheet(
-    book: Book, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
+    book: Book, shown: Reading, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
 ) -> None:
     ws.hide_gridlines(2)
     ws.set_landscape()
@@ -274,20 +290,20 @@ def _write_sheet(
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
-    clean = book.clean
     for (row, col), entry in sheet.entries.items():
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
             text = book.text(entry.formula, sheet.name)
             check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
-            ws.put_formula(row, col, text, clean.cell(sheet.name, row, col), style, entry.array)
+            value = shown.cell(sheet.name, row, col)
+            ws.put_formula(row, col, text, value, style, entry.array)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
         ws.add_strips(run.area, labels(run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
-        _write_region(book, ws, place, formats[style])
+        _write_region(book, shown, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
         source = "=" + book.address(choices)
         rule = {"validate": "list", "source": source, "error_title": "Unknown word"}
@@ -328,14 +344,14 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
         ws.put_number(row, col, float(entry.value), style)
 
 
-def _write_region(book: Book, ws: _Sheet, place: Place, style: Any) -> None:
-    block = place.block
+def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: Any) -> None:
+    block, values = place.block, shown.values[place.block.name]
     if block.op is None:
-        strip = numbers(place, book.values[block.name], style._get_xf_index(), ws.bulky)
+        strip = numbers(place, values, style._get_xf_index(), ws.bulky)
     else:
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
-        strip = formulas(book, place, style._get_xf_index(), shared)
+        strip = formulas(book, place, values, style._get_xf_index(), shared)
     ws.add_strips(place.rect(block.whole), strip)
 
 
@@ -393,9 +409,9 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    names = [series.name for series in chart.series]  # an expression is equal to nothing
+    names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
-    told = len(chart.series) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
     legend = {"position": "bottom", "delete_series": unnamed}
     drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})

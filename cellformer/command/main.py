@@ -22,6 +22,7 @@ from cellformer.command import edit as editing
 from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
+from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Backward,
     Digits,
@@ -165,6 +166,7 @@ for command in (
     exploring.sweep,
     exploring.generate,
     exploring.info,
+    wishing.edit,
     editing.diff,
 ):
     app.command()(command)

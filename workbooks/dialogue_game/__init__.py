@@ -18,6 +18,7 @@ from engine.models.generate import Passage
 from engine.models.recipe import Recipe
 from engine.models.training import Progress
 from engine.studies import ablation
+from engine.studies.price import Text
 from exporters.book import Book
 from exporters.model_book import ModelBook
 from exporters.story import Chosen, Story, Suggestion
@@ -35,19 +36,25 @@ SPEC = ModelSpec(
 )  # fmt: skip
 RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
 N_REFERENCES = 32  # games over which each head's average is measured
+N_FRESH = 1000  # turns that an edit is priced over
 
 STORY = Story(
     title="dialogue-game: a trained transformer, every number live",
     source="After L. Erzegovesi, The Final Step (2026): the calling game. Weights trained for this workbook.",
     about=[
-        "Pietro, Paolo and eight numbers call each other in turn. Who is called calls next, and never whoever has",
-        "just called him. Leaders are called by an epithet that depends on who calls: Paolo is Tarso to Pietro, vice to",
-        "a number; Pietro is Cefa to Paolo, capo to a number. Who blurts an absurd word loses. A small transformer was",
-        "trained on such games until its loss reached the floor; here every cell of it is a formula down to the weights.",
+        "Pietro, Paolo and eight numbers call each other in turn. Who is called calls next, and never whoever has just called him. Leaders are",
+        "called by an epithet that depends on who calls: Paolo is Tarso to Pietro, vice to a number; Pietro is Cefa to Paolo, capo to a",
+        "number. Who blurts an absurd word loses.",
+        "A small transformer was trained on such games, until it was as good as the rules allow. Nobody told it the rules. Every cell of it is a",
+        "formula here, down to the weights.",
+        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. What",
+        "looks plausible is often wrong: the head that knows Tarso from vice looks at the verb, and not at who called.",
     ],
     look=[
         "Play: the sentence continues itself, token by token; Tarso follows `Pietro chiama Paolo` with 0.9999.",
-        "Heads: who looks at whom. Switches: what the word loses without each head. Lens, Trajectory: how it is found.",
+        "Heads: who looks at whom. Rules: guess what each head is for, then switch it off, and see which rule breaks.",
+        "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it ought to be, and nonsense.",
+        "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     tries=[
         Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
@@ -107,6 +114,11 @@ def _model(weights: Mapping[str, np.ndarray]) -> Model:
 
 
 floor = game.floor
+
+
+def fresh() -> list[Text]:
+    """A thousand turns that no seed of training draws, with the rules that bind each word."""
+    return game.turns(np.random.default_rng(measured.SEED), N_FRESH)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine import Model
 from engine.cells.batch import Change, variants
+from engine.studies.price import Text
 
 PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
 LEADERS = ("Pietro", "Paolo")
@@ -198,6 +199,23 @@ def accuracies(model: Model, ids: np.ndarray, off: Sequence[Change] = ({},)) -> 
             total[:, r] += kept
             count[r] += n
     return total / count
+
+
+def turns(rng: np.random.Generator, n: int) -> list[Text]:
+    """Fresh games of n turns in all, the last of them cut, with the rules for each next word."""
+    found: list[Text] = []
+    while n > 0:
+        (row,) = games(rng, 1, LENGTH - 1)
+        words = [WORDS[i] for i in row if i != ID[PAD]]
+        ends = [k for k, word in enumerate(words, 1) if word == SEP][:n]
+        n -= len(ends)
+        words = words[: len(words) if n else ends[-1]]
+        bound = [
+            {rule: [ID[word] for word in broken] for rule, broken in rules(state).items()}
+            for state in states(words)
+        ]
+        found.append(Text([ID[word] for word in words], bound))
+    return found
 
 
 def loss(model: Model, ids: np.ndarray) -> float:

@@ -1,0 +1,189 @@
+"""The command `edit`: the smallest change of weights that makes the model say a word, as a workbook
+whose ledger shows it, and what that change costs elsewhere."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text as Shown
+
+import workbooks
+from cellformer import names
+from cellformer.command import printing
+from cellformer.command.explore import first_word, word_of
+from cellformer.command.options import Ids, Name, NoSpecial, Prompt
+from cellformer.command.printing import console, line
+from engine import InputError, Model
+from engine.cells import finite
+from engine.models import corpus, formats
+from engine.models.generate import passage
+from engine.studies import price as prices
+from engine.studies import wish as wishes
+from engine.studies.price import ALL, Price, Text
+from engine.studies.wish import Wish
+from exporters.plan import MANY_WORDS
+
+TOP = 8  # words, and weights, that are listed
+MOST_PRICED = 20  # rules, or prompts
+
+
+def edit(
+    name: Name,
+    say: Annotated[str, typer.Option("--say", help="The word that is to come first.")],
+    prompt: Prompt = None,
+    ids: Ids = None,
+    no_special: NoSpecial = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="Weights that may change: blocks.1.attn.h2, blocks.0.mlp, W_E. Repeatable.",
+        ),
+    ] = None,
+    also: Annotated[
+        Path | None,
+        typer.Option("--also", help="Prompts, one a line: what the change does to these."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="The workbook, NAME-edited.xlsx unless given.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the change of every weight, too.")
+    ] = False,
+) -> None:
+    """The smallest change of weights that makes the model say a word at the prompt's end.
+
+    Smallest in Euclidean norm, found by gradient steps; a word that comes first already is refused.
+    The workbook is the one of the model as it was, with the change typed over it: its ledger tells
+    it, `diff` lists it, `import` gives the changed model. The price is what the change does to
+    other next words: of fresh texts where the workbook's follow rules, as dialogue-game's do; of
+    the prompts of --also; or else of the prompt's own tokens before its end.
+    """
+    path = output or Path(f"{names.title(name)}-edited.xlsx")
+    loaded = names.load(name, prompt, ids, not no_special)
+    _check(loaded, path)
+    texts = _texts(loaded, also, not no_special)
+    graph = loaded.graph
+    finite.check(graph, graph.values)
+    words = printing.output_words(loaded.model)
+    target = word_of(loaded.model, say, graph, -1, "--say")
+    if first_word(graph, -1) == target:
+        share = graph.values["probs"][-1, target]
+        raise InputError(f"{words[target]!r} comes first already, with {share:.4f}; name another")
+    found = wishes.fulfil(graph, -1, target, only or ())
+    priced = prices.price(loaded.model, found.made(loaded.model), texts)
+    _write(loaded, found, path)
+    if as_json:
+        print(json.dumps(_plain(words[target], path, found, priced)))
+        return
+    printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
+    _tell(words, target, found)
+    _cost(priced, len(texts))
+    line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
+
+
+def _check(loaded: names.Loaded, path: Path) -> None:
+    """Raise InputError for a model that no workbook is edited of, and a name that is none's."""
+    if path.suffix.lower() != ".xlsx":
+        raise InputError(f"{path}: a workbook's name ends in .xlsx")
+    if loaded.model.spec.gives != "next word":
+        raise InputError(f"{loaded.name} is an encoder and says no next word; name a decoder")
+    if loaded.model.spec.d_vocab > MANY_WORDS:
+        raise InputError(
+            f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "
+            "is not read back; take a smaller model"
+        )
+
+
+def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> list[Text]:
+    """The texts over which the change is priced."""
+    if also is not None:
+        lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
+        return [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
+    module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
+    if hasattr(module, "fresh"):
+        return list(module.fresh())
+    before = loaded.ids[:-1]
+    return [Text(before, [{}] * len(before))] if before else []
+
+
+def _text(model: Model, given: str, special: bool, path: Path) -> Text:
+    """A prompt of a file. Raises InputError for one that the model cannot take."""
+    try:
+        ids = names.prompt_ids(model, given, special)
+        model.check_ids(ids)
+    except InputError as error:
+        raise InputError(f"{path}, {given[:40]!r}: {error}") from None
+    return Text(ids, [{given: ()}] * len(ids))
+
+
+def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
+    """The workbook of the model as it was, with the change typed over its weights."""
+    from exporters import xlsx
+
+    words = passage(loaded.model, loaded.ids, loaded.n_tokens)
+    book = loaded.book(loaded.model, words)
+    typed = {book.graph[name][i, j]: now for name, i, j, _, now in found.cells()}
+    xlsx.write(book, path, shown=book.edited(typed))
+
+
+def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> dict[str, Any]:
+    """All of it, for programs."""
+    return {
+        "word": word,
+        "file": str(path),
+        "norm": found.norm,
+        "share": found.share if np.isfinite(found.share) else None,
+        "weights": found.n,
+        "changed": len(found.cells()),
+        "before": found.before.tolist(),
+        "after": found.after.tolist(),
+        "change": {name: change.tolist() for name, change in found.change.items()},
+        "price": [part._asdict() for part in priced],
+    }
+
+
+def _tell(words: Sequence[str], target: int, found: Wish) -> None:
+    """How large the change is, what is said then, and which weights move most."""
+    cells = found.cells()
+    line(
+        f"{words[target]} comes first after a change of norm {found.norm:.4f}, {found.share:.2%} "
+        f"of the norm of the {found.n:,} weights that may change; {len(cells):,} do"
+    )
+    console.print()
+    table = printing.table_of("next word", "was", "is", "change")
+    order = np.argsort(-np.maximum(found.before, found.after), kind="stable").tolist()
+    for v in sorted(order[:TOP], key=lambda v: -found.after[v]):
+        was, now = found.before[v], found.after[v]
+        style = "bold cyan" if v == target else "bold"
+        table.add_row(Shown(words[v], style), f"{was:.4f}", f"{now:.4f}", f"{now - was:+.4f}")
+    console.print(table)
+    console.print()
+    table = printing.table_of("moved most", "was", "is", "change")
+    for name, i, j, was, now in cells[:TOP]:
+        numbers = (f"{was:+.6f}", f"{now:+.6f}", f"{now - was:+.6f}")
+        table.add_row(Shown(f"{name}[{i},{j}]", "bold"), *numbers)
+    console.print(table)
+
+
+def _cost(priced: Sequence[Price], n_texts: int) -> None:
+    """What becomes of other next words: of all, and of those that suffer most."""
+    console.print()
+    everything, *others = priced
+    if not everything.n:
+        return line("price: not looked at, for the prompt is one token; --also FILE has others")
+    line(f"price, over the {everything.n:,} next words of {n_texts:,} texts:")
+    ruled = any(part.kept != 1 for part in others)
+    heads = ("next words", "another first", "divergence", *(("kept", "then") if ruled else ()))
+    table = printing.table_of("", *heads)
+    worst = sorted(others, key=lambda part: -part.divergence)[:MOST_PRICED]
+    for part in (everything, *worst):
+        cells = [f"{part.n:,}", f"{part.changed:,}", f"{part.divergence:.6f}"]
+        if ruled:
+            rule = part.what != ALL
+            cells += [f"{part.kept:.4f}", f"{part.kept_after:.4f}"] if rule else ["", ""]
+        table.add_row(Shown(part.what, "bold"), *cells)
+    console.print(table)

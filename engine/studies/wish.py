@@ -1,0 +1,254 @@
+"""Wishes: the smallest change of some weights after which the model says a word first.
+
+A word is first where its logit is ahead of every other's: its lead over each rival is at least
+MARGIN. Of all changes of the chosen weights that bring this about, the one of the least Euclidean
+norm is sought. Gradient descent in small steps finds one. Then, as in sequential quadratic
+programming (Nocedal and Wright 2006, chapter 18), the leads are taken for straight about the change
+found so far; of all changes that would then do, the smallest is the aim. On the way to it the
+change is cut to where the word is just first, which makes each smaller than the one before.
+The least of all it need not be: there may be a smaller one far from where the descent ended.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.cells.batch import filled
+from engine.cells.block import Block
+from engine.cells.errors import InputError, nearest
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.models import objective
+from engine.models.model import Model
+
+MARGIN = 0.01  # logits by which the word leads in the end: 1 % more probable than the next
+N_RIVALS = 16  # the likeliest other words, whose leads are looked at together
+PARTS, MOST_BEGUN = 20, 200  # of the way that a first step goes; how many of them
+MOST_STEPS = 50  # that make the change smaller
+SHORTEST = 1e-4  # of such a step, below which it leads nowhere
+LEAST_GAIN = 1e-4  # of the norm, below which none is taken
+COARSE, FINE = 1e-3, 1e-9  # of the norm: how close to the margin a step ends, and the last one
+FAINT = 1e-12  # of a weight: a change that is left out, for files hold 15 digits
+SWEEPS = 1000  # over the rivals, to weigh their leads against each other
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A change of weights that makes a word come first."""
+
+    change: dict[str, np.ndarray]  # by weight: what is added to it, [rows, columns]
+    weights: dict[str, np.ndarray]  # the same weights as they were
+    before: np.ndarray  # [d_vocab], the probability of each word
+    after: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """How many weights may change."""
+        return sum(w.size for w in self.weights.values())
+
+    @property
+    def norm(self) -> float:
+        """The Euclidean norm of the change."""
+        return norm(self.change)
+
+    @property
+    def share(self) -> float:
+        """The norm as a share of that of the weights; infinite where these are all 0."""
+        whole = norm(self.weights)
+        return self.norm / whole if whole else np.inf
+
+    def cells(self) -> list[tuple[str, int, int, float, float]]:
+        """Every weight that changes, with what it was and is, those that move most first."""
+        found = []
+        for name, change in self.change.items():
+            was = self.weights[name]
+            now = was + change
+            for i, j in np.argwhere(now != was).tolist():
+                found.append((name, i, j, float(was[i, j]), float(now[i, j])))
+        return sorted(found, key=lambda cell: -abs(cell[4] - cell[3]))
+
+    def made(self, model: Model) -> Model:
+        """The model with the change."""
+        changed = {
+            name: np.reshape(self.weights[name] + change, np.shape(model.weights[name]))
+            for name, change in self.change.items()
+        }
+        return replace(model, weights={**model.weights, **changed})
+
+
+def norm(weights: dict[str, np.ndarray]) -> float:
+    """The Euclidean norm of blocks together."""
+    return float(np.sqrt(sum((w**2).sum() for w in weights.values())))
+
+
+def chosen(graph: Graph, parts: Sequence[str]) -> list[Block]:
+    """The weights under some names, `blocks.1.attn.h2` or `W_E`; with none, all.
+
+    Raises InputError for a name that no weight is under.
+    """
+    weights = [block for block in graph if block.kind == "weight"]
+    for part in parts:
+        if not any(_under(block.name, part) for block in weights):
+            names = {b.name for b in weights} | {b.name.rpartition(".")[0] for b in weights}
+            raise InputError(f"no weight is under {part!r}; {nearest(part, sorted(names - {''}))}")
+    return [b for b in weights if not parts or any(_under(b.name, part) for part in parts)]
+
+
+def _under(block: str, part: str) -> bool:
+    return block == part or block.startswith(f"{part}.")
+
+
+def fulfil(graph: Graph, row: int, target: int, parts: Sequence[str] = ()) -> Wish:
+    """The smallest change found of the weights under `parts`, all unless given, that makes the
+    word `target` come first at a token; none where it is first. The graph gets the backward blocks.
+
+    Raises InputError where a name has no weight under it, and where these weights cannot do it.
+    """
+    search = Search(graph, row, target, chosen(graph, parts))
+    delta = search.begun()
+    if search.lead(delta) < MARGIN:
+        raise InputError(
+            f"no change of {', '.join(parts) or 'the weights'} was found that makes the word come "
+            f"first: it stays {-search.lead(delta):.3g} logits behind; choose more weights"
+        )
+    if delta.any():
+        delta = search.shortened(delta)
+    change = {
+        name: np.where(np.abs(d) > FAINT * np.abs(search.weights[name]), d, 0.0)
+        for name, d in search.split(delta).items()
+    }
+    probs = (graph.values["probs"], filled(search.forward, search.changed(change))["probs"])
+    return Wish(change, search.weights, *(p[search.row] for p in probs))
+
+
+class Search:
+    """The leads of a word over all others, as a function of a change of weights, [n_weights]."""
+
+    def __init__(self, graph: Graph, row: int, target: int, blocks: Sequence[Block]):
+        self.row, self.target = row % graph["logits"].shape[0], target
+        self.forward = copy(graph)
+        self.forward.blocks = dict(graph.blocks)
+        self.graph = graph
+        self.weights = {b.name: np.asarray(graph.values[b.name]) for b in blocks}
+        rival = int(target == 0)
+        self.of = objective.logit(graph, self.row, target, rival)
+        found = backward(graph, self.of, to=blocks)
+        self.gradients = {b.name: found[b.name].name for b in blocks if b.name in found}
+
+    def split(self, delta: np.ndarray) -> dict[str, np.ndarray]:
+        """A change [n_weights], block by block: [rows, columns] each."""
+        ends = np.cumsum([w.size for w in self.weights.values()])[:-1]
+        parts = zip(self.weights.items(), np.split(delta, ends), strict=True)
+        return {name: part.reshape(w.shape) for (name, w), part in parts}
+
+    def changed(self, change: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The weights after a change, block by block."""
+        return {name: self.weights[name] + part for name, part in change.items()}
+
+    def logits(self, delta: np.ndarray) -> np.ndarray:
+        """The logits at the token after a change: [d_vocab]."""
+        values = filled(self.forward, self.changed(self.split(delta)))
+        found: np.ndarray = values["logits"][self.row]
+        return found
+
+    def lead(self, delta: np.ndarray) -> float:
+        """How far the word is ahead of its best rival after a change; NaN counts as not at all."""
+        logits = self.logits(delta)
+        rivals = np.delete(logits, self.target)
+        lead = float(logits[self.target] - rivals.max())
+        return lead if np.isfinite(lead) else -np.inf
+
+    def slopes(self, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The leads over the likeliest rivals after a change [n_rivals], and their gradients by the
+        weights [n_rivals, n_weights]."""
+        logits = self.logits(delta)
+        order = np.argsort(-logits, kind="stable")
+        rivals = order[order != self.target][:N_RIVALS]
+        inputs = self.changed(self.split(delta))
+        inputs["rival"] = rivals.reshape(-1, 1, 1).astype(np.float64)
+        values = filled(self.graph, inputs)
+        slopes = [
+            np.broadcast_to(values[self.gradients[name]], (len(rivals), *w.shape))
+            if name in self.gradients
+            else np.zeros((len(rivals), *w.shape))
+            for name, w in self.weights.items()
+        ]
+        gradient = np.concatenate([g.reshape(len(rivals), -1) for g in slopes], axis=1)
+        return logits[self.target] - logits[rivals], gradient
+
+    def begun(self) -> np.ndarray:
+        """A change after which the word is first, by gradient descent of its surprise, in steps of
+        one length; where that does not lead there, what it has come to."""
+        delta = np.zeros(sum(w.size for w in self.weights.values()))
+        length = 0.0
+        for _ in range(MOST_BEGUN):
+            leads, slopes = self.slopes(delta)
+            if leads.min() >= MARGIN:
+                break
+            step = np.exp(leads.min() - leads) @ slopes
+            size = np.linalg.norm(step)
+            if not size:
+                break
+            length = length or self._length(leads, slopes)
+            delta = delta + length / size * step
+        return delta
+
+    def _length(self, leads: np.ndarray, slopes: np.ndarray) -> float:
+        """The length of the first steps: a part of the way, if leads were straight, and no more
+        than that part of all weights."""
+        way = float(np.linalg.norm(smallest(slopes, MARGIN - leads)))
+        return min(way, norm(self.weights) or way) / PARTS
+
+    def shortened(self, delta: np.ndarray) -> np.ndarray:
+        """A change after which the word is just first, from one after which it is first."""
+        self.scale = 1.0
+        for _ in range(MOST_STEPS):
+            if (smaller := self.better(delta)) is None:
+                break
+            delta = smaller
+        return self.cut(delta, FINE)
+
+    def better(self, delta: np.ndarray) -> np.ndarray | None:
+        """A smaller change, on the way from this one to what would be the smallest if leads were
+        straight; None where there is none."""
+        leads, slopes = self.slopes(delta)
+        aim = smallest(slopes, MARGIN - leads + slopes @ delta)
+        most = np.linalg.norm(delta) * (1 - LEAST_GAIN)
+        self.scale = min(1.0, 4 * self.scale)
+        while self.scale > SHORTEST:
+            found = delta + self.scale * (aim - delta)
+            length = np.linalg.norm(found)
+            if length and self.lead(found := found * (most / length)) >= MARGIN:
+                return self.cut(found, COARSE)
+            self.scale /= 2
+        return None
+
+    def cut(self, delta: np.ndarray, precision: float) -> np.ndarray:
+        """A change cut to as much of it as it takes for the word to be first."""
+        low, high = 0.0, 1.0
+        while high - low > precision:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.lead(middle * delta) >= MARGIN else (middle, high)
+        return high * delta
+
+
+@np.errstate(all="ignore")
+def smallest(slopes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The x of the least norm with slopes·x ≥ wanted, [n_weights].
+
+    It is a sum of slopes with weights that are not negative; one after the other is set to what its
+    own condition asks, until none moves (Hildreth 1957).
+    """
+    products = slopes @ slopes.T  # [n_rivals, n_rivals]
+    weights = np.zeros(len(wanted))
+    for _ in range(SWEEPS):
+        before = weights.copy()
+        for k in np.flatnonzero(products.diagonal()):
+            gap = wanted[k] - products[k] @ weights
+            weights[k] = max(0.0, weights[k] + gap / products[k, k])
+        if np.abs(weights - before).max() <= 1e-12 * np.abs(weights).max():
+            break
+    found: np.ndarray = weights @ slopes
+    return found
