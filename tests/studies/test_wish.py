@@ -9,6 +9,7 @@ import pytest
 from conftest import GOLDEN, assert_agrees, cli, default_graph, golden_models, libreoffice_shows
 
 import workbooks
+from cellformer.command.printing import output_words
 from engine.models import checkpoint
 from engine.studies import wish
 from engine.studies.price import ALL, Text, price
@@ -40,7 +41,7 @@ def assert_fulfilled(model, ids, target: int, parts: tuple[str, ...]) -> None:
     lead = logits[target] - np.delete(logits, target).max()
     assert wish.MARGIN - 1e-9 < lead < wish.MARGIN + 1e-5
     search = wish.Search(model.graph(ids), -1, target, wish.chosen(graph, parts))
-    assert found.norm <= min(descent(search, rate) for rate in (0.01, 0.1)) * (1 + 1e-9)
+    assert found.norm <= min(descent(search, rate) for rate in (0.03, 0.3)) * (1 + 1e-9)
 
 
 def test_the_word_comes_first_by_less_than_descent_changes() -> None:
@@ -52,7 +53,7 @@ def test_the_word_comes_first_by_less_than_descent_changes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target", "parts"),
-    [("gpt2", 14, ()), ("llama", 10, ("W_E", "blocks.1.mlp")), ("gemma2", 7, ("blocks.0",))],
+    [("gpt2", 14, ("W_E",)), ("gemma2", 7, ("blocks.1.mlp",))],
 )
 def test_so_it_does_in_models_that_transformers_drew(name: str, target: int, parts) -> None:
     assert_fulfilled(golden_models()[name], PROMPT, target, parts)
@@ -123,7 +124,7 @@ def wished(tmp_path_factory) -> dict[str, tuple[Path, dict]]:
     also = folder / "also.txt"
     also.write_text("the dog\na cat sat\n")
     asked = {
-        "cat-sat": ("cat-sat", "--say", "dog", "--also", also),
+        "cat-sat": ("cat-sat", "--say", "dog", "--only", "W_U", "--also", also),
         "gpt2": (GOLDEN / "gpt2", "--ids", "3,1,4", "--say", "14", "--only", "W_E"),
     }
     found = {}
@@ -150,7 +151,7 @@ def test_the_workbook_holds_the_change_and_nothing_else(name: str, wished, tmp_p
     assert cli("import", path, "-o", tmp_path / "model").code == 0
     probs = checkpoint.load(tmp_path / "model").graph(found.ids).values["probs"][-1]
     np.testing.assert_allclose(probs, said["after"], atol=1e-6)
-    assert np.argmax(probs) == np.argmax(np.array(said["after"]) - said["before"])
+    assert output_words(found.model)[int(np.argmax(probs))] == said["word"]
     prices = {part["what"]: part["n"] for part in said["price"]}
     assert prices == ({ALL: 5, "the dog": 2, "a cat sat": 3} if name == "cat-sat" else {ALL: 2})
 
