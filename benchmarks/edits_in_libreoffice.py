@@ -4,9 +4,11 @@
 
 JOB.json has the workbook's path, the sets of edits ([sheet, row, column, value] each), and the
 cells that are looked at; the answers are written beside it, in JOB.answers.json: for each set what
-those cells show, on which sheets formulas have errors and how many, and the seconds that it took.
-Each set is undone before the next. With `saved`: n, the workbook is saved with every n-th
-set in it, and looked at again after it is opened. `ledger.py` makes the one and reads the other.
+those cells show, and their numbers, on which sheets formulas have errors and how many, and the
+seconds that it took. Each set is undone before the next. With `afresh` every cell is computed anew
+before the first, whatever values the file has. With `saved`: n, the workbook is saved with every
+n-th set in it, and looked at again after it is opened. `ledger.py` and `nudge.py` make the one and
+read the other.
 """
 
 import json
@@ -36,6 +38,8 @@ def main() -> None:
         book = opened(desktop, Path(job["path"]))
         print(f"opened in {time.perf_counter() - start:.2f} s", file=sys.stderr)
         book.calculate()  # as a window does when it is idle; before that no edit is followed
+        if job.get("afresh"):
+            book.calculateAll()
         answers = []
         for k, edits in enumerate(job["edits"]):
             cells = [at(book, *edit[:3]) for edit in edits]
@@ -43,9 +47,11 @@ def main() -> None:
             start = time.perf_counter()
             for cell, (*_, value) in zip(cells, edits, strict=True):
                 put(cell, value)
-            shown = [show(at(book, *where)) for where in job["watched"]]
+            watched = [at(book, *where) for where in job["watched"]]
+            shown = [show(cell) for cell in watched]
             seconds = time.perf_counter() - start
             found = {"shown": shown, "errors": errors(book), "seconds": seconds}
+            found["numbers"] = [cell.Value for cell in watched]
             if job.get("saved") and k % job["saved"] == 0:
                 found["saved"] = saved(desktop, book, Path(folder) / "saved.xlsx", job["watched"])
             answers.append(found)

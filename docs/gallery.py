@@ -32,6 +32,7 @@ SHEETS = {  # where it is not the sheet after Start
     "induction": "Heads",
     "positions": "Hands",
     "semantic-tiny": "Words",
+    "superposition": "Sparsity",
     "two-layers": "Printed",
 }
 WIDTH, COLOURS = 900, 64

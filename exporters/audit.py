@@ -12,14 +12,18 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, ParseError
 from zipfile import BadZipFile, ZipFile
 
+from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from exporters.address import column
 from exporters.reading import related
 from exporters.rules import Fault, package, workbook
 from exporters.rules.cycles import Run, cycle
+from exporters.rules.formulas import parsed, rectangle
 from exporters.rules.sheet import SheetRules
 
 DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
+CALC = "{*}calcPr"
+LATCH = "latch."  # how the names begin of cells that may wait for themselves: see `Book.iterates`
 MOST_OF_A_CYCLE = 6  # cells of it that are told
 
 
@@ -68,9 +72,23 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
         with archive.open(part) as stream:
             yield from rules.faults(stream)
         runs += rules.runs
-    if around := cycle(runs):
+    if around := cycle(runs, _kept(book, names)):
         cells = [f"{run.sheet}!{column(run.col)}{run.top + 1}" for run in around[:MOST_OF_A_CYCLE]]
         yield "formulas wait for each other in a circle", ", ".join(cells)
+
+
+def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
+    """The ranges that may wait for themselves, by the names that declare them: in a workbook that
+    has iteration switched on, once at each recalculation."""
+    once = [c.get("iterate") == "1" and c.get("iterateCount") == "1" for c in book.iterfind(CALC)]
+    if not any(once):
+        return []
+    found = []
+    for name in names:
+        if name.get("name", "").startswith(LATCH):
+            area = name.text or ""
+            found.append((parsed(area).sheet, rectangle(area)))
+    return found
 
 
 def _sheets(book: Element, parts: dict[str, str]) -> dict[str, str]:

@@ -226,7 +226,12 @@ class Reading(Reader):
 
     def _range(self, sheet: str, rect: Rect) -> np.ndarray:
         if (sheet, rect) not in self._ranges:
-            cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            run = next((r for r in self.book.sheets[sheet].runs if r.area.covers(rect)), None)
+            if run:
+                first = rect.top - run.area.top + rect.left - run.area.left
+                cells: list[Any] = [run.at(first + k) for k in range(rect.size)]
+            else:
+                cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
             array = np.empty(len(cells), dtype=object)
             array[:] = cells
             shape = rect.bottom - rect.top, rect.right - rect.left
@@ -296,6 +301,8 @@ class Book:
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
     held: list[Held] = field(default_factory=list)  # what its source prints, number by number
+    # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
+    iterates: bool = False
 
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)
@@ -372,7 +379,12 @@ class Book:
         return formula.text(A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
-        """The formulas of a computed block that has a place, by row and column."""
+        """The formulas of a computed block that has a place, by row and column.
+
+        LibreOffice computes cells that share a formula down a column as one, and takes values of
+        the time before where cells wait for each other in a circle: in a book that iterates, fixed
+        rows make each cell's formula its own.
+        """
         here = self.places[block.name].sheet
         if block.expression is not None:
             cell_of = block.expression
@@ -380,7 +392,7 @@ class Book:
 
         def where(operand: Block, rect: Rect) -> str:
             place = self.places[operand.name]
-            return address(place.sheet, place.rect(rect), here)
+            return address(place.sheet, place.rect(rect), here, "rows" if self.iterates else "")
 
         return Formulas(
             block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)

@@ -64,7 +64,7 @@ class Deflate:
 
 def _deflated(data: bytes, before: bytes, last: bool, many: bool) -> bytes:
     """One piece, without a header."""
-    packer = compressor(many, before)
+    packer = compressor(many, before, b"<f" in data)
     compressed: bytes = packer.compress(data)
     rest: bytes = packer.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
     return compressed + rest

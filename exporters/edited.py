@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from engine import InputError, Model
 from engine.studies import ablation
 from exporters import source
@@ -95,11 +97,30 @@ def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> 
     return found
 
 
+def name_of(file: WorkbookFile) -> str:
+    """What a workbook without a model calls itself; "" if it is none."""
+    plain = start.SHEET in file and source.SHEET not in file
+    title = file[start.SHEET][0, 0] if plain else None
+    return title.partition(":")[0] if isinstance(title, str) else ""
+
+
+def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
+    """What the cells of a block hold in a file: float64 [rows, columns]. Raises InputError where
+    one holds no number."""
+    place = book.places[name]
+    found, values = np.empty(place.block.shape), file[place.sheet].values
+    for i, j in place.block.whole.cells():
+        value = values.get(place.cell(i, j))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{name}[{i},{j}] holds {value!r}, which is no number; learn anew")
+        found[i, j] = value
+    return found
+
+
 def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
     """The book of a workbook without a model, as it was built: Start names it."""
-    title = file[start.SHEET][0, 0] if start.SHEET in file else None
-    if worksheets is not None and isinstance(title, str):
-        book = worksheets(title.partition(":")[0])
+    if worksheets is not None and (name := name_of(file)):
+        book = worksheets(name)
         if not isinstance(book, ModelBook):
             return book
     raise InputError(

@@ -87,7 +87,8 @@ class _Workbook:
     def __init__(self, path: Path):
         file = WorkbookFile(path)
         self.sheets = {name: file[name] for name in file}
-        self.fault = self._too_large()
+        turns = file.iterates
+        self.fault = "it computes no cell of a circle" if turns else self._too_large()
 
     def _too_large(self) -> str:
         """What of it is too large, "" if nothing is."""

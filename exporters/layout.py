@@ -21,8 +21,9 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
+from engine.cells.graph import Graph
 from engine.cells.stored import Stored
-from engine.models import ops
+from engine.models import optimizers
 from engine.models.encoding import AXIS, SECOND
 from engine.models.objective import LOSS
 from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
@@ -134,19 +135,26 @@ def on_play(block: Block) -> bool:
     return dial or name in ("tokens", "attention_mask", "position", "target", "rival")
 
 
-def turned(block: Block, book: ModelBook) -> bool:
-    """Whether a block lies with its rows across the sheet, so that dot products run down."""
-    if block.op is ops.step:
-        return turned(block.operands[0][2], book)  # as it lies before the step
+def read_along(graph: Graph, block: Block) -> int | None:
+    """The axis that others read a block along: 1 where each reads a row of it; None: neither.
+    Raises ValueError where both are read."""
     axes = set()
-    for _, subscript in book.graph.readers[block.name]:
+    for _, subscript in graph.readers[block.name]:
         for axis, code in enumerate(subscript):
             if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
                 axes.add(axis)
     if len(axes) > 1:
         raise ValueError(f"{block.name} is read along both axes: no column holds every product")
-    if axes:
-        return axes == {1}
+    return axes.pop() if axes else None
+
+
+def turned(block: Block, book: ModelBook) -> bool:
+    """Whether a block lies with its rows across the sheet, so that dot products run down."""
+    if block.op is optimizers.descent:
+        return turned(block.operands[0][2], book)  # as it lies before the step
+    axis = read_along(book.graph, block)
+    if axis is not None:
+        return axis == 1
     readers = book.graph.readers[block.name]
     if block.kind == "weight" and block.shape[0] == 1 and readers:
         if book.by_hand:
@@ -312,10 +320,9 @@ BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds o
 
 def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
     """Place a band from `row` on; returns the row below it."""
-    order = {name: k for k, name in enumerate(book.graph.blocks)}
     inside = [block for block, _ in band.across]
     inside += [block for under in band.totals.values() for block in under]
-    for block in sorted(inside, key=lambda block: order[block.name]):
+    for block in sorted(inside, key=lambda block: book.order[block.name]):
         if block.name in book.headings:
             sheet.put(row, MARGIN, book.headings[block.name], "heading")
             row += 1

@@ -12,7 +12,7 @@ Every table is a block, so an edit of a word reaches them all. The words' own ta
 the list; what has a number for each feature stands below, words across.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -48,9 +48,11 @@ from exporters.model_book import ModelBook
 from exporters.story import Chosen
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
-DECIMALS = 9  # of a cosine: words that are as near stand in their order, whoever computes it
+DECIMALS = 9  # of a cosine, whoever computes it
+APART = 1e-12  # words that are as near stand in their order
 NONE = 1e-9  # a direction that is shorter is none
-N_BEFORE = 16  # columns of the features' tables before the words' vectors
+N_OUT = 2  # components that may be left out
+N_BEFORE = 22  # columns of the features' tables before the words' vectors
 MAPS = ("concept", "component", "cosine")
 Formula = Callable[[int, int], Expression]
 
@@ -73,15 +75,15 @@ class Maps:
         self.book, self.sheet, self.spots, self.chosen = book, sheet, spots, chosen
         self.n, self.d = x.shape
         self.right, self.below = spots.tables[1], spots.features[1]  # the next free columns
-        lengths = np.sqrt((x * x).sum(axis=1, keepdims=True))
         self.bases = principal(x, N_COMPONENTS)  # axes [4, d], shares [4]
-        self.cosine_bases = principal(x / np.maximum(lengths, 1e-300), 2)
         self._list()
         self._panel()
         self._vectors()
         self._middle()
         self._plane()
-        self._coordinates()
+        self._components()
+        self._leave_out()
+        self._cosines(np.vstack([directions(x, self.bases[0][:n]) for n in range(N_OUT + 1)]))
         self._shares()
         self._neighbours()
 
@@ -120,7 +122,7 @@ class Maps:
         self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
         self.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
         given = self["left_out"][0, 0]
-        inside = IF(ISNUMBER(given), MIN(2, MAX(0, INT(given))), 0)
+        inside = IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0)
         self._computed("out", self._down("left out", 1), (1, 1), lambda *_: inside, "id")
 
     # --- vectors --------------------------------------------------------------------------
@@ -153,27 +155,14 @@ class Maps:
         return Nth(column, self["id"][k, 0] + 1)
 
     def _middle(self) -> None:
-        """Lengths, the mean of the words and of their directions, and how far they spread."""
-        vectors, top = self["vectors"], self.spots.features[0]
+        """Lengths, the mean of the words, and how far they spread."""
+        vectors = self["vectors"]
         self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
-        length = self["length"]
-
-        def inverted(_: int, k: int) -> Expression:
-            return IF(length[k, 0] > 0, 1 / length[k, 0], 0)
-
-        at = (top - 2, self.spots.features[1] + N_BEFORE)
-        self._computed("inverse", at, (1, self.n), inverted)
         self._scalar("count", "words", MAX(1, COUNTIF(self["id"].area, ">=0")))
         count = self["count"][0, 0]
         self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
-        inverse = self["inverse"][0, :]
-        self._per_feature(
-            "unit_mean", "unit mean", lambda d, _: product_sum(vectors[d, :], inverse) / count
-        )
-        mean, unit = self["mean"].area, self["unit_mean"].area
-        self._scalar("spread", "spread", _squared(length.area) / count - _squared(mean))
-        there = COUNTIF(length.area, ">0") / count
-        self._scalar("unit_spread", "unit spread", there - _squared(unit))
+        spread = _squared(self["length"].area) / count - _squared(self["mean"].area)
+        self._scalar("spread", "spread", spread)
 
     # --- three maps -----------------------------------------------------------------------
 
@@ -194,38 +183,81 @@ class Maps:
         rest = self["rest"]
         self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
 
-    def _coordinates(self) -> None:
-        """Along the two directions; along four components, from the mean; along two of the words'
-        directions alone, from theirs."""
-        vectors, ids, length = self["vectors"], self["id"], self["length"]
+    def _components(self) -> None:
+        """Along the two directions; along four components, from the mean."""
+        vectors, ids = self["vectors"], self["id"]
         ends = (self["e1"].area, self["e2"].area)
         self._per_word("concept", "along", lambda k, c: product_sum(vectors[:, k], ends[c]), 2)
-        basis, middle = self._basis("component", self.bases[0], self["mean"])
-        unit, unit_middle = self._basis("cosine", self.cosine_bases[0], self["unit_mean"])
+        basis = self._basis("component", self.bases[0])
+        middle = self._along("component", self["mean"], basis)
 
         def component(k: int, c: int) -> Expression:
             along = product_sum(vectors[:, k], basis[:, c])
             return IF(ids[k, 0] < 0, 0, along - middle[0, c])
 
-        def cosine(k: int, c: int) -> Expression:
-            along = product_sum(vectors[:, k], unit[:, c])
-            return IF(length[k, 0] > 0, along / length[k, 0] - unit_middle[0, c], 0)
-
         self._per_word("component", "PC", component, N_COMPONENTS)
+
+    def _leave_out(self) -> None:
+        """The vectors without the mean and the components that are left out, as they are where
+        none is; one over their lengths, 0 of none; the mean of their directions."""
+        vectors, out, mean = self["vectors"], self["out"][0, 0], self["mean"]
+        basis, component, ids = self["component_basis"], self["component"], self["id"]
+        top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
+
+        def rest(d: int, k: int) -> Expression:
+            gone = [(out > c) * component[k, c] * basis[d, c] for c in range(N_OUT)]
+            return vectors[d, k] - (out > 0) * (ids[k, 0] >= 0) * reduce(add, gone, mean[d, 0])
+
+        def inverted(_: int, k: int) -> Expression:
+            length = SQRT(_squared(kept[:, k]))
+            return IF(length > NONE, 1 / length, 0)
+
+        self.sheet.put(top + self.d + 2, left, "without what is left out", "label")
+        self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
+        kept = self["kept"]
+        self._computed("inverse", (top - 2, left), (1, self.n), inverted)
+        inverse, count = self["inverse"][0, :], self["count"][0, 0]
+        self._per_feature(
+            "unit_mean", "unit mean", lambda d, _: product_sum(kept[d, :], inverse) / count
+        )
+        there = COUNTIF(inverse, ">0") / count
+        self._scalar("unit_spread", "unit spread", there - _squared(self["unit_mean"].area))
+
+    def _cosines(self, axes: np.ndarray) -> None:
+        """Along two components of the words' directions alone, from their mean: those for as many
+        components as are left out, of `axes` [2 for each, d]."""
+        bases, out = self._basis("cosine", axes), self["out"][0, 0]
+        kept, inverse = self["kept"], self["inverse"]
+        top, col = self.spots.features[0], self._across("drawn", 2)
+
+        def axis(d: int, c: int) -> Expression:
+            return Nth(bases[d, :], 2 * out + (c + 1))
+
+        self._computed("cosine_axes", (top, col), (self.d, 2), axis)
+        unit = self["cosine_axes"]
+        middle = self._along("cosine", self["unit_mean"], unit)
+
+        def cosine(k: int, c: int) -> Expression:
+            along = product_sum(kept[:, k], unit[:, c]) * inverse[0, k]
+            return IF(inverse[0, k] > 0, along - middle[0, c], 0)
+
         self._per_word("cosine", "cosine", cosine, 2)
 
-    def _basis(self, name: str, axes: np.ndarray, mean: Block) -> tuple[Block, Block]:
-        """Components as built, constants [d_model, n]; and how far the mean lies along each."""
-        n, top = len(axes), self.spots.features[0]
-        col = self._across(f"1 to {n}", n)
-        self._typed(f"{name}_basis", (top, col), axes.T.tolist(), "basis")
-        basis = self[f"{name}_basis"]
+    def _basis(self, name: str, axes: np.ndarray) -> Block:
+        """Components as built, constants [d_model, n]."""
+        col = self._across(f"1 to {len(axes)}", len(axes))
+        self._typed(f"{name}_basis", (self.spots.features[0], col), axes.T.tolist(), "basis")
+        return self[f"{name}_basis"]
+
+    def _along(self, name: str, mean: Block, axes: Block) -> Block:
+        """How far a mean lies along each axis, above the axes."""
+        col, n = self.book.places[axes.name].left, axes.shape[1]
 
         def along(_: int, c: int) -> Expression:
-            return product_sum(mean.area, basis[:, c])
+            return product_sum(mean.area, axes[:, c])
 
-        self._computed(f"{name}_middle", (top - 2, col), (1, n), along)
-        return basis, self[f"{name}_middle"]
+        self._computed(f"{name}_middle", (self.spots.features[0] - 2, col), (1, n), along)
+        return self[f"{name}_middle"]
 
     def _shares(self) -> None:
         """Of the spread: what the two directions' plane holds, each component, the cosine plane."""
@@ -251,38 +283,19 @@ class Maps:
     # --- neighbours -----------------------------------------------------------------------
 
     def _neighbours(self) -> None:
-        """The cosine of every word with the one that was named, the mean and the components that
-        are left out taken off both; and the nearest."""
-        vectors, hits, mean, out = (self[x] for x in ("vectors", "hits", "mean", "out"))
+        """The cosine of every word with the one that was named, without what is left out of both;
+        and the nearest."""
+        kept, hits, inverse = self["kept"], self["hits"], self["inverse"]
         named = MAX(1, SUM(hits[4, :]))
-        self._per_feature(
-            "own", "named", lambda d, _: product_sum(vectors[d, :], hits[4, :]) / named
-        )
-        own, some, component = self["own"].area, out[0, 0] > 0, self["component"]
-        self._scalar("middle", "mean · mean", _squared(mean.area))
-        middle = self["middle"][0, 0]
-        at = self._down("named: ·", 4)
-        basis, of = self["component_basis"], self["component_middle"]
-        facts = [_squared(own), product_sum(own, mean.area)]
-        facts += [product_sum(own, basis[:, c]) - of[0, c] for c in range(2)]
-        self._computed("facts", at, (1, 4), lambda _, c: facts[c])
-        fact = [self["facts"][0, c] for c in range(4)]
-        self._per_word("mean_along", "· mean", lambda k, _: product_sum(vectors[:, k], mean.area))
-        self._per_word("dot", "· named", lambda k, _: product_sum(vectors[:, k], own))
-        along, dot, length = self["mean_along"], self["dot"], self["length"]
-
-        def left(x: Any, a: Any, b: Any, pairs: Iterable[tuple[Any, Any]]) -> Expression:
-            gone = [(out[0, 0] > c) * p * q for c, (p, q) in enumerate(pairs)]
-            return expression(x - some * (a + b - middle) - gone[0] - gone[1])
+        self._per_feature("own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / named)
+        own = self["own"].area
+        self._scalar("own_length", "named", SQRT(_squared(own)))
+        length = self["own_length"][0, 0]
 
         def cosine(k: int, _: int) -> Expression:
-            pcs = [component[k, c] for c in range(2)]
-            product = left(dot[k, 0], along[k, 0], fact[1], zip(pcs, fact[2:], strict=True))
-            mine = left(length[k, 0] ** 2, along[k, 0], along[k, 0], [(p, p) for p in pcs])
-            its = left(fact[0], fact[1], fact[1], [(p, p) for p in fact[2:]])
-            sizes = mine * its
-            value = IF(sizes > 0, ROUND(product / SQRT(sizes), DECIMALS), 0)
-            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value)
+            along = product_sum(kept[:, k], own) * inverse[0, k]
+            value = IF(length > NONE, ROUND(along / length, DECIMALS), 0)
+            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k * APART)
 
         self._per_word("near_cosine", "with named", cosine)
         self._ranked()
@@ -297,7 +310,7 @@ class Maps:
             return IF(found > 0, IFERROR(word, ""), "" if k else "not on the list")
 
         def value(_: int, k: int) -> Expression:
-            return IF(found > 0, IFERROR(LARGE(cosines, k + 1), ""), "")
+            return IF(found > 0, IFERROR(ROUND(LARGE(cosines, k + 1), DECIMALS), ""), "")
 
         if n > 0:
             self._computed("near_word", (row + 4, col + 2), (1, n), nearest, "word")
@@ -365,6 +378,16 @@ class Maps:
         self.sheet.put(self.spots.features[0] - 1, col, head, "label")
         self.below += width
         return col
+
+
+def directions(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Two components [2, d] of the directions alone of words x [n_words, d], without the mean and
+    the components `out` [n, d]; of none, of the words as they are."""
+    if len(out):
+        x = x - x.mean(axis=0)
+        x = x - x @ out.T @ out
+    lengths = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    return principal(np.where(lengths > NONE, x / np.maximum(lengths, NONE), 0.0), 2)[0]
 
 
 def _filled(texts: Sequence[str]) -> list[str]:

@@ -66,6 +66,11 @@ class ModelBook(Book):
         """The blocks of the model and of the views on it, without its pages' tables."""
         return [block for block in self.graph if block.kind != "table"]
 
+    @cached_property
+    def order(self) -> Mapping[str, int]:
+        """When each block is computed, by its name."""
+        return {name: k for k, name in enumerate(self.graph.blocks)}
+
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
         where, row, col = self.spots[name]
@@ -123,7 +128,7 @@ class ModelBook(Book):
         if block.expression is not None:
             return super().formulas(block)
         here = self.places[block.name].sheet
-        generates = self.plan.generates and self.passage.n_prompt < len(self.passage.ids)
+        generates = self.plan.generates and not self.live
         ways = self._down(block) if self.large else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)

@@ -155,6 +155,11 @@ class WorkbookFile:
         return name in self.parts
 
     @cached_property
+    def iterates(self) -> bool:
+        """Whether cells may wait for each other in a circle."""
+        return any(c.get("iterate") == "1" for c in self._book.iterfind("{*}calcPr"))
+
+    @cached_property
     def names(self) -> dict[str, list[tuple[str, str]]]:
         """What is named in all of the workbook: by name, the sheet and the area, such as B2:C9."""
         return {

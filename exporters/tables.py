@@ -18,6 +18,7 @@ import numpy as np
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
+from engine.cells.graph import Graph
 from exporters import legend
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
@@ -50,11 +51,15 @@ def near(cells: Expression, value: Any = 1) -> Expression:
 
 
 class Workbook:
-    """A workbook that is put together table by table."""
+    """A workbook that is put together table by table; on a graph that has blocks already, if any.
 
-    def __init__(self, title: str):
-        self.book = Book(title)
+    One that `iterates` has cells that keep what they hold, see `Book`.
+    """
+
+    def __init__(self, title: str, graph: Graph | None = None, iterates: bool = False):
+        self.book = Book(title, graph or Graph(), iterates=iterates)
         self.book.sheet(start.SHEET)
+        self._edited: dict[Any, Reading] = {}  # by what is typed, and how many blocks there are
 
     def __getitem__(self, name: str) -> Area:
         """The table of that name."""
@@ -66,8 +71,13 @@ class Workbook:
         return self.book.clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
-        """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`."""
-        return self.book.edited(edits)
+        """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`. A story asks for
+        the same ones again and again; they are computed once."""
+        typed = tuple((*_spot(cell), value) for cell, value in edits.items())
+        key = typed, len(self.book.graph.blocks)
+        if key not in self._edited:
+            self._edited[key] = self.book.edited(edits)
+        return self._edited[key]
 
     def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
         """An edit for the reader to make, with what the cell `watch` then shows.

@@ -26,15 +26,21 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters import hyperformula, source
-from exporters.address import a1, position
+from exporters.address import a1, column, index, position
 from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
 from exporters.reading import Value, WorkbookFile, a_workbook
 
+# INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
+PICKED = re.compile(
+    rb"INDEX\(((?:'(?:[^']|'')*'!|\w+!)?)\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+),([01]),"
+    rb"ROWS\(\$[A-Z]+\$(\d+):\$[A-Z]+(\d+)\)\)"
+)
 MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
 Told = Callable[[str, str], None]
+Change = Callable[[bytes], bytes]  # of a part of a workbook
 
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
@@ -172,14 +178,25 @@ def poison(source: Path, target: Path) -> None:
     """
     cell = re.compile(rb"(<c\b[^>]*>\s*<f\b(?:[^>]*/>|.*?</f>)\s*)<v>(.*?)</v>", re.DOTALL)
     look = re.compile(rb"""(<xf\b[^>]*?\snumFmtId=)["']\d+["']""")
+    with a_workbook(source):
+        _copy(
+            source,
+            target,
+            lambda data: cell.sub(rb"\1<v>" + WRONG + rb"</v>", data),
+            lambda data: look.sub(rb'\1"2"', data),  # 0.00
+        )
+
+
+def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:
+    """Copy a workbook with its sheets, and what cells look like, changed."""
     packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-    with a_workbook(source), zipfile.ZipFile(source) as old, packing as new:
+    with zipfile.ZipFile(source) as old, packing as new:
         for part in old.namelist():
             data = old.read(part)
             if part.startswith("xl/worksheets/sheet"):
-                data = cell.sub(rb"\1<v>" + WRONG + rb"</v>", data)
+                data = sheet(data)
             elif part == "xl/styles.xml":
-                data = look.sub(rb'\1"2"', data)  # 0.00
+                data = styles(data)
             new.writestr(part, data)
 
 
@@ -216,11 +233,19 @@ def _libreoffice(path: Path, book: FormulaCells) -> Values:
 
 
 def _gnumeric(path: Path, book: FormulaCells) -> Values:
-    with zipfile.ZipFile(path) as archive:
-        if any(b",0,ROWS(" in archive.read(part) for part in archive.namelist()):
-            raise UnreadableError("its INDEX gives no whole columns, as a large workbook has them")
-    file = recompute_in_gnumeric(path, path.with_name("recalculated.xlsx"))
+    """Its INDEX gives no whole columns, as a large workbook has them: it gets their addresses."""
+    plain = path.with_name("plain.xlsx")
+    _copy(path, plain, lambda data: PICKED.sub(_picked, data))
+    file = recompute_in_gnumeric(plain, path.with_name("recalculated.xlsx"))
     return {at: _spelt_shortly(value) for at, value in read_values(file, book).items()}
+
+
+def _picked(found: re.Match[bytes]) -> bytes:
+    """The column, or the cell of a row, that an INDEX picks by how far down its formula stands."""
+    sheet, left, top, bottom, row, first, last = found.groups()
+    letters = column(index(left.decode()) + int(last) - int(first)).encode()
+    cell = b"%s%s$%s" % (sheet, letters, top)
+    return cell if row == b"1" else b"%s:%s$%s" % (cell, letters, bottom)
 
 
 def _spelt_shortly(value: Value) -> Value:

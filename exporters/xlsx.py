@@ -42,6 +42,7 @@ CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
 NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
+MOST_CHANGE = 1e6  # of a cell in one iteration, in LibreOffice: beyond it there is an error
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
@@ -158,6 +159,16 @@ class _Book(Workbook):
 
     report: Progress
     bulky: bool
+    iterates = False
+
+    def _write_calc_pr(self) -> None:
+        """How it is calculated: circles once each time, however much that changes."""
+        if not self.iterates:
+            super()._write_calc_pr()
+            return
+        once = [("iterate", 1), ("iterateCount", 1), ("iterateDelta", MOST_CHANGE)]
+        attributes = [("calcId", self.calc_id), *once, ("fullCalcOnLoad", 1)]
+        self._xml_empty_tag("calcPr", attributes)
 
     def _store_workbook(self) -> None:
         self._prepare_all()
@@ -211,7 +222,7 @@ def write(
         _check_formulas(book, place)
     with replacing(path) as temporary:
         workbook = _Book(temporary)
-        workbook.worksheet_class = _Sheet
+        workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
@@ -398,9 +409,9 @@ def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> No
     else:
         drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
         drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    names = [series.name for series in chart.series]  # an expression is equal to nothing
+    names = [series.name for series in chart.series]
     unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
-    told = len(chart.series) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
     legend = {"position": "bottom", "delete_series": unnamed}
     drawn.set_legend(legend if told else {"none": True})
     drawn.set_size({"width": chart.size[0], "height": chart.size[1]})

@@ -30,6 +30,7 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
+from exporters import edited
 from exporters.address import a1
 from exporters.book import Book, Reading
 from exporters.programs import (
@@ -192,9 +193,16 @@ def default_graph(name: str) -> Graph:
     return model.graph(model.vocabulary.encode(module.PROMPT))
 
 
+THIN = "thin-dialogue-game"  # the largest workbook with narrow vectors, for what takes longest
+
+
 @cache
 def default_book(name: str) -> Book:
     """A workbook with its own prompt and number of columns."""
+    if name == THIN:
+        from thin import thin_book
+
+        return thin_book()
     return book(name)
 
 
@@ -342,6 +350,36 @@ def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
     """LibreOffice has every formula cell's value."""
     report = compare("libreoffice", book, read_values(shown, book))
     assert report.agrees, (book.path.name, report)
+
+
+# --- edits that are read back ------------------------------------------------------------------
+
+Edits = dict[CellName, float]
+SPARED = ("eps", "positions")  # not edited at random
+
+
+def random_edits(book: Book, n: int, seed: int) -> Edits:
+    """Cells of inputs, in proportion to nothing: a switch is as likely as an embedding."""
+    rng = np.random.default_rng(seed)
+    inputs = [b for b in book.graph if b.kind in ("weight", "setting")]
+    blocks = [b for b in inputs if b.leaf not in SPARED]
+    found: Edits = {}
+    while len(found) < n:
+        block = blocks[int(rng.integers(len(blocks)))]
+        i, j = (int(rng.integers(size)) for size in block.shape)
+        value = float(np.round(rng.uniform(0.1, 1.0), 3))
+        if abs(value - book.value(block.name, i, j)) > 1e-9:
+            found[block.name, i, j] = value
+    return found
+
+
+def assert_read_back(path: Path, edits: Edits, ids: list[int]) -> None:
+    """Exactly the edits are found in a model's workbook; with them the model computes."""
+    found = edited.read_model(path)
+    assert found.values == edits
+    assert found.ids == ids
+    read_out = "vector" if found.model.spec.gives == "sentence" else "logits"
+    assert np.isfinite(found.live()[read_out]).all()
 
 
 # --- models -----------------------------------------------------------------------------------

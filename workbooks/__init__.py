@@ -8,8 +8,12 @@ One that is a transformer gives `PROMPT` (what it is built with), `model()` and
 `build(model, passage)`, the Book; `N_TOKENS` where it is to have more columns than the prompt has
 words. One whose model is trained gives `train(seed, embed_scale)`, which yields each step's
 progress and then the model, `floor(ids)`, the least loss on those ids, and `figures(model)`, how
-well it does; one whose texts follow rules gives `fresh()`, new ones that an edit is priced over. One that is not gives `book()`, the Book. A module's docstring says what to look at
-and what to try.
+well it does; one whose texts follow rules gives `fresh()`, new ones that an edit is priced over. One
+that is not a transformer gives `book()`, the Book; where something of it is trained, `train(seed)`,
+which yields each step's progress and then what was trained, `figures` of that,
+`save(trained, folder, force)`, and `is_part(name)`, whether a file is one that `save` writes; where
+a model learns in the workbook itself, `learnt(held)`, that model. A module's docstring says what to
+look at and what to try.
 """
 
 from importlib import import_module
@@ -28,6 +32,7 @@ TOPICS = (  # in the order in which one learns
     "Words and positions",
     "Inside a block",
     "A whole model",
+    "Learning",
     "Sizes",
 )
 LEVELS = {

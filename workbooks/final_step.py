@@ -28,17 +28,17 @@ STORY = Story(
     title="final-step: the search, by hand",
     source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
-        "The last step of a language model is a search: one vector, the query, is held against the vector of every word by a dot",
-        "product, and softmax turns the scores into shares. Here are three words and a query of three numbers.",
-        "Why it matters: direction decides which word is found, and length how certain the model is of it.",
-        "What built the query is left out: it is posited. In the essay it stands for the prompt `Pietro chiama Paolo`. If you choose a",
-        "word's own name in its place, that word's vector becomes the query.",
-        "The essay compares it with two other searches. A retrieval system (RAG) holds the vector of a question against the vectors of",
-        "stored texts, by the same dot product; and a tool call is a word like others, which a program outside the model acts on.",
+        "The last step of a language model is a search. One list of numbers, the query, is held against the list of every word: number by",
+        "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
+        "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
+        "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
+        "stands for the prompt `Pietro chiama Paolo`. If you choose a word instead, that word's own list becomes the query.",
+        "The essay compares two other searches. A system that looks documents up (RAG) finds them by the same dot product, of a question",
+        "with stored texts. And a tool call is a word like any other, which a program outside the model then carries out.",
     ],
     look=[
-        "Readout: query times length, three dot products, softmax with a temperature.",
-        "Play: the ranked words; baseline beside live.",
+        "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
+        "Play: the words by their shares. Beside each live share stands the one as built, so that you see what an edit changed.",
     ],
     tries=[
         Suggestion(

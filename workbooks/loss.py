@@ -225,12 +225,12 @@ def story(w: Workbook) -> Story:
         about=[
             "Training makes one number small, the loss: minus the logarithm of the probability that the model gave to the word that came.",
             "It is 0 for a model that was certain and right, and large for one that held the word to be nearly impossible.",
-            "Why the logarithm? Suppose that a report of q for a word cost 1 - q. Then the cheapest report would be 1 for the likeliest",
-            "word, whatever one believes. With the logarithm, or with Brier's square, the cheapest report is one's own belief.",
-            "The unit is a choice. The slides take the logarithm to base 2 and count bits; the notes' PyTorch call counts nats (base e).",
-            "The notes write a sum over the words, and the call computes their mean. Perplexity undoes the logarithm: it is the number of",
-            "equally likely words among which a guess would cost as much.",
-            "The slides give each word a codeword -log2 P bits long. That is exact only where it is a whole number, as for the P here.",
+            "Why the logarithm? Think of a forecaster who is paid by the result. If reporting a probability q cost 1 - q, it would be cheapest to",
+            "report 1 for the likeliest word, whatever one believes. With the logarithm, and with a squared error (Brier's rule), honesty is cheapest.",
+            "Why it matters: a model that is trained by it learns to say how sure it is, and not only what it would bet on.",
+            "The unit is a choice: bits, with logarithms to base 2, as in the slides, or nats, to base e, as in the notes' code. The notes write a",
+            "sum over the words; their code computes the mean. Perplexity turns a loss back into a number of words: it is how many equally likely",
+            "words one would have to guess among. If each word had a code of 0s and 1s, -log2 P is how long it should be: exact where it is whole.",
         ],
         look=[
             "Entropy: how many bits a word takes with the true shares P, and how many more with a model's shares Q.",

@@ -6,10 +6,15 @@ first. Try `lowest`, which the corpus does not have, and a word of letters that 
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import reduce
 from itertools import pairwise
+from operator import add
+from typing import NamedTuple
 
+import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from engine.cells.expression import Expression
 from engine.models import tokenizing
 from engine.models.subwords import byte_alphabet
 from engine.models.tokenizer import Library
@@ -31,10 +36,9 @@ def book() -> Book:
     """The workbook."""
     w = Workbook("tokenization")
     merges = learnt(CORPUS, N_MERGES)
-    learning(
-        w.sheet("Learning", "the pairs that were merged, in the order in which they were learnt"),
-        merges,
-    )
+    ws = w.sheet("Learning", "the pairs that were merged, in the order in which they were learnt")
+    learning(ws, merges)
+    suggest(w, ws)
     tokenizing.add(w.book.graph, library(merges), SENTENCE, N_TOKENS, LENGTH)
     for name in (page.SHEET, page.TABLES):
         sheet = w.book.sheet(name)
@@ -47,19 +51,27 @@ def book() -> Book:
     return w.done(story(w))
 
 
-def learnt(counts: Mapping[str, int], n: int) -> list[tuple[str, str, int]]:
+class Merge(NamedTuple):
+    """A pair that was merged, and how often it stood in each word of the corpus then."""
+
+    left: str
+    right: str
+    of_words: tuple[int, ...]
+
+
+def learnt(counts: Mapping[str, int], n: int) -> list[Merge]:
     """The merges, most frequent first: at every step the pair of neighbours that stands most often
     in the corpus, of several the first by its letters (Sennrich et al. 2016, algorithm 1)."""
-    words = {tuple(SPACE + word): count for word, count in counts.items()}
+    words = [tuple(SPACE + word) for word in counts]
     found = []
     for _ in range(n):
         pairs: Counter[tuple[str, str]] = Counter()
-        for word, count in words.items():
+        for word, count in zip(words, counts.values(), strict=True):
             for pair in pairwise(word):
                 pairs[pair] += count
-        (left, right), count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-        found.append((left, right, count))
-        words = {joined(word, left, right): count for word, count in words.items()}
+        best, _ = min(pairs.items(), key=lambda item: (-item[1], item[0]))
+        found.append(Merge(*best, tuple([*pairwise(word)].count(best) for word in words)))
+        words = [joined(word, *best) for word in words]
     return found
 
 
@@ -74,40 +86,72 @@ def joined(word: tuple[str, ...], left: str, right: str) -> tuple[str, ...]:
     return tuple(made)
 
 
-def library(merges: list[tuple[str, str, int]]) -> Library:
+def library(merges: list[Merge]) -> Library:
     """The tokenizer of these merges, as the library has it: byte-level byte pairs, as GPT-2's."""
-    pieces = [*byte_alphabet(), *(left + right for left, right, _ in merges)]
+    pieces = [*byte_alphabet(), *(merge.left + merge.right for merge in merges)]
     vocabulary = {piece: k for k, piece in enumerate(pieces)}
-    inner = Tokenizer(models.BPE(vocabulary, [(left, right) for left, right, _ in merges]))
+    inner = Tokenizer(models.BPE(vocabulary, [merge[:2] for merge in merges]))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     inner.decoder = decoders.ByteLevel()
     return Library(inner, len(vocabulary))
 
 
-def learning(ws: Worksheet, merges: list[tuple[str, str, int]]) -> None:
+def learning(ws: Worksheet, merges: list[Merge]) -> None:
     """The corpus, and what was learnt from it."""
-    ws.widths({0: 12, **dict.fromkeys(range(1, 8), 14)})
+    ws.widths({0: 12, **dict.fromkeys(range(1, 10), 14)})
     ws.text(
-        "Begin with single characters. Count in the corpus how often each two stand together; make the",
-        "pair that is most frequent one piece; and count again. Every merge is a row below. The space",
-        "before a word is part of it, written ␣. These are constants: they were learnt, not computed here.",
+        "Begin with single characters. Count in the corpus how often each two stand together; make the pair that is most frequent",
+        "one piece; and count again. Every merge is a row below. The space before a word is part of it, written ␣.",
+        "The merges were learnt from the corpus as built, and stay. How often each pair stood together follows the times that you type:",
+        "where a row comes to stand more often than one above it, a tokenizer of your corpus would have learnt another order.",
     )
-    ws.typed(
-        "corpus",
-        [[word, count] for word, count in CORPUS.items()],
-        cols=("word", "times"),
-        style="label",
+    top = ws.cursor
+    ws.typed("corpus", [[word] for word in CORPUS], cols=("word",), style="label")
+    ws.cursor = top
+    times = ws.typed(
+        "times", [[n] for n in CORPUS.values()], cols=("times",), style="input count", left=2
     )
     ws.heading("The merges, in the order in which they were learnt")
-    rows = [
-        [shown(left), shown(right), shown(left + right), count] for left, right, count in merges
-    ]
-    ws.typed(
-        "merges",
-        rows,
-        range(len(rows)),
-        ("left", "right", "becomes", "times in the corpus"),
-        style="label",
+    top, n = ws.cursor, len(merges)
+    rows = [[shown(m.left), shown(m.right), shown(m.left + m.right)] for m in merges]
+    ws.typed("merges", rows, range(n), ("left", "right", "becomes"), style="label")
+    ws.cursor = top
+    stood = np.array([m.of_words for m in merges], dtype=float)
+    inside = ws.typed("stood", stood, cols=[f"in {word}" for word in CORPUS], style="count", left=5)
+    ws.cursor = top
+
+    def counted(k: int, _: int) -> Expression:
+        parts = [inside[k, word] * times[word, 0] for word in range(len(CORPUS))]
+        return reduce(add, parts)
+
+    head = ["times in all"]
+    ws.computed("stood_in_all", (n, 1), counted, cols=head, style="activation count", left=4)
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """Another corpus: words that come more often, or never."""
+    times, stood = w["times"], w["stood_in_all"]
+    words = [*CORPUS]
+    low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
+    ws.suggest(
+        w.suggestion(
+            f"Type 20: l and o stand together {w.edited({low: 20.0})(stood[2, 0]):.0f} times, more often than e and s, "
+            "which were merged first.",
+            {low: 20.0},
+            stood[2, 0],
+        ),
+        w.suggestion(
+            f"Type 0: without newest, e and s stand together {w.edited({newest: 0.0})(stood[0, 0]):.0f} times instead of "
+            f"{w.now(stood[0, 0]):.0f}, and the pieces of newest would not be learnt at all.",
+            {newest: 0.0},
+            stood[0, 0],
+        ),
+        w.suggestion(
+            f"Type 12: d and est stand together {w.edited({widest: 12.0})(stood[9, 0]):.0f} times, more often than e and w, "
+            "which were merged long before.",
+            {widest: 12.0},
+            stood[9, 0],
+        ),
     )
 
 
@@ -133,11 +177,11 @@ def story(w: Workbook) -> Story:
             "one piece, rare ones are put together from several, and what was never seen is spelt byte by byte.",
             "This is how a text becomes pieces. It begins as single characters; then pairs of neighbours are merged, always the one",
             "that was learnt first, until no learnt pair is left. Here 12 merges were learnt from 16 words.",
-            "Why it matters: a model counts pieces, is paid by pieces, and cannot see the letters inside one.",
+            "Why it matters: a model reads pieces, its use is billed by pieces, and it cannot see the letters inside one.",
             "`lowest` is not in the corpus. It becomes ␣low and est, two pieces that are.",
         ],
         look=[
-            "Learning: the merges in their order, with how often each pair stood in the corpus.",
+            "Learning: the merges in their order, with how often each pair stood in the corpus, whose words you count.",
             "Tokenizer: type a text; each row is a step, and of the merges a row each. The pieces and their ids are at the top.",
             "Tokenizer tables: what the steps look up. Every model with such a tokenizer has the same two sheets.",
         ],

@@ -19,6 +19,7 @@ from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
 from exporters.pages.play import sentence
+from exporters.reading import WorkbookFile
 
 File = Annotated[Path, typer.Argument(help="A workbook of cellformer's, edited and saved.")]
 Built = Annotated[
@@ -66,11 +67,15 @@ def import_(
     model: Built = None,
     force: Force = False,
 ) -> None:
-    """Write the model that an edited workbook holds as a checkpoint.
+    """Write the model that an edited workbook holds, or has learnt, as a checkpoint.
 
     What no checkpoint holds is refused by name: a formula that was replaced, a word renamed.
     """
     check_replaceable(output, checkpoint.is_part, force)
+    name = edited.name_of(WorkbookFile(file))
+    if name in workbooks.names() and hasattr(workbooks.find(name), "learnt"):
+        _learnt(file, name, output, force)
+        return
     found = edited.read_model(file, _finder(model))
     for cell in found.unheld:
         raise InputError(
@@ -81,6 +86,14 @@ def import_(
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output, force)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
+
+
+def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
+    """Write the model that a workbook has learnt by itself."""
+    book, opened = names.book(name), WorkbookFile(file)
+    model = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
+    checkpoint.save(model, output, force)
+    line(f"{output}: checkpoint, with what {file} has learnt")
 
 
 def _finder(name: str | None) -> Callable[[str], Model]:

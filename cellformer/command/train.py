@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean
 from time import monotonic
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -20,7 +21,7 @@ from engine.models.text_training import Check, TextRun
 
 TIMED = 5  # steps, after which it is known how long a run takes
 EVERY = 50  # steps over which the loss shown is a mean
-Steps = Iterator[training.Progress | Check | Model]
+T = TypeVar("T")  # what is trained
 
 
 def workbook(
@@ -41,9 +42,22 @@ def workbook(
         )
     if text is not None:
         raise InputError(f"{name} does not learn from a text; leave --text out")
+    if hasattr(module, "book"):
+        if embed_scale is not None:
+            raise InputError(f"{name} takes no --embed-scale; leave it out")
+        return _of_worksheet(module, folder, force, seed)
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     model = _watch(module.train(seed, embed_scale), module.floor)
     _finish(model, folder, force, module.figures(model))
+
+
+def _of_worksheet(module: ModuleType, folder: Path, force: bool, seed: int) -> None:
+    """Train what a workbook without a transformer holds, which says itself how it is saved."""
+    check_replaceable(folder, module.is_part, force)  # before a long run
+    learned = _watch(module.train(seed), torch_helps=False)
+    module.save(learned, folder, force)
+    _show(module.figures(learned))
+    line(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
 def _trainable(name: str) -> bool:
@@ -73,15 +87,24 @@ def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
 
 def _finish(model: Model, folder: Path, force: bool, figures: list[tuple[str, str]]) -> None:
     checkpoint.save(model, folder, force)
+    _show(figures)
+    line(f"{folder}: checkpoint, {sum(w.size for w in model.weights.values()):,} parameters")
+
+
+def _show(figures: list[tuple[str, str]]) -> None:
     table = Table(box=None, show_header=False)
     for text, figure in figures:
         table.add_row(text, Text(figure))
     console.print(table)
-    line(f"{folder}: checkpoint, {sum(w.size for w in model.weights.values()):,} parameters")
 
 
-def _watch(steps: Steps, floor: Callable[[np.ndarray], float] | None = None) -> Model:
-    """Every step with a bar: the mean loss, how far above the floor it is, and every check."""
+def _watch(
+    steps: Iterator[training.Progress | Check | T],
+    floor: Callable[[np.ndarray], float] | None = None,
+    torch_helps: bool = True,
+) -> T:
+    """Every step with a bar: the mean loss, how far above the floor it is, and every check. What
+    comes last is what was trained."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"))
     with Progress(
         *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console
@@ -91,13 +114,13 @@ def _watch(steps: Steps, floor: Callable[[np.ndarray], float] | None = None) -> 
         losses: list[float] = []
         floors: list[float] = []
         for step in steps:
-            if isinstance(step, Model):
-                return step
             if isinstance(step, Check):
                 line(f"step {step.step:,}: held-out loss {step.loss:.4f}")
                 console.print(Text(step.sample, "dim"))
                 continue
-            if step.step == TIMED and not training.has_torch():
+            if not isinstance(step, training.Progress):
+                return step
+            if torch_helps and step.step == TIMED and not training.has_torch():
                 _say_how_long(step.steps, (monotonic() - began) / TIMED)
             losses.append(step.loss)
             floors += [floor(step.ids)] if floor else []

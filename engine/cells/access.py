@@ -62,22 +62,29 @@ class Rect(NamedTuple):
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees: those up to itself, all of them, or the last `window` of them."""
+    """Which keys a query sees: those up to itself, all of them, or the last `window` of them; of
+    several sentences one after another, each of so many tokens, those of its own `sentence`."""
 
     causal: bool = True
     window: int | None = None
+    sentence: int | None = None
 
     def keys(self, query: int, n_keys: int) -> Span:
         if not self.causal:
             return 0, n_keys
         start = 0 if self.window is None else max(0, query + 1 - self.window)
+        if self.sentence is not None:
+            start = max(start, query - query % self.sentence)
         return start, min(query + 1, n_keys)
 
     def queries(self, keys: Span, n_queries: int) -> Span:
         """The queries that see any of these keys."""
         if not self.causal:
             return 0, n_queries
-        stop = n_queries if self.window is None else keys[1] - 1 + self.window
+        last = keys[1] - 1
+        stop = n_queries if self.window is None else last + self.window
+        if self.sentence is not None:
+            stop = min(stop, last - last % self.sentence + self.sentence)
         return keys[0], min(stop, n_queries)
 
     @lru_cache(maxsize=256)  # noqa: B019  a mask lives as long as the program
@@ -87,6 +94,8 @@ class Mask:
         found = (j <= i) | (not self.causal)
         if self.causal and self.window is not None:
             found &= j > i - self.window
+        if self.causal and self.sentence is not None:
+            found &= j // self.sentence == i // self.sentence
         found.flags.writeable = False
         return found
 

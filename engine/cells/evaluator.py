@@ -7,7 +7,7 @@ Invariants. An array of `_live` that equals the clean one *is* the clean one, an
 the first write. `_changed` holds, for blocks set since the last recompute, the rectangles whose
 values changed and whose readers have not been told. A set cell keeps its value whatever its
 formula says, until `reset`. A table may read what comes later in the graph, so blocks are gone
-through until nothing changes any more.
+through until nothing changes any more; only a cell that reads itself is computed once.
 """
 
 from collections.abc import Mapping
@@ -108,7 +108,6 @@ class Evaluator:
                     n_cells += sum(rect.size for rect in rects)
                     found = [r for r in (self._refresh(block, rect) for rect in rects) if r]
                 elif block.expression:
-                    passed.append(block)
                     cells = self._reading(block, changed)
                     n_cells += len(cells)
                     found = self._refresh_cells(block, cells)
@@ -116,6 +115,8 @@ class Evaluator:
                     changed.setdefault(block.name, []).extend(found)
                     if any(block.name in self.graph.readings(t).rects for t in passed):
                         again[block.name] = found
+                if block.expression:
+                    passed.append(block)
             changed = again
         return n_cells
 
@@ -148,7 +149,7 @@ class Evaluator:
             rect = Rect(i, i + 1, j, j + 1)
             found.append(rect)
             for cell in readings.of(block.name, rect):
-                if cell not in known:
+                if cell != (i, j) and cell not in known:  # one that reads itself goes on by a step
                     known.add(cell)
                     heappush(waiting, cell)
         return _joined(found)

@@ -69,6 +69,9 @@ LN = Function("LN", _each(np.log))
 LOG10 = Function("LOG10", _each(np.log10))
 MOD = Function("MOD", _modulo)
 PI = Function("PI", lambda: math.pi)
+# A random number: here one half, so it is only for what does not depend on it, and is to be
+# computed anew at each recalculation.
+RAND = Function("RAND", lambda: 0.5)
 ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x))
 SIN = Function("SIN", _each(np.sin))
 SQRT = Function("SQRT", _each(np.sqrt))

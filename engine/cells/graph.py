@@ -5,7 +5,7 @@ is added. Values live in evaluators; the graph knows those that its inputs start
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -224,14 +224,15 @@ class Graph:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
 
-    def again(self, others: Mapping[str, Block], of: Block | None = None) -> None:
+    def again(self, others: Mapping[str, Block], among: Iterable[Block] | None = None) -> None:
         """Add once more all that follows from some blocks, for `others` in their places, by name,
-        under this graph's prefix; of one block, if it is given, no more than it is computed from.
-        Where it had as many entries as these have rows, it has as many as the others have."""
+        under this graph's prefix; no more than is `among` some blocks, if they are given. Where it
+        had as many entries as these have rows, it has as many as the others have."""
         copies, added = dict(others), list(others.values())
+        once = [block for block in self if block not in added] if among is None else list(among)
         rows = {self[name].axes[0]: (x.shape[0], x.axes[0]) for name, x in others.items()}
-        for block in self._before(of) if of else list(self):
-            if block in added or not any(b.name in copies for _, _, b in block.operands):
+        for block in once:
+            if not any(b.name in copies for _, _, b in block.operands):
                 continue
             sides = zip(block.shape, block.axes, strict=True)
             (n, down), (m, across) = (rows.get(axis, (n, axis)) for n, axis in sides)
@@ -240,7 +241,7 @@ class Graph:
             copy = replace(block, name=name, shape=(n, m), axes=axes, operands=operands)
             copies[block.name] = self.add(copy)
 
-    def _before(self, of: Block) -> list[Block]:
+    def before(self, of: Block) -> list[Block]:
         """What a block is computed from, in the order of computation, and last the block."""
         needed = {of.name}
         for block in reversed(list(self)):

@@ -37,8 +37,8 @@ TENS = 10.0 ** np.arange(MOST_TENS + 1)
 # the decimal exponent of the least float32 with each binary exponent, and the power of ten above it
 LOWEST = np.floor(np.log10(np.exp2(np.arange(256.0) - 127))).astype(np.int64)
 NEXT_TENS = 10.0 ** (LOWEST + 1.0)
-STRIP = 1 << 20  # numbers read from a file together
-AT_ONCE = 1 << 15  # numbers turned into decimals together
+STRIP, MOST_KEPT = 1 << 19, 6  # numbers read from a file together; how many such strips are kept
+AT_ONCE = 1 << 14  # numbers turned into decimals together
 THREADS = os.cpu_count() or 1
 
 
@@ -84,6 +84,7 @@ class TensorFile:
         self.path = path
         self.places = places
         self._handle = os.open(path, os.O_RDONLY)
+        self._kept: dict[tuple[str, Span], np.ndarray] = {}
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
@@ -103,7 +104,21 @@ class TensorFile:
         return self.read(name, (0, shape[0])).reshape(shape)
 
     def read(self, name: str, rows: Span) -> np.ndarray:
-        """Rows [start, stop) of a tensor, in its own type: [rows, columns]."""
+        """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
+
+        The last few are kept: matrices of heads are columns of one matrix, and are read in turn.
+        """
+        if (name, rows) in self._kept:
+            return self._kept[name, rows]
+        found = self._in_order(name, rows)
+        if found.size <= STRIP:
+            self._kept[name, rows] = found
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return found
+
+    def _in_order(self, name: str, rows: Span) -> np.ndarray:
+        """Rows in the order of Hugging Face's files."""
         paired = self.places[name].paired
         if not paired:
             return self._read(name, rows)

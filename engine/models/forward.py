@@ -21,6 +21,7 @@ class Readout:
 
     one_token: bool = False  # the logits of the token that the block `position` names; else of all
     by_head: bool = True  # each head's own share, `result`, and what mean ablation writes instead
+    sentence: int | None = None  # tokens of each of several sentences, one after another; None: one
 
 
 EVERYTHING = Readout()

@@ -120,8 +120,9 @@ def _update(rows: Sequence[_Row], recipe: Recipe) -> Graph:
     shared = optimizers.settings(
         g, recipe.method, beta1=beta1, beta2=beta2, decay=decay, clipping=clipping
     )
-    for weight, *others in blocks:
-        optimizers.updated(g, weight, *others, shared, decays=weight.name == DECAYS)
+    for weight, gradient, velocity, second in blocks:
+        decays = weight.name == DECAYS
+        optimizers.updated(g, weight, gradient, velocity, second, shared, decays)
     return g
 
 

@@ -74,10 +74,8 @@ def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, 
 
 def _token(word: str, tokenizer: Tokenizer) -> int:
     """The one token that a word is."""
-    if isinstance(tokenizer, WordList):
-        if word not in tokenizer.texts:
-            close = nearest(word[:LONGEST], tokenizer.texts)
-            raise InputError(f"{_shown(word)} is not in the vocabulary; {close}")
+    words = isinstance(tokenizer, WordList)
+    if words and word in tokenizer.texts:
         return tokenizer.texts.index(word)
     tried = [tried for text in (f" {word}", word) if (tried := _encoded(text, tokenizer))]
     for ident in (given[0] for given in tried if len(given) == 1):
@@ -89,7 +87,8 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
             f"{_shown(word)} is {min(map(len, tried))} tokens here ({readable(pieces)}); "
             "a map takes words of one"
         )
-    raise InputError(f"{_shown(word)} is no token of this model; leave it out")
+    close = nearest(word[:LONGEST], tokenizer.texts) if words else "leave it out"
+    raise InputError(f"{_shown(word)} is not in the vocabulary; {close}")
 
 
 def _encoded(text: str, tokenizer: Tokenizer) -> list[int]:

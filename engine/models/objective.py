@@ -11,7 +11,7 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, MAX
+from engine.cells.functions import AND, IF, MAX
 from engine.cells.graph import Graph
 from engine.models import ops
 
@@ -89,16 +89,19 @@ def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[f
 
 def follow(g: Graph) -> None:
     """Have the targets and shares of a loss follow the sentence that is typed, of `n_prompt`
-    tokens: each is foretold the next, and all but the last count alike. A lone token has no loss.
+    tokens: the target of each is the next, and all but the last count alike. A lone token has no
+    loss, nor has a sentence with a word that is unknown.
     """
-    tokens, n_prompt = g["tokens"], g["n_prompt"][0, 0]
+    tokens = g["tokens"]
+    n_prompt, answered = (g[name][0, 0] for name in ("n_prompt", "prompt.answered"))
 
     def target(t: int, _: int) -> Expression:
         here = expression(t + 1) < n_prompt
         return IF(here, tokens[t + 1, 0], 0) if t + 1 < tokens.shape[0] else expression(0)
 
     def share(t: int, _: int) -> Expression:
-        return IF(expression(t + 1) < n_prompt, 1 / MAX(1, n_prompt - 1), 0)
+        counts = AND(answered == 1, expression(t + 1) < n_prompt)
+        return IF(counts, 1 / MAX(1, n_prompt - 1), 0)
 
     g.follow(f"{LOSS}.targets", target)
     g.follow(f"{LOSS}.share", share)

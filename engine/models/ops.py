@@ -338,12 +338,6 @@ def surprise(m: Math, score: X, top: X, total: X) -> X:
     return m.log(total) - (score - m.held(top))
 
 
-@op(x="i,j", slope="i,j", rate="0,0")
-def step(m: Math, x: X, slope: X, rate: X) -> X:
-    """Gradient descent (Robbins & Monro 1951): down the slope of the loss, so far."""
-    return x - rate * slope
-
-
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
 
 

@@ -128,6 +128,12 @@ def weight(
     return left - velocity / (m.sqrt(second) * spread + least) * pace
 
 
+@op(weight="i,j", gradient="i,j", rate="0,0")
+def descent(m: Math, weight: X, gradient: X, rate: X) -> X:
+    """Gradient descent alone (Robbins & Monro 1951): down the slope, as far as the rate says."""
+    return weight - rate * gradient
+
+
 # --- as blocks ------------------------------------------------------------------------------------
 
 

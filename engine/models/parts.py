@@ -72,10 +72,10 @@ def embed(
     return W_E, g.block(name, ops.embed, tokens, W_E)  # [n_tokens, size]
 
 
-def positions(g: Graph, n_tokens: int, first: int = 0) -> Block:
-    """0, 1, 2, ... for the tokens, or from `first` on: [n_tokens, 1]."""
-    counted = np.arange(first, first + n_tokens).reshape(-1, 1)
-    return g.input("positions", counted, ("token", ""), "ids")
+def positions(g: Forward, n_tokens: int, first: int = 0) -> Block:
+    """0, 1, 2, ... for the tokens of each sentence, or from `first` on: [n_tokens, 1]."""
+    counted = first + np.arange(n_tokens) % (g.readout.sentence or n_tokens)
+    return g.input("positions", counted.reshape(-1, 1), ("token", ""), "ids")
 
 
 def rotation(

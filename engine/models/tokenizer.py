@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,7 +51,10 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class WordList:
-    """A vocabulary of whole words, split at white space; a word's id is its place in the list."""
+    """A vocabulary of whole words, split at white space; a word's id is its place in the list.
+
+    A word's case is forgiven where it fits one word alone, as on the sheets.
+    """
 
     words: tuple[str, ...]
     begin: int | None = None
@@ -65,7 +68,7 @@ class WordList:
         return self.words
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        return [self._id(word) for word in text.split()]
+        return [self._id(self._forgiven(word)) for word in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(self.words[i] for i in ids)
@@ -75,9 +78,21 @@ class WordList:
             raise InputError(f"{word!r} is not in the vocabulary; {nearest(word, self.words)}")
         return self._ids[word]
 
+    def _forgiven(self, word: str) -> str:
+        """The one word of the list that this is but for its case, or the word itself."""
+        alike = self._lowered.get(word.lower(), [])
+        return alike[0] if len(alike) == 1 and word not in self._ids else word
+
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words)}
+
+    @cached_property
+    def _lowered(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for word in self.words:
+            found.setdefault(word.lower(), []).append(word)
+        return found
 
 
 @dataclass(frozen=True)
@@ -204,6 +219,7 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
 # --- how a token is shown -----------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4)
 def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Every token as a sheet shows it: readable, without a space, no two alike.
 

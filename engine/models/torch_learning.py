@@ -47,7 +47,7 @@ class Learner:
         """Make step n, counted from 0, on ids [batch, length]: the mean loss before it, in nats."""
         logits = forward(self._spec, self._tensors, torch.tensor(np.maximum(ids[:, :-1], 0)))
         targets = torch.tensor(ids[:, 1:]).reshape(-1)
-        loss = F.cross_entropy(
+        loss: Any = F.cross_entropy(
             logits.reshape(-1, self._spec.d_vocab), targets, ignore_index=IGNORED
         )
         self._optimizer.zero_grad(set_to_none=True)

@@ -13,7 +13,7 @@ from engine.cells.errors import InputError
 from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import choosing, objective, ops
+from engine.models import choosing, objective, ops, optimizers
 
 NUDGE, NUDGED = "nudge", "nudged"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"
@@ -37,13 +37,13 @@ def add(g: Graph, n_prompt: int) -> None:
         )
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
-    slopes = backward(g, loss, columns=True)
+    gradients = backward(g, loss, columns=True)
     g.input(RATE, 0.0)
-    taken = {w.name: _step(g, w, slopes[w.name]) for w in weights if w.name in slopes}
+    taken = {w.name: _step(g, w, gradients[w.name]) for w in weights if w.name in gradients}
     again = g.at(NUDGED)
-    again.again(taken, loss)
+    again.again(taken, g.before(loss))
     choosing.likeliest(again.at("choice"), g[f"{NUDGED}.logits"])
-    steepness = sum(float((g.values[slopes[name].name] ** 2).sum()) for name in taken)
+    steepness = sum(float((g.values[gradients[name].name] ** 2).sum()) for name in taken)
     g.fill(RATE, np.array([[_rate(g, steepness)]]))
 
 
@@ -58,13 +58,13 @@ def _rate(g: Graph, steepness: float) -> float:
     return RATES[-1]
 
 
-def _step(g: Graph, weight: Block, slope: Block) -> Block:
+def _step(g: Graph, weight: Block, gradient: Block) -> Block:
     """A weight after the step: as the weight."""
     at = g.at(f"{NUDGE}.{part(weight)}")
     rate = g.blocks.get(f"{at.prefix}rate")
     if rate is None:  # it is the first weight of its part
         rate = at.block("rate", ops.in_effect, g[RATE], at.input(LEARNS, 1.0))  # [1, 1]
-    return g.at(NUDGED).block(weight.name, ops.step, weight, slope, rate)
+    return g.at(NUDGED).block(weight.name, optimizers.descent, weight, gradient, rate)
 
 
 def part(weight: Block) -> str:
@@ -72,11 +72,11 @@ def part(weight: Block) -> str:
     return weight.name.rpartition(".")[0] or weight.name
 
 
-def slopes(g: Graph) -> dict[str, list[Block]]:
+def gradients(g: Graph) -> dict[str, list[Block]]:
     """The gradients of all weights that take the step, by the part that they belong to."""
     found: dict[str, list[Block]] = {}
     for block in g:
-        if block.op is ops.step:
-            (_, _, weight), (_, _, slope), _ = block.operands
-            found.setdefault(part(weight), []).append(slope)
+        if block.op is optimizers.descent:
+            (_, _, weight), (_, _, gradient), _ = block.operands
+            found.setdefault(part(weight), []).append(gradient)
     return found

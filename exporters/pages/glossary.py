@@ -21,7 +21,7 @@ def add(book: ModelBook) -> None:
     """A line for each term that the workbook has something to show of."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    sheet.widths = {TERM: 22, MEANING: 104, SEEN: 30}
+    sheet.widths = {TERM: 22, MEANING: 86, SEEN: 20}
     for col, head in enumerate(("term", "what it is", "seen at")):
         sheet.put(TOP, col, head, "block")
     seen = [(term, target) for term in TERMS if (target := shown_at(book, term))]

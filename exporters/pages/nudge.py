@@ -26,9 +26,7 @@ from exporters.saying import percent, rounded, sentence
 from exporters.story import Suggestion
 
 SHEET = LEARNING
-PURPOSE = (
-    "watch it learn: one step against the loss of the sentence, before and after, word by word"
-)
+PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
 AFTER = "Play"
 RATE_ROW, TRIES_ROW, TABLE_ROW = 6, 13, 21
 BEFORE_ROW, AFTER_ROW, FELL_ROW, PROMISED_ROW, VERDICT_ROW = range(RATE_ROW + 1, RATE_ROW + 6)
@@ -90,7 +88,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
     cost = book.value(LOSS, 0, 0)
     longer = [rate for rate in reversed(nudge.RATES) if rate > begun]
     far = next((rate for rate in longer if after(RATE, rate, begun) > cost), longer[-1])
-    part = max(nudge.slopes(book.graph), key=lambda part: _steepness(book, part))
+    part = max(nudge.gradients(book.graph), key=lambda part: _steepness(book, part))
     return [
         suggestion("for the rate, which is too far", RATE, far),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
@@ -100,7 +98,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
 
 def _steepness(book: ModelBook, part: str) -> float:
     """What the loss falls by, for each 1 of a part's rate, at first."""
-    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.slopes(book.graph)[part])
+    return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.gradients(book.graph)[part])
 
 
 # --- the rate and the loss ------------------------------------------------------------------
@@ -114,8 +112,8 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
 
 def _loss(book: ModelBook, sheet: Sheet) -> None:
     """The rate, the loss before and after the step, and what the gradients promised."""
-    said = play.answered(book, book.graph["sentence"][0, 0], "nothing that it knows")
-    title = sentence("One step of learning ‘{said}’", said=said)
+    title = sentence("One step of learning ‘{said}’", said=book.graph["sentence"][0, 0])
+    title = play.answered(book, title, "No step of learning")
     sheet.formula(RATE_ROW - 2, 0, title, "heading")
     before, after = (
         _settle(book, sheet, name, row, CELL_COL)
@@ -158,7 +156,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
         "A lone word foretells nothing: type a sentence of two words or more on Play."
     )
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
-    return play.answered(book, told, "No answer: a word is unknown, see Play.")
+    return play.answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
 
 
 # --- who takes the step ---------------------------------------------------------------------
@@ -166,7 +164,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 
 def _of_parts(book: ModelBook, sheet: Sheet, col: int) -> Area:
     """A column of the table of parts."""
-    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.slopes(book.graph)), col]
+    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.gradients(book.graph)), col]
 
 
 def _parts(book: ModelBook, sheet: Sheet) -> None:
@@ -179,14 +177,15 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
         (PROMISED, "promises"),
     ):
         sheet.put(PARTS_ROW - 1, col, head, "label")
-    for row, (part, slopes) in enumerate(nudge.slopes(book.graph).items(), PARTS_ROW):
-        sheet.link(row, PART, plain(part), book.address(slopes[0].area))
-        _settle(book, sheet, f"nudge.{part}.{nudge.LEARNS}", row, SWITCH)
-        sheet.regions[-1] = (sheet.regions[-1][0], "switch")
+    for row, (part, gradients) in enumerate(nudge.gradients(book.graph).items(), PARTS_ROW):
+        sheet.link(row, PART, plain(part), book.address(gradients[0].area))
+        switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
+        book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
+        sheet.regions.append((book.places[switch.name], "switch"))
         sheet.rules[row, SWITCH] = RULE | {"minimum": 0, "maximum": 1}
         sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
-        squares = [product_sum(slope.area, slope.area) for slope in slopes]
+        squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
         sheet.formula(row, PROMISED, rate * SUM(*squares), "change plain")
     sheet.dress(_of_parts(book, sheet, SWITCH), Unlike(1))
 
@@ -250,7 +249,7 @@ def _workings(book: ModelBook, sheet: Sheet) -> None:
     ):
         sheet.put(TABLE_ROW - 1, col, head, "label")
         book.lay(Place(book.graph[name], SHEET, TABLE_ROW, col, turned=False), style)
-    row = TABLE_ROW + max(n_tokens, len(nudge.slopes(book.graph))) + 4
+    row = TABLE_ROW + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
     sheet.put(row - 2, 0, text, "heading")
     for t in range(n_tokens):

@@ -28,7 +28,7 @@ def add(book: ModelBook) -> None:
     if book.large:
         sheet.purpose = "what the workbook was built from"
     layout.dress(book, sheet)
-    sheet.widths = {0: 110}
+    sheet.widths = {0: 16}
     facts = {
         "title": book.title,
         "ids": book.passage.ids,

@@ -25,18 +25,28 @@ PURPOSE = "maps of chosen words: near whom, along which direction, and what a ma
 AFTER = "Trajectory"
 FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
-LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 24, 80
+LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 27, 80
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
-METHODS = (
-    ("", "directions you choose", "principal components", "t-SNE, UMAP"),
-    ("who brings the axes", "you", "the data", "nobody: there are none"),
-    ("a linear projection?", "yes", "yes", "no"),
-    ("arithmetic on it?", "yes, that is the point", "along its axes", "no"),
-    ("keeps", "the contrasts you chose", "the largest spread", "who is near whom"),
-    ("destroys", "all that is off the plane", "what spreads little", "distances, sizes, density"),
-    ("asks", "where do words fall on this?", "where do they spread most?", "what lies together?"),
-)
+METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
+    ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
+    (
+        "directions you choose", "you", "yes", "yes, that is the point",
+        "the contrasts you chose", "all that is off the plane", "where do words fall on this?",
+    ),
+    (
+        "principal components", "the data", "yes", "along its axes",
+        "the largest spread", "what spreads little", "where do they spread most?",
+    ),
+    (
+        "All-but-the-Top", "the data", "yes", "along its axes",
+        "what that spread hid", "the mean, the first PCs", "and without the loudest?",
+    ),
+    (
+        "t-SNE, UMAP", "nobody: there are none", "no", "no",
+        "who is near whom", "distances, sizes, density", "what lies together?",
+    ),
+)  # fmt: skip
 CAUTION = (
     "t-SNE keeps neighbours together and nothing else: distances between groups and their sizes",
     "mean nothing. The four pictures below are of the same words; what differs among them says",
@@ -139,7 +149,7 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
     for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
         sheet.put(row, col + k, text, "note" if k == 8 else "label")
     sheet.put(row + 5, col + 1, "cosine", "row label")
-    text = "components taken off with the mean: 0, 1 or 2. The largest spread may say least"
+    text = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
     sheet.put(row + 6, col + 2, text, "note")
     sheet.put(row + 4, col + 9, BUILT_WITH if maps.book.large else ANY_WORD, "note")
     first, second = CHART_COLS
@@ -193,10 +203,11 @@ def _methods(sheet: Sheet) -> None:
     """What each way of drawing keeps and what it destroys."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
     sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
-    for k, line in enumerate(METHODS, row + 2):
-        for c, text in enumerate(line):
-            sheet.put(k, col + 3 * c - (c > 0), text, "block" if k == row + 2 or not c else "text")
-    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS)):
+    for c, column in enumerate(METHODS):
+        for k, text in enumerate(column):
+            style = "text" if c and k else "block"
+            sheet.put(row + 2 + k, col + 3 * c - (c > 0), text, style)
+    for k, text in enumerate((LONG_SPREAD, *CAUTION), row + 3 + len(METHODS[0])):
         sheet.put(k, col, text, "note")
 
 

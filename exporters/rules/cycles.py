@@ -6,7 +6,7 @@ a running sum down a column, is looked at cell by cell.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,12 +80,29 @@ Node = Run | tuple[str, Rect]
 Graph = dict[Node, list[Node]]
 
 
-def cycle(runs: Iterable[Run]) -> list[Run]:
-    """Cells whose formulas wait for each other; [] if there are none."""
-    for around in _around(list(runs)):
+def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
+    """Cells whose formulas wait for each other; [] if there are none. Nothing waits for a cell of
+    the ranges that are `kept`: what these held before is there already."""
+    for around in _around(list(_but(kept, runs))):
         for certain in _around([cell for run in around for cell in run.cells()]):
             return certain
     return []
+
+
+def _but(kept: Sequence[tuple[str, Rect]], runs: Iterable[Run]) -> Iterator[Run]:
+    """Runs without the cells of some ranges."""
+
+    def cut(run: Run) -> bool:
+        return any(
+            sheet == run.sheet
+            and area.left <= run.col < area.right
+            and area.top < run.bottom
+            and run.top < area.bottom
+            for sheet, area in kept
+        )
+
+    for run in runs:
+        yield from (cell for cell in run.cells() if not cut(cell)) if cut(run) else [run]
 
 
 def _around(runs: list[Run]) -> Iterator[list[Run]]:

@@ -8,15 +8,16 @@ from conftest import GOLDEN, random_model, specs
 from hypothesis import given, settings
 
 import workbooks
-from engine import Graph
+from engine import Evaluator, Graph
 from engine.cells.block import Block
 from engine.cells.gradient import backward
 from engine.models import checkpoint, encoding, objective
 from engine.models.choosing import GREEDY
 from engine.models.generate import Passage
+from engine.studies import nudge
 
 try:
-    from torch_cells import gradients
+    from torch_cells import gradients, loss_after_step
 except ImportError:
     if os.environ.get("CI"):
         raise
@@ -68,6 +69,18 @@ def test_of_every_golden_architecture(name: str) -> None:
         graph = model.graph(ids)
         one = objective.loss(graph)
     assert_equals_torch(graph, one)
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral"])
+def test_a_step_of_learning_is_torchs(name: str) -> None:
+    """The loss of a sentence after gradient descent's step, for several rates."""
+    graph = checkpoint.load(GOLDEN / name).graph([8, 12, 3, 5])
+    nudge.add(graph, 4)
+    live = Evaluator(graph)
+    for rate in (0.001, 0.05, 0.5):
+        live.set(nudge.RATE, 0, 0, rate)
+        wanted = loss_after_step(graph, rate)
+        assert live[nudge.LOSS_AFTER][0, 0] == pytest.approx(wanted, rel=1e-10)
 
 
 @given(specs())

@@ -78,7 +78,9 @@ def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Pat
         ("shakespeare --text text.txt --layers 3", "sizes of its own"),
         ("dialogue-game --text text.txt", "leave --text out"),
         ("dialogue-game --half", "sizes of its own"),
-        ("cat-sat", "dialogue-game, semantic-tiny, shakespeare"),
+        ("superposition --embed-scale 1", "takes no --embed-scale"),
+        ("superposition --text text.txt", "leave --text out"),
+        ("cat-sat", "dialogue-game, semantic-tiny, shakespeare, superposition"),
     ],
 )
 def test_what_cannot_be_trained(line: str, fault: str, text: Path, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from conftest import (
     assert_recomputes_after,
     libreoffice_shows,
     needs,
-    random_model,
     typed,
 )
+from thin import N_CTX, THIN
 
 from engine import Model
 from engine.cells.batch import CellName, variants
@@ -51,7 +51,6 @@ PROMPTS = (
     "<BOS>",
 )
 NARROW = 5  # columns, where a narrower sheet shows the same
-N_CTX = 12  # of the model with narrow vectors
 
 
 def ids_of(text: str) -> list[int]:
@@ -145,17 +144,6 @@ def test_training_starts_as_it_should() -> None:
 
 
 # --- the workbook -----------------------------------------------------------------------------
-
-
-def thin() -> Model:
-    """A random model of the shipped one's shape and words: two layers of four heads and an MLP."""
-    spec = replace(MODEL.spec, d_model=8, d_head=2, d_mlp=8, n_ctx=N_CTX)
-    model = replace(random_model(spec), vocabulary=MODEL.vocabulary)
-    games = game.games(np.random.default_rng(82), 4)[:, :N_CTX]
-    return ablation.averaged(model, games.tolist())
-
-
-THIN = thin()
 
 
 def build(model: Model, prompt: str, n: int, sampling: Sampling, seed: int = 0) -> Book:

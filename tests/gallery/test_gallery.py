@@ -37,7 +37,8 @@ from workbooks import cat_sat, dialogue_game, shakespeare
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
 IN_TIERS = [
-    pytest.param(name, marks=pytest.mark.slow if name == "semantic-tiny" else ()) for name in TRIED
+    pytest.param(name, marks=pytest.mark.slow if name in ("semantic-tiny", "superposition") else ())
+    for name in TRIED
 ]
 
 

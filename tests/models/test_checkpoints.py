@@ -7,21 +7,28 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from conftest import (
     GOLDEN,
+    Edits,
     assert_agrees,
+    assert_read_back,
     cli,
     libreoffice_shows,
     needs,
+    random_edits,
     random_model,
+    typed,
 )
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
+from exporters import xlsx
+from exporters.book import Book
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
 from exporters.verify import read, verify
@@ -31,14 +38,41 @@ IN_LIBREOFFICE = NAMES[::2]  # the others are there as large workbooks, see test
 PROMPT = ("--ids", "3,1,4", "--tokens", "5")  # one more than the widest window sees
 
 
+class Edited(NamedTuple):
+    """Random edits of a workbook: of cells of blocks, and a copy in which they are typed."""
+
+    edits: Edits
+    path: Path
+
+
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory) -> dict[str, Path]:
+def both(tmp_path_factory) -> tuple[dict[str, Path], dict[str, Edited]]:
+    """The workbook of every golden checkpoint, as built and with random edits."""
+    folder, paths, changed = tmp_path_factory.mktemp("checkpoints"), {}, {}
+    books: list[Book] = []
+
+    def write(book: Book, *rest: Any) -> Path:
+        books.append(book)
+        return as_ever(book, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        as_ever = xlsx.write
+        patch.setattr(xlsx, "write", write)
+        for name in NAMES:
+            path = folder / f"{name}.xlsx"
+            assert cli("build", GOLDEN / name, *PROMPT, "-o", path).code == 0
+            book = books.pop()
+            edits = random_edits(book, 5, 1)
+            cells = {book.cell(*cell): value for cell, value in edits.items()}
+            edited = typed(path, folder / f"{name} edited.xlsx", cells)
+            paths[name], changed[name] = path, Edited(edits, edited)
+    return paths, changed
+
+
+@pytest.fixture(scope="module")
+def checkpoints(both) -> dict[str, Path]:
     """The workbook of every golden checkpoint."""
-    folder = tmp_path_factory.mktemp("checkpoints")
-    paths = {name: folder / f"{name}.xlsx" for name in NAMES}
-    for name, path in paths.items():
-        assert cli("build", GOLDEN / name, *PROMPT, "-o", path).code == 0
-    return paths
+    return both[0]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +87,12 @@ def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, checkpoints) -> N
     needs("ironcalc")
     report = verify(checkpoints[name], "ironcalc")
     assert report.agrees, report
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_workbook_can_be_read_back(name: str, both) -> None:
+    edits, path = both[1][name]
+    assert_read_back(path, edits, [3, 1, 4])
 
 
 @pytest.mark.office
@@ -125,12 +165,13 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
 @pytest.mark.office
 @pytest.mark.parametrize("name", ["pre-LN with biases", "rotary, RMSNorm, MLP first of all"])
 def test_the_smallest_recompute_in_formulas_too(name: str, tmp_path) -> None:
-    """GPT-2's formulas and Llama's, in the slowest engine."""
+    """GPT-2's formulas and Llama's, in the slowest engine: few of each kind."""
     needs("formulas")
-    spec = ModelSpec(**({"d_vocab": 4, "d_model": 3, "n_ctx": 5} | OWN[name]))
-    checkpoint.save(random_model(spec), tmp_path / "model")
+    few = {"d_vocab": 3, "d_model": 2, "n_ctx": 5, "n_heads": 1, "d_head": 2, "d_mlp": 1}
+    checkpoint.save(random_model(ModelSpec(**(OWN[name] | few))), tmp_path / "model")
     out = tmp_path / "book.xlsx"
-    assert cli("build", tmp_path / "model", "--ids", "3,1", "-o", out).code == 0
+    args = ("build", tmp_path / "model", "--ids", "2,1", "--tokens", "2", "-o", out)
+    assert cli(*args).code == 0
     assert verify(out, "formulas").agrees
 
 

@@ -60,6 +60,9 @@ def test_no_two_tokens_are_shown_alike() -> None:
 
 def test_words_and_characters() -> None:
     assert WordList(("the", "cat")).encode(" the  cat the") == [0, 1, 0]
+    assert WordList(("The", "the", "Cat")).encode("the cAT The") == [1, 2, 0]
+    with pytest.raises(InputError, match="'THE' is not in the vocabulary"):
+        WordList(("The", "the")).encode("THE")
     assert Characters(("a", " ", "b")).encode("a b") == [0, 1, 2]
     with pytest.raises(InputError, match="nearest: cat"):
         WordList(("the", "cat")).encode("catt")

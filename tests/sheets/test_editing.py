@@ -11,14 +11,18 @@ import pytest
 from conftest import (
     EARLIER,
     GOLDEN,
+    Edits,
+    assert_read_back,
     cli,
     default_book,
     golden_models,
+    random_edits,
     random_model,
     saved,
     typed,
 )
 from openpyxl import load_workbook
+from thin import thin_book
 
 from engine import Evaluator, InputError, ModelSpec
 from engine.models import checkpoint
@@ -34,8 +38,6 @@ from exporters.xlsx import write
 N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
-Edits = dict[tuple[str, int, int], float]
-SPARED = ("eps", "positions")  # not edited at random
 
 
 def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -46,35 +48,25 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
     return target
 
 
-def random_edits(book: Book, n: int, seed: int) -> Edits:
-    """Cells of inputs, in proportion to nothing: a switch is as likely as an embedding."""
-    rng = np.random.default_rng(seed)
-    inputs = [b for b in book.graph if b.kind in ("weight", "setting")]
-    blocks = [b for b in inputs if b.leaf not in SPARED]
-    found: Edits = {}
-    while len(found) < n:
-        block = blocks[int(rng.integers(len(blocks)))]
-        i, j = (int(rng.integers(size)) for size in block.shape)
-        value = float(np.round(rng.uniform(0.1, 1.0), 3))
-        if abs(value - book.value(block.name, i, j)) > 1e-9:
-            found[block.name, i, j] = value
-    return found
+@pytest.fixture(scope="module")
+def thin() -> Book:
+    """The dialogue game of narrow vectors."""
+    return thin_book()
 
 
 @pytest.fixture(scope="module")
-def edits() -> Edits:
-    return random_edits(default_book("dialogue-game"), N_EDITS, 5)
+def edits(thin) -> Edits:
+    return random_edits(thin, N_EDITS, 5)
 
 
 @pytest.fixture(scope="module")
-def office(built, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
+def office(built, thin, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
     saved by LibreOffice, started once."""
     folder = tmp_path_factory.mktemp("office")
-    book = default_book("dialogue-game")
-    cells = {book.cell(*cell): value for cell, value in edits.items()}
-    cells[book.cell("sentence", 0, 0)] = TYPED
-    hundred = typed(built["dialogue-game"], folder / "hundred.xlsx", cells)
+    cells = {thin.cell(*cell): value for cell, value in edits.items()}
+    cells[thin.cell("sentence", 0, 0)] = TYPED
+    hundred = typed(write(thin, folder / "thin.xlsx"), folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
     paths = saved({"hundred": hundred, "three": three}, folder / "out")
     return {name: WorkbookFile(path) for name, path in paths.items()}
@@ -179,19 +171,19 @@ def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-WEIGHT = ("Weights 1", (23, 1))  # sheet, row and column from 0
+WEIGHT = ("Weights 1", (8, 1))  # sheet, row and column from 0
 
 
 def text_in_a_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B24"] = "a lot"
+    sheets["Weights 1"]["B9"] = "a lot"
 
 
 def no_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B24"] = None
+    sheets["Weights 1"]["B9"] = None
 
 
 def error_in_a_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B24"] = "#DIV/0!"
+    sheets["Weights 1"]["B9"] = "#DIV/0!"
 
 
 def deleted_sheet(sheets: Any) -> None:
@@ -207,11 +199,11 @@ def damaged_source(sheets: Any) -> None:
 
 
 def inserted_row(sheets: Any) -> None:
-    sheets["Weights 1"].insert_rows(40)
+    sheets["Weights 1"].insert_rows(12)
 
 
 def deleted_row(sheets: Any) -> None:
-    sheets["Weights 1"].delete_rows(40)
+    sheets["Weights 1"].delete_rows(12)
 
 
 def inserted_column(sheets: Any) -> None:
@@ -229,8 +221,8 @@ BAD = [
     (deleted_sheet, "sheet 'Weights 1' is missing"),
     (deleted_source, "no sheet Source"),
     (damaged_source, "its checkpoint is damaged"),
-    (inserted_row, "a row was inserted in sheet 'Weights 1' about row 40"),
-    (deleted_row, "a row was deleted in sheet 'Weights 1' about row 40"),
+    (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
+    (deleted_row, "a row was deleted in sheet 'Weights 1' about row 12"),
     (inserted_column, "a column was inserted in sheet 'Block 0' about column 3"),
     (unknown_token, "99 is no id"),
 ]
@@ -238,8 +230,8 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def two_layers(tmp_path_factory) -> Path:
-    """A two-layer GPT-2's workbook."""
-    model = checkpoint.load(GOLDEN / "gpt2")
+    """A workbook of two small layers."""
+    model = random_model(ModelSpec(5, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2))
     book = anymodel.build("two-layers", model, passage(model, [1, 2, 3]))
     place = book.places["blocks.1.attn.h0.W_Q"]
     assert (place.sheet, place.cell(1, 0)) == WEIGHT
@@ -340,18 +332,15 @@ def test_what_weights_cannot_say_is_refused() -> None:
         folded(llama, {("blocks.0.attn.sqrt_d_head", 0, 0): 0.0})
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SPECS)
 def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> None:
+    """Those of golden models are read back in test_checkpoints, which has them."""
     model = MODELS[name]
     book = anymodel.build("any", model, passage(model, [1, 2, 3], 4))
     path = write(book, tmp_path / "any.xlsx")
     edits = random_edits(book, 5, 1)
     cells = {book.cell(*cell): value for cell, value in edits.items()}
-    found = edited.read(typed(path, tmp_path / "edited.xlsx", cells))
-    assert found.values == edits
-    assert found.ids == [1, 2, 3]
-    read_out = "vector" if model.spec.gives == "sentence" else "logits"
-    assert np.isfinite(found.live()[read_out]).all()
+    assert_read_back(typed(path, tmp_path / "edited.xlsx", cells), edits, [1, 2, 3])
 
 
 def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:

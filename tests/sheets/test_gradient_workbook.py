@@ -1,4 +1,5 @@
-"""A workbook with its backward pass: others agree from wrong values; products run down columns."""
+"""A workbook with its backward pass, and one with a step and a second pass: others agree from wrong
+values; products run down columns."""
 
 import re
 from pathlib import Path
@@ -16,15 +17,18 @@ from exporters.verify import verify
 
 PRODUCT = re.compile(r"SUMPRODUCT\(([^()]*)\)")
 RANGE = re.compile(r"\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)")
-OF_BLOCKS = ("Block", "Readout", "Backward", "Gradient")  # sheets, by how their names begin
-MODELS = {"cat-sat": (), "mixtral": (GOLDEN / "mixtral", "--ids", "8,12,3", "--tokens", "3")}
+# sheets, by how their names begin
+OF_BLOCKS = ("Block", "Readout", "Backward", "Gradient", "Nudged")
+MODELS = {
+    "cat-sat": ("cat-sat", "--gradient"),
+    "mixtral": (GOLDEN / "mixtral", "--ids", "8,12,3", "--tokens", "3", "--nudge"),
+}
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gradient") / f"{request.param}.xlsx"
-    name, *options = MODELS[request.param] or (request.param,)
-    done = cli("build", name, *options, "--gradient", "-o", path)
+    done = cli("build", *MODELS[request.param], "-o", path)
     assert done.code == 0, done.err
     return path
 

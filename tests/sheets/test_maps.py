@@ -83,11 +83,23 @@ def test_the_maps_are_what_numpy_makes_of_the_words(case: str, book: Book) -> No
     np.testing.assert_allclose(
         of(reading, book, "component")[there].astype(float), along, atol=1e-9
     )
-    units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    shown = (units - units.mean(axis=0)) @ book.values["map.cosine_basis"].astype(float)
+    n_out = int(of(reading, book, "out"))
+    kept = without(x, basis[:, :n_out])
+    units = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+    axes = book.values["map.cosine_basis"].astype(float)[:, 2 * n_out : 2 * n_out + 2]
+    shown = (units - units.mean(axis=0)) @ axes
     assert_there(reading, book, "cosine", there, shown)
     assert of(reading, book, "cosine_share") == pytest.approx(variance(shown) / variance(units))
     neighbours_are_right(book, reading, words, x, basis)
+
+
+def without(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Words [n, d] without their mean and their components along a basis [d, n_out], or as they are
+    where none is left out: algorithm 1 of Mu & Viswanath 2018."""
+    if basis.shape[1]:
+        x = x - x.mean(axis=0)
+        x = x - (x @ basis) @ basis.T
+    return x
 
 
 def mean_of(book: Book, words: list[str], terms: list[str]) -> np.ndarray:
@@ -101,9 +113,7 @@ def neighbours_are_right(book: Book, reading, words, x: np.ndarray, basis: np.nd
     n_out = int(of(reading, book, "out"))
     named = str(reading(book.graph["map.near"].area))
     there = [word for word in words if word]
-    if n_out:
-        x = x - x.mean(axis=0)
-        x = x - (x @ basis[:, :n_out]) @ basis[:, :n_out].T
+    x = without(x, basis[:, :n_out])
     own = x[there.index(named)]
     cosines = {
         word: float(y @ own / np.linalg.norm(y) / np.linalg.norm(own))
@@ -126,12 +136,26 @@ def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:
     assert found.sum() == pytest.approx(0.571, abs=0.001)
 
 
+def test_the_cosine_map_without_the_top_shows_the_most_that_a_plane_can(book: Book) -> None:
+    """Of the directions that are left, two components hold what an eigen-decomposition says."""
+    for n_out in range(3):
+        reading = after(book, {("left_out", 0, 0): n_out})
+        basis = book.values["map.component_basis"].astype(float)[:, :n_out]
+        kept = without(chosen_vectors(book, WORDS), basis)
+        units = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+        spread = np.linalg.eigvalsh(np.cov(units.T))[::-1]
+        wanted = spread[:2].sum() / spread.sum()
+        assert of(reading, book, "cosine_share") == pytest.approx(wanted, abs=1e-9)
+
+
 def test_rounding_noise_is_not_drawn() -> None:
     """cat-sat's words lie on one line: the second component is 0, and the sheet says so."""
     book = default_book("cat-sat")
     assert not np.abs(book.values["map.component"][:, 1:].astype(float)).any()
     texts = [entry.value for entry in book.sheets["Words"].entries.values()]
     assert vocabulary.ON_A_LINE in texts
+    near = book.values["map.near_word"].ravel()  # all at 1: in their order, none twice
+    assert len(set(near)) == len(near) and near[0] == "sat"
     path = [book.clean.cell("Trajectory", row, 2) for row in range(11, 13)]
     assert all(x == 0 or abs(x) > 1e-12 for x in path)
 

@@ -59,7 +59,7 @@ from exporters.xlsx import write
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 IN_FORMULAS = ("fluffy-creature", "sampling", "napkin")  # the slowest engine is asked about three
-LONGER = ("dialogue-game", "semantic-tiny")  # to look at cell by cell
+LONGER = ("dialogue-game", "semantic-tiny", "superposition")  # to look at cell by cell
 IN_TIERS = [pytest.param(name, marks=pytest.mark.slow if name in LONGER else ()) for name in NAMES]
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office

@@ -22,12 +22,12 @@ def test_a_step_lowers_the_loss_and_no_step_leaves_it(name: str) -> None:
     graph = stepped(name)
     live, cost = Evaluator(graph), graph.values["loss"][0, 0]
     rate, steepness = graph.inputs[nudge.RATE][0, 0], 0.0
-    for slopes in nudge.slopes(graph).values():
-        steepness += sum((graph.values[slope.name] ** 2).sum() for slope in slopes)
+    for gradients in nudge.gradients(graph).values():
+        steepness += sum((graph.values[gradient.name] ** 2).sum() for gradient in gradients)
     assert cost - live[nudge.LOSS_AFTER][0, 0] >= nudge.KEPT * rate * steepness > 0
     live.set(nudge.RATE, 0, 0, 1e-5)
     assert cost - live[nudge.LOSS_AFTER][0, 0] == pytest.approx(1e-5 * steepness, rel=0.05)
-    for part in nudge.slopes(graph):
+    for part in nudge.gradients(graph):
         live.set(f"nudge.{part}.{nudge.LEARNS}", 0, 0, 0.0)
     assert live[nudge.LOSS_AFTER][0, 0] == cost
 

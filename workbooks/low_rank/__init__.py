@@ -70,11 +70,12 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
         about=[
             "A head reads vectors of d_model numbers and writes vectors of d_model numbers, but inside it works with only d_head of them.",
             "Its four matrices are thin, and they act in pairs: W_Q and W_K decide where it looks, W_V and W_O what it writes.",
-            "Each pair can be multiplied out into one large matrix, QK and OV. It has d_model × d_model numbers, but rank d_head.",
+            "Each pair can be multiplied out into one large matrix, QK and OV. It has d_model × d_model numbers, but only d_head of its rows are",
+            "independent, and the others are mixtures of these: its rank is d_head.",
             "Why it matters: the thin ones save nearly all of the weights of a large model's heads; the large ones are what one looks at",
             "to say what a head does (Elhage et al. 2021).",
-            "The slides say that the thin matrices approximate a full V. There is no full V: the thin ones are what is learned.",
-            "In the slides a word is a column, and value-up stands before value-down. Here a word is a row, so it is W_V W_O.",
+            "The slides say that the thin matrices approximate a full one. There is no full one: the thin ones are what is learned.",
+            "In the slides a word is a column, and their product stands the other way round. Here a word is a row, so it is W_V W_O.",
         ],
         look=[
             "Heads: S and S_circuit, out and out_circuit: the same numbers, by the thin matrices and by the large ones.",

@@ -128,7 +128,7 @@ def story(w: Workbook, rows: Rows) -> Story:
         ],
         look=[
             "Sizes: type here; the totals follow below. Count: every part of a model, and its share. Rule: the rule of thumb, with a chart.",
-            "Training: corpus, FLOP, days and dollars, beside the slides' figures, which differ by a factor of 26 for two models.",
+            "Training: text, computing (FLOP: sums and products), days and dollars, beside the slides' figures, two of which are 26 times the rule's.",
             "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],
         tries=[

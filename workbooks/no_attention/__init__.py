@@ -60,6 +60,7 @@ def book() -> Book:
     differ = w.sheet("Must differ", "a rule that needs no attention, whatever the essay says of it")
     differ.widths({0: 20})
     never_the_same(differ)
+    suggest(w, differ)
     w.compare(compared(w), "QKV Attention, section 6")
     w.checks(checked(w))
     return w.done(story(w))
@@ -149,8 +150,8 @@ def story(w: Workbook) -> Story:
             f"pattern shows only where it looks: head 2.1 stares at the word before ({stares:.2f}) and writes little.",
             "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
             "layer 2 are chosen, not printed.",
-            "Two remarks on the appendix. Attending to oneself alone doubles the stream if W_V W_O is the identity, not in general. And a",
-            "model without attention can keep the rule `the next item must differ from the current one`: see sheet Must differ.",
+            "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",
+            "And it says that `the next item must differ from the current one` needs attention. It does not: see sheet Must differ.",
         ],
         look=[
             "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
@@ -159,6 +160,33 @@ def story(w: Workbook) -> Story:
         ],
         tries=suggestions(w),
     )
+
+
+def suggest(w: Workbook, ws: Worksheet) -> None:
+    """The rule lifted for a word, a preference, and what a table of one word cannot do."""
+    logits, repeats, shares = w["next_logits"], w["repeats"], w["next_probs"]
+    the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
+    lifted, preferred, forbidden = (
+        {logits[the, the]: 0.0},
+        {logits[cat, sat]: 3.0},
+        {logits[sat, the]: -12.0},
+    )
+    ws.suggest(
+        w.suggestion(
+            "Type 0: the rule is lifted for `the`, which may follow itself now with "
+            f"{w.edited(lifted)(repeats[the]):.2f}.",
+            lifted, repeats[the],
+        ),
+        w.suggestion(
+            f"Type 3: after `cat` comes `sat` with {w.edited(preferred)(shares[cat, sat]):.2f} instead of "
+            f"{w.now(shares[cat, sat]):.2f}. A table can prefer as well as forbid.",
+            preferred, shares[cat, sat],
+        ),
+        w.suggestion(
+            "Type -12: after `sat` never `the`, whatever stood before `sat`. No cell of this table could make an exception of `dog sat`.",
+            forbidden, shares[sat, the],
+        ),
+    )  # fmt: skip
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:

@@ -115,7 +115,7 @@ def never_the_same(ws: Worksheet) -> Area:
     )
     ws.text("probability = exp(logit) / sum of the row's    [d_vocab, d_vocab]", style="equation")
     n = len(WORDS)
-    table = FORBIDDEN * np.eye(n)
+    table = np.where(np.eye(n) > 0, FORBIDDEN, 0.0)
     logits = ws.typed("next_logits", table, WORDS, WORDS, "logits", "weight")
     shares = ws.computed(
         "next_probs",

@@ -187,12 +187,12 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
         about=[
             "Before transformers, pictures were read by filters. A filter is a small pattern of weights that visits every 3 x 3 window of the",
             "picture, and gives one number for each: large where the window looks like the pattern. Here two filters read a stroke on",
-            "5 x 5 pixels, one looking for vertical strokes and one for horizontal ones, and a last layer says which it is.",
+            "5 x 5 pixels, one looking for vertical strokes and one for horizontal ones. What is below 0 is cut to 0, the largest number of each",
+            "neighbourhood is kept (this is called pooling), and a last layer says which stroke it is.",
             "Why it matters: a filter and an attention head both take weighted sums, with the same weights at every place. But the filter's",
             "window is small and fixed, while a head chooses by content where to look, and reaches any place in one step.",
-            "Two remarks on the source. Its pool must overlap: a 3 x 3 map gives 2 x 2 windows only if they move by one. And it says that",
-            "pooling outlasts a shift by one pixel: the answer does (its probability stays 1.00), but half of its logit is gone.",
-            "After a shift by two pixels all of the logit is gone, since no stop has its middle on the edge.",
+            "The source says that pooling outlasts a shift of the stroke by one pixel. The answer does: its probability stays 1.00. But the score",
+            "behind it is halved, and after a shift by two pixels it is gone. Its windows must overlap, too: 3 x 3 numbers give 2 x 2 only so.",
         ],
         look=[
             "Filter: type 1 and 0 into the picture, and follow the reading from pixels to probabilities.",

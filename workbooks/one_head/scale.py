@@ -14,6 +14,7 @@ RNG = np.random.default_rng(11)
 Q, K = (RNG.normal(size=(N, D_MOST)).round(2) for _ in range(2))
 CONTEXTS = (128.0, 1024.0, 2048.0, 32768.0)
 DRAWN = "Draws"
+ROOM = 6  # rows of Draws for three edits, above the numbers
 
 
 def add(w: Workbook) -> None:
@@ -32,12 +33,14 @@ def add(w: Workbook) -> None:
     spread(ws, dots, width)
     grows(ws)
     suggest(w, ws)
+    suggest_draws(w, drawn)
 
 
 def draws(ws: Worksheet, width: Area) -> None:
     """The random numbers, and the products of the first d_head of each: [N, widths]."""
     ws.widths({0: 8})
     ws.text("q · k = sum over i < d_head of q_i k_i", style="equation")
+    ws.cursor += ROOM
     index = ws.typed("index", np.arange(D_MOST)[None, :], style="count", left=8)
     used = ws.computed(
         "used",
@@ -116,6 +119,33 @@ def try_first(w: Workbook) -> Suggestion:
         f"{w.edited(narrow)(sharp):.1f}, about half.",
         narrow,
         sharp,
+    )
+
+
+def suggest_draws(w: Workbook, ws: Worksheet) -> None:
+    """One number of a q: its own product, the variance of all, and a width that does not read it."""
+    q, dots, variances = w["drawn_q"], w["dots"], w["variances"]
+    first, last, wider = {q[0, 1]: 30.0}, {q[0, D_MOST - 1]: 10.0}, {w["widths"][0]: 5.0}
+    ws.cursor = 5
+    ws.suggest(
+        w.suggestion(
+            f"Type 30: one draw that is far out, and the variance of the first width goes from {w.now(variances[0]):.1f} to "
+            f"{w.edited(first)(variances[0]):.1f}. A variance listens to what is far out.",
+            first,
+            variances[0],
+        ),
+        w.suggestion(
+            f"Type 10, the last number of the same q: only the third width reads it, and its product goes from "
+            f"{w.now(dots[0, 2]):.1f} to {w.edited(last)(dots[0, 2]):.1f}.",
+            last,
+            dots[0, 2],
+        ),
+        w.suggestion(
+            f"Type 5 as the first d_head: one more number of each counts, and the first product goes from "
+            f"{w.now(dots[0, 0]):.2f} to {w.edited(wider)(dots[0, 0]):.2f}.",
+            wider,
+            dots[0, 0],
+        ),
     )
 
 

@@ -29,20 +29,24 @@ STORY = Story(
     title="semantic-tiny: forty words wired by hand, and what a model makes of them",
     source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2: the cautionary tale. Weights trained for this workbook.",
     about=[
-        "Six axes (gender, age, power, size, animacy, mobility) place forty words. From that table come true sentences:",
-        "definitions (queen is female adult strong ...) and comparisons (lion is stronger than mouse). A small decoder reads",
-        "the sentences and never the table. Do its word vectors find the axes again? It depends on how they began: from wide",
-        "random vectors (1.0) they stay near where they were, and king − man + woman is no queen; from narrow ones (0.02),",
-        "with the same sentences and the same loss, five of six axes can be read off, and queen is first. This is the latter.",
+        "Could you give words their meaning by hand? Here six axes (gender, age, power, size, animacy, mobility) place forty words. From this",
+        "table come true sentences: definitions (`queen is female adult strong ...`) and comparisons (`lion is stronger than mouse`). A small",
+        "model reads the sentences and never the table. Do the vectors that it learns for the words show the six axes again?",
+        "The essay's model failed, and the essay concludes that meaning cannot be wired by hand. Here the same model was trained twice, and the",
+        "only difference is how long its vectors were before training, when they are random. From long ones they stay where chance put them,",
+        "and king − man + woman is no queen. From short ones five of the six axes can be read off, and queen comes first.",
+        "Why it matters: both models do their task equally well. What a model knows need not be seen in a map of its vectors, and a map that",
+        "shows nothing does not say that nothing is known. The workbook is the second model; the first stands beside it on three sheets.",
     ],
     look=[
-        "Study: the table; an analogy of your own, in the table and in the learned vectors; every run measured, side by side.",
-        "A model can do its task perfectly and hold its knowledge anywhere: a map of its words need not show axes that you know.",
+        "Study: the table, to be typed over; an analogy of your own, asked of the table and of both models; every training, measured.",
+        "Two models: the table and both models as maps, side by side. Probes: which axes can be read off, and a measure that says nothing.",
+        "Printed: the essay's figures and its three tests beside ours. Words: the same words along directions that you choose.",
     ],
     tries=[
         Suggestion("Choose `king`: the first adjective turns from female to male, and the rest stays.", 1),
-        Suggestion("Type 0 on Switches for the first layer's MLP: the sentence ends before a word is said.", ("blocks.0.mlp.switch", 0, 0)),
-        Suggestion("Type 3: the model grows unsure, and every word a little likely.", ("temperature", 0, 0)),
+        Suggestion("Type 0 on Switches for the first layer's MLP: the model ends the sentence at once, and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0)),
+        Suggestion("Type 3: the model grows unsure. What it knew is spread over all words, and each becomes a little likely.", ("temperature", 0, 0)),
     ],
 )  # fmt: skip
 

@@ -33,6 +33,7 @@ ABOUT = (
     "The left map is the table that the sentences were made from. Both models learned the same sentences equally well, and never saw it.",
     "They differ in one thing: how long their word vectors were before training. From long ones the essay's picture comes, a cloud; from short ones the order is there.",
 )
+OPENS = 'The model in the middle has a workbook too: cellformer build workbooks/models/semantic-tiny/scale-1.0 --prompt "<BOS> queen is"'
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    beside.suggest(book, sheet, TRIES_ROW, _tries(), (12, 15))
+    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (12, 15))
+    sheet.put(row - 1, 0, OPENS, "note")
 
 
 def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:

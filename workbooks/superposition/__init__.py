@@ -17,8 +17,14 @@ from exporters.tables import Workbook
 from workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
 from workbooks.superposition.autoencoder import FOUND, Autoencoder
 from workbooks.superposition.examples import NAMES
-from workbooks.superposition.learning import DECAYS, PENALTIES, PROBABILITIES, Learned, is_part, save
-from workbooks.superposition.room import Room
+from workbooks.superposition.learning import (
+    DECAYS,
+    PENALTIES,
+    PROBABILITIES,
+    Learned,
+    is_part,
+    save,
+)
 from workbooks.superposition.sparsity import TYPED, Sparsity
 from workbooks.superposition.toy import Toy
 from workbooks.superposition.trained import HELD
@@ -39,10 +45,10 @@ def book() -> Book:
     shelves = trained.add(w, learned)
     first = toy.add(w, learned)
     rarer = sparsity.add(w, shelves)
-    space = room.add(w)
+    room.add(w)
     coded = autoencoder.add(w, shelves, first, rarer.examples, rarer.last)
     checks(w, first, coded)
-    return w.done(story(w, first, rarer, space, coded))
+    return w.done(story(w, first, rarer, coded))
 
 
 def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
@@ -59,7 +65,7 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
     ])  # fmt: skip
 
 
-def story(w: Workbook, first: Toy, rarer: Sparsity, space: Room, coded: Autoencoder) -> Story:
+def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     far, rare = {first.x[NAMES.index("growth")]: 0.6}, {rarer.p: 0.05}
     mild = {coded.penalty: 0.03}
@@ -75,7 +81,7 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, space: Room, coded: Autoenco
             "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
             "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",
             "apart, if each is rare; if all are always present, only two of them are kept. In larger spaces there is far more room.",
-            f"A sparse autoencoder, which sees the two numbers alone, finds {found:.0f} of the five features again (cosine {FOUND} or more).",
+            f"A sparse autoencoder, which sees the two numbers alone, finds {found:.0f} of 5 features again (cosine {FOUND} or more).",
         ],
         look=[
             "Toy model: type what is present, and see what comes back; the picture has each feature's arrow. The weights can be typed over.",
@@ -85,8 +91,8 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, space: Room, coded: Autoenco
         ],
         tries=[
             w.suggestion(
-                f"Type 0.6: growth is present too. It lies on the far side of bank, which now comes back as "
-                f"{w.edited(far)(bank):.2f}, not {w.now(bank):.2f}: interference.",
+                f"Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as "
+                f"{w.edited(far)(bank):.2f}, not {w.now(bank):.2f}.",
                 far,
                 bank,
             ),

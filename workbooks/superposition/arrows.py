@@ -7,15 +7,27 @@ from engine.cells.expression import Area, Expression
 from exporters.book import Chart, Series
 from exporters.tables import Worksheet
 
+SIDES = ("right", "left", "above", "left", "below")  # of its point, where a name stands
 
 
 class Arrows(NamedTuple):
-    """Some arrows of one colour."""
+    """Some arrows of one colour, each with its name or all without."""
 
-    name: str
     ends: Area  # [arrows, 2]
-    labels: Sequence[str]
+    names: Sequence[str]
     colour: str
+
+    @property
+    def points(self) -> list[Series]:
+        """The ends: a series for each that has a name, so that names of points that fall together
+        stand on different sides."""
+        across, up = self.ends[:, 0], self.ends[:, 1]
+        if not self.names:
+            return [Series("", across, up, colour=self.colour)]
+        return [
+            Series(name, across[i : i + 1], up[i : i + 1], colour=self.colour, bears=side)
+            for i, (name, side) in enumerate(zip(self.names, SIDES, strict=False))
+        ]
 
 
 def draw(
@@ -26,22 +38,20 @@ def draw(
     size: tuple[int, int],
     reach: float,
 ) -> None:
-    """A chart of so many pixels at a row and a column, whose axes reach so far; the line that it
-    follows is a table at the cursor."""
-    ws.heading(f"The line of the picture {title!r}: from the middle to each end, and back")
-    lines, points = [], []
-    left, here = 1, ws.sheet.name.replace(" ", "_")
-    for arrows in several:
-        ends, top = arrows.ends, ws.cursor
+    """A chart of so many pixels at a row and a column, whose axes reach so far; the lines that it
+    follows are tables at the cursor."""
+    ws.heading(f"The lines of the picture {title!r}: from the middle to each end, and back")
+    lines, top, here = [], ws.cursor, ws.sheet.name.replace(" ", "_")
+    for k, arrows in enumerate(several):
+        ws.cursor, ends = top, arrows.ends
 
         def cell(i: int, j: int, ends: Area = ends) -> Expression | int:
             return ends[i // 2, j] if i % 2 else 0
 
-        name, n = f"{here}_to_{ends.grid.name}", 2 * ends.shape[0] + 1
-        line = ws.computed(name, (n, 2), cell, cols=["number 1", "number 2"], left=left)
-        ws.cursor, left = top, left + 3
+        name, shape = f"{here}_to_{ends.grid.name}", (2 * ends.shape[0] + 1, 2)
+        line = ws.computed(name, shape, cell, cols=["number 1", "number 2"], left=1 + 3 * k)
         lines.append(Series("", line[:, 0], line[:, 1], joined=True))
-        points.append(Series(arrows.name, ends[:, 0], ends[:, 1], arrows.labels, arrows.colour))
-    ws.cursor += 2 * max(arrows.ends.shape[0] for arrows in several) + 3
-    series, axes = lines + points, ("number 1", "number 2")
+    ws.cursor = top + 2 * max(arrows.ends.shape[0] for arrows in several) + 3
+    series = [*lines, *(point for arrows in several for point in arrows.points)]
+    axes = ("number 1", "number 2")
     ws.chart(Chart(*at, "scatter", title, series, size, axes, number="0.0", reach=reach))

@@ -60,14 +60,18 @@ class Autoencoder(NamedTuple):
 
 def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area) -> Autoencoder:
     """The sheet, with what to try on it; `last` is the last column of sheet Examples."""
-    ws = w.sheet("Autoencoder", "five features found again in two numbers, without being told of any")
+    ws = w.sheet(
+        "Autoencoder", "five features found again in two numbers, without being told of any"
+    )
     ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
     ws.text(
         "Who looks into a model sees h alone. The autoencoder was trained to give h back through five latents, few of them active. It was",
         "never told what was present; yet each latent has learned the arrow of one feature. That is how features are looked for in real models.",
     )
     ws.cursor = ASKED
-    penalty = ws.typed("penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting")
+    penalty = ws.typed(
+        "penalty", PENALTIES[-1], ["penalty on what is active"], style="input setting"
+    )
     ws.cursor -= 1
     p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting")
     ws.sheet.rules[ASKED + 1, 1] = SHARE
@@ -78,11 +82,9 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
     unexplained, n_active = measured(ws, examples, toy, coder, last, p)
     made = Autoencoder(penalty, p, mix, active, cosines, found, unexplained, n_active, coder)
     suggest(w, ws, made)
-    both = [
-        Arrows("features", toy.W, NAMES, GROUPS[0]),
-        Arrows("latents", coder.D, LATENTS, GROUPS[1]),
-    ]
-    draw(ws, PICTURE, "Arrows of features, and of what latents write", both, (440, 410), 1.5)
+    both = [Arrows(toy.W, NAMES, GROUPS[0]), Arrows(coder.D, (), GROUPS[1])]
+    title = "Blue: the features. Orange: what latents write"
+    draw(ws, PICTURE, title, both, (400, 410), 1.5)
     return made
 
 
@@ -129,7 +131,7 @@ def coded(ws: Worksheet, trained: Trained, penalty: Area, h: Area) -> tuple[Code
         left=4,
     )
     ws.cursor = ws.rect(D).bottom
-    back = ws.computed(
+    ws.computed(
         "h_again",
         (1, D_HIDDEN),
         lambda _, j: SUMPRODUCT(active[:, 0].fixed, D[:, j]),
@@ -176,9 +178,7 @@ def answers(ws: Worksheet, toy: Toy, coder: Coder) -> None:
     ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
     W, E = toy.W, coder.E
-    alone = ws.computed(
-        "alone", (D_HIDDEN, N_FEATURES), lambda k, i: W[i, k] + 0, numbers, NAMES
-    )
+    alone = ws.computed("alone", (D_HIDDEN, N_FEATURES), lambda k, i: W[i, k] + 0, numbers, NAMES)
     ws.cursor -= 1
     latents = ws.computed(
         "latents_alone",
@@ -209,7 +209,7 @@ def measured(
     whole, lost, count = (expected(p, sums[:, k]) for k in range(len(columns)))
     ws.cursor = ASKED + 3
     unexplained = ws.computed(
-        "unexplained", (1, 1), lost / whole, ["lost of h, on average"], style="percent"
+        "unexplained", (1, 1), quotient(lost, whole), ["lost of h, on average"], style="percent"
     )
     ws.cursor -= 1
     n_active = ws.computed("n_active", (1, 1), count, ["latents active, on average"])

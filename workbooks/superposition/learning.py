@@ -22,7 +22,7 @@ from engine.cells.batch import filled
 from engine.cells.files import read_json, replacing_folder
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import ops
+from engine.models import ops, optimizers
 from engine.models.training import Progress
 from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES, drawn, shares
 
@@ -34,7 +34,8 @@ PENALTIES = (0.03, 0.1, 0.2)  # of the autoencoder, on what is active
 SEEN = 0.05  # the probability at which the autoencoder sees the model of equal importance
 D_HIDDEN, N_LATENTS = 2, 5
 STARTS, STEPS, CHECKS = 6, 1500, 20
-RATE, BETAS, TINY = 0.02, (0.9, 0.99), 1e-8  # of Adam
+RATE, BETAS = 0.02, (0.9, 0.99)  # of Adam
+MOMENTS = ("velocity_before", "second_before")  # what it remembers of each weight
 DECIMALS = 4  # of a weight, so that it can be typed
 
 NO_IDS = np.zeros((0, 0), int)  # no step reads words
@@ -151,24 +152,30 @@ class Run(NamedTuple):
     def from_start(self, start: Weights) -> Generator[Progress, None, Weights]:
         """Follow Adam from weights [cases, starts, rows, columns] by name; returns those of the
         start that led to the least loss, [cases, rows, columns]."""
-        gradients, at = backward(self.graph, self.graph["loss"]), dict(start)
-        mean = {name: np.zeros_like(w) for name, w in start.items()}
-        square = {name: np.zeros_like(w) for name, w in start.items()}
+        moves = self._moves(start)
+        at = dict(start)  # of the moments, 0
         for step in range(self.steps):
-            values = self._values(at)
             rate = RATE * (1 + cos(pi * step / self.steps)) / 2
-            for name, w in at.items():
-                slope = values[gradients[name].name]
-                mean[name] = BETAS[0] * mean[name] + (1 - BETAS[0]) * slope
-                square[name] = BETAS[1] * square[name] + (1 - BETAS[1]) * slope**2
-                first, second = (1 - beta ** (step + 1) for beta in BETAS)
-                size = np.sqrt(square[name] / second) + TINY
-                at[name] = w - rate * mean[name] / first / size
+            when = {"rate": np.array([[rate]]), "step": np.array([[step + 1.0]])}
+            values = self._values(at | when)
+            at = {name: values[after] for name, after in moves.items()}
             loss = float(values["loss"].mean())
             yield Progress(self.done + step, 2 * self.steps, loss, NO_IDS, at)
         losses = np.mean([self._values(at)["loss"] for _ in range(CHECKS)], axis=0)[..., 0, 0]
         best = losses.argmin(axis=1)  # [cases]
-        return {name: w[np.arange(len(best)), best] for name, w in at.items()}
+        return {name: at[name][np.arange(len(best)), best] for name in start}
+
+    def _moves(self, start: Weights) -> dict[str, str]:
+        """Add a step of Adam to the graph: for each of its inputs, what it is after the step."""
+        g, gradients = self.graph, backward(self.graph, self.graph["loss"])
+        shared = optimizers.settings(g, beta1=BETAS[0], beta2=BETAS[1])
+        moves = {}
+        for name in start:
+            speed, size = (g.input(f"{what}.{name}", np.zeros(g[name].shape)) for what in MOMENTS)
+            after = optimizers.updated(g, g[name], gradients[name], speed, size, shared, False)
+            moves[name] = after.weight.name
+            moves |= {speed.name: after.velocity.name, size.name: after.second.name}
+        return moves
 
     def _values(self, at: Weights) -> dict[str, np.ndarray]:
         return filled(self.graph, {**self.given, **self.draw(), **at})
@@ -178,8 +185,9 @@ def cosines(learned: Learned) -> np.ndarray:
     """Of what each latent writes with the arrow of each feature that the autoencoders saw:
     [penalties, latents, features]."""
     W = _seen(learned.W)
-    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0))
-    return found / np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+    lengths = np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
+    found: np.ndarray = learned.decoder @ (W / np.linalg.norm(W, axis=0)) / lengths
+    return found
 
 
 def _seen(W: np.ndarray) -> np.ndarray:

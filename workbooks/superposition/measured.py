@@ -1,6 +1,5 @@
 """The sheet Examples: what several toy models make of every example, and how wrong each is."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
 from exporters.tables import Workbook, Worksheet
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
 
+SEED = 117  # of 150 draws, that whose losses are nearest those of many: all models' to within 7 %
 WEAKEST = 0.01  # strength of a feature that is present, which has two decimals
 
 
@@ -33,13 +33,15 @@ class Examples(NamedTuple):
 
 def add(w: Workbook) -> Examples:
     """The sheet, with the examples alone."""
-    ws = w.sheet("Examples", "every subset of the features, with strengths: what models make of each")
+    ws = w.sheet(
+        "Examples", "every subset of the features, with strengths: what models make of each"
+    )
     ws.widths({0: 8, **dict.fromkeys(range(1, 60), 8.5)})
     ws.text(
         "A feature that is present has a strength between 0 and 1. Every one of the 32 subsets of the features is here, the larger",
         f"ones with more examples: {', '.join(map(str, DRAWS))} of each subset of 0, 1, 2, 3, 4, 5 features.",
     )
-    x = drawn(np.random.default_rng(0))
+    x = drawn(np.random.default_rng(SEED))
     strengths = np.where(x > 0, x.round(2).clip(WEAKEST), 0.0)
     ws.cursor += 1
     table = ws.typed("examples", strengths, cols=NAMES, title="strengths")
@@ -68,9 +70,7 @@ def errors(examples: Examples, name: str, toy: Toy, importance: Area, beside: Ar
     )
 
     def error(r: int, _: int) -> Expression:
-        return added(
-            [importance[j].fixed * (back[r, j] - x[r, j]) ** 2 for j in range(N_FEATURES)]
-        )
+        return added([importance[j].fixed * (back[r, j] - x[r, j]) ** 2 for j in range(N_FEATURES)])
 
     return ws.computed(
         f"{name}_error", (N_EXAMPLES, 1), error, cols=["error"], style="readout", beside=back

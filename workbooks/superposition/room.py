@@ -1,42 +1,40 @@
 """The sheets Room and Directions: how many nearly orthogonal directions a space has room for.
 
 Only d directions of d dimensions stand at right angles. Of those that are nearly so there are many
-more: the part of a sphere within a cosine of ε of a direction is at most exp(-d ε² / 2) of it (Ball
-1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). Of N random directions
-N² exp(-d ε² / 2) pairs, at most, are therefore expected to be nearer than ε to each other or to
-each other's opposite; with N = exp(d ε² / 4) that is one pair, so about so many directions there
-are. (Johnson & Lindenstrauss 1984 is the same count for distances.)
+more. Of a sphere, a share of at most exp(-d ε² / 2) has a cosine of ε or more with a direction (Ball
+1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). So of N random directions
+fewer than N² exp(-d ε² / 2) pairs are expected to have a cosine of ε or more, or of -ε or less. For
+N = exp(d ε² / 4) that is less than one pair, so that some N directions have none. (Johnson and
+Lindenstrauss 1984 is the same count for distances.)
 """
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ABS, COUNTIF, EXP, IF, LN, MIN, SQRT, SUM, SUMIF, SUMPRODUCT
+from exporters.book import Chart, Series
 from exporters.tables import Workbook, Worksheet
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample
-SPACES = (2.0, 64.0, 768.0, 4096.0, 12288.0)  # GPT-2 small's, a 7B model's, GPT-3's
+SPACES = (768.0, 2048.0, 4096.0, 12288.0)  # the first is GPT-2 small's, the last GPT-3's
+BELOW = np.arange(1, 10) / 10  # cosines below which pairs are counted
 NEAR = 0.3  # a cosine below this counts as nearly at right angles
 VECTORS = np.random.default_rng(3).normal(size=(D_MOST, N)).round(2)
+WIDTHS: dict[str, Any] = {
+    "validate": "integer",
+    "criteria": "between",
+    "minimum": 1,
+    "maximum": D_MOST,
+    "error_title": "Not that many",
+    "error_message": f"Type a whole number from 1 to {D_MOST}.",
+}
 KEPT = [f"v{k}" for k in range(1, N + 1)]
 
 
-class Room(NamedTuple):
-    """The tables that edits are made in or seen at, and that checks read."""
-
-    near: Area
-    widths: Area  # [1, samples]
-    fit: Area  # [1, samples]: how many of the sample fit
-    share: Area  # [1, samples]: the share of pairs that are too near
-    bound: Area  # [1, samples]: the most that the bound expects
-    spaces: Area  # [1, spaces]
-    digits: Area  # [1, spaces]
-
-
-def add(w: Workbook) -> Room:
+def add(w: Workbook) -> None:
     """The sheets, with what to try on them."""
     ws = w.sheet("Room", "how many nearly orthogonal directions a space has room for")
     ws.widths({0: 40, **dict.fromkeys(range(1, 12), 12)})
@@ -46,19 +44,25 @@ def add(w: Workbook) -> Room:
     )
     ws.cursor += 1
     near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
-    widths, fit, share, bound = sample(w, ws, near)
-    spaces, digits = large(ws, near)
-    room = Room(near, widths, fit, share, bound, spaces, digits)
-    suggest(w, ws, room)
-    return room
+    widths, cosines = sample(w, ws, near)
+    large(ws, near)
+    suggest(w, ws)
+    spread(ws, widths, cosines)
 
 
-def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Area]:
-    """Random directions in cells: how many of them fit, beside what formulas say."""
-    ws.heading(f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before")
-    ws.text("sheet Directions has the vectors, of which the first d numbers count, and every cosine", style="note")
+def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
+    """Random directions in cells: how many of them fit, beside what formulas say. Gives their
+    numbers of dimensions [1, samples], and the cosines of each [N, N]."""
+    ws.heading(
+        f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before"
+    )
+    ws.text(
+        "sheet Directions has the vectors, of which the first d numbers count, and every cosine",
+        style="note",
+    )
     n = (1, len(SAMPLED))
     widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
+    ws.sheet.areas.append((ws.rect(widths), WIDTHS))
     ws.cursor -= 1
     fit = ws.promised("fit", n, [f"directions kept, of {N}"])
     ws.cursor -= 1
@@ -68,7 +72,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Ar
     ws.cursor -= 1
     share = ws.promised("share", n, ["pairs whose cosine is ε or more"])
     ws.cursor -= 1
-    bound = ws.computed(
+    ws.computed(
         "bound",
         n,
         lambda _, k: MIN(1, 2 * EXP(-widths[k] * near**2 / 2)),
@@ -80,7 +84,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, Area, Area, Ar
     ws.fill(fit, lambda _, k: SUM(kept[k]), "readout count")
     ws.fill(typical, lambda _, k: SQRT((SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
     ws.fill(share, lambda _, k: (COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
-    return widths, fit, share, bound
+    return widths, cosines
 
 
 def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[Area]]:
@@ -89,11 +93,11 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
     ws = w.sheet("Directions", f"{N} random vectors, and the cosine of every two, without its sign")
     ws.widths({0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)})
     ws.heading("Cosines: a direction is kept (1) where none kept before it is as near as ε")
-    tops = []
-    for k in range(len(SAMPLED)):
-        tops.append(ws.cursor)
-        ws.cursor += N + 5
-    ws.heading("The vectors, a column each, drawn from the normal distribution; which numbers count")
+    tops = [ws.cursor + k * (N + 5) for k in range(len(SAMPLED))]
+    ws.cursor += len(SAMPLED) * (N + 5)
+    ws.heading(
+        "The vectors, a column each, drawn from the normal distribution; which numbers count"
+    )
     vectors = ws.typed("vectors", VECTORS, range(1, D_MOST + 1), KEPT)
     used = ws.computed(
         "used",
@@ -141,9 +145,32 @@ def _cosines(
     return cosines, kept
 
 
-def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
+def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
+    """How many pairs have a cosine below each of some, as lines."""
+    ws.heading("Share of the pairs whose cosine is below")
+    top = ws.cursor
+    limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
+    ws.cursor = top
+    shares = ws.computed(
+        "below",
+        (len(BELOW), len(SAMPLED)),
+        lambda i, k: COUNTIF(cosines[k].fixed, "<" & limits[i]) / (N * (N - 1)),
+        cols=[widths[k] for k in range(len(SAMPLED))],
+        style="percent",
+        left=2,
+    )
+    place = ws.rect(shares)
+    heads = [ws.sheet[place.top - 1, place.left + k] for k in range(len(SAMPLED))]
+    lines = [Series(head, limits, shares[:, k]) for k, head in enumerate(heads)]
+    title, axes = "Pairs whose cosine is below x, by dimensions", ("x", "pairs")
+    ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
+
+
+def large(ws: Worksheet, near: Area) -> None:
     """What the bound promises in spaces as large as models have."""
-    ws.heading("By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles")
+    ws.heading(
+        "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
+    )
     ws.text("its number of digits is about d ε² / 4 / ln 10", style="equation")
     n = (1, len(SPACES))
     spaces = ws.typed("spaces", SPACES, ["dimensions d"], style="input setting")
@@ -157,15 +184,17 @@ def large(ws: Worksheet, near: Area) -> tuple[Area, Area]:
     )
     ws.cursor -= 1
     ws.computed(
-        "times", n, lambda _, k: digits[k] - LN(spaces[k]) / LN(10), ["times as many as d: 10 to the power of"]
+        "times",
+        n,
+        lambda _, k: digits[k] - LN(spaces[k]) / LN(10),
+        ["for each dimension: 10 to the power of"],
     )
-    return spaces, digits
 
 
-def suggest(w: Workbook, ws: Worksheet, room: Room) -> None:
+def suggest(w: Workbook, ws: Worksheet) -> None:
     """More interference, fewer dimensions, a smaller model."""
-    fit, digits = room.fit, room.digits
-    more, fewer, strict = {room.near: 0.5}, {room.widths[2]: 32.0}, {room.near: 0.1}
+    near, fit, most = w["near"], w["fit"], w["digits"][-1]
+    more, fewer, strict = {near: 0.5}, {w["widths"][2]: 32.0}, {near: 0.1}
     ws.suggest(
         w.suggestion(
             f"Type 0.5: who bears more interference has more room. In {SAMPLED[1]:.0f} dimensions "
@@ -181,8 +210,8 @@ def suggest(w: Workbook, ws: Worksheet, room: Room) -> None:
         ),
         w.suggestion(
             "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of "
-            f"{w.edited(strict)(digits[4]):.1f} directions fit all the same.",
+            f"{w.edited(strict)(most):.1f} directions fit all the same.",
             strict,
-            digits[4],
+            most,
         ),
     )

@@ -22,11 +22,11 @@ from workbooks.superposition.trained import HELD, Trained
 
 P, DECAY = 0.2, 0.9  # the settings as built
 KINDS = ("always", "as typed", "rare")
-WHERE = ("always present", "as often as you type", "rare")
+TITLES = ("features always present", "settings as typed", "features rare")
 N_KINDS, TYPED = len(KINDS), KINDS.index("as typed")
 CURVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PANEL = 6  # columns of a model
-COLUMNS, SIZE = (0, 5, 11), (385, 320)  # of the pictures
+COLUMNS, SIZE = (0, 5, 11), (375, 310)  # of the pictures
 SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 6, 9, 13, 30, 49  # rows
 SHARE: dict[str, Any] = {
     "validate": "decimal",
@@ -59,7 +59,8 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
     )
     p, decay, importance = settings(ws)
     grid(ws, trained)
-    toys = [panel(ws, trained, k, odds, decay) for k, odds in enumerate((1, p, PROBABILITIES[0]))]
+    odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
+    toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]
     examples = measured.add(w)
     errors, last = [], examples.present
     for k, toy in enumerate(toys):
@@ -77,7 +78,7 @@ def settings(ws: Worksheet) -> tuple[Area, Area, Area]:
     ws.cursor = SETTINGS
     p = ws.typed("p", P, ["present with probability"], style="input setting")
     ws.cursor -= 1
-    decay = ws.typed("decay", DECAY, ["importance, times"], style="input setting")
+    decay = ws.typed("decay", DECAY, ["importance of next, times"], style="input setting")
     for cell in (p, decay):
         place = ws.rect(cell)
         ws.sheet.rules[place.top, place.left] = SHARE
@@ -110,7 +111,7 @@ def grid(ws: Worksheet, trained: Trained) -> None:
     ws.cursor = below
 
 
-def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay: Area) -> Toy:
+def panel(ws: Worksheet, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
     """The k-th model: its arrows and biases, and the interference of its features."""
     top, left = ws.cursor, 1 + k * PANEL
     ws.sheet.put(top, left - 1, KINDS[k], "block")
@@ -118,8 +119,8 @@ def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay:
     row = ws.computed(
         f"row_{k}",
         (1, 1),
-        trained.toys.row(decay, expression(p)),
-        cols=["of Trained"],
+        trained.toys.row(decay, p),
+        cols=["row of Trained"],
         style="count",
         left=left,
     )
@@ -133,9 +134,7 @@ def panel(ws: Worksheet, trained: Trained, k: int, p: Expression | float, decay:
     )
     ws.cursor = ws.rect(numbers).top - 1
     columns = ws.columns(N_FEATURES, ws.cursor, left + 2)
-    b = columns.computed(
-        f"bias_{k}", "b", lambda i: trained.toys.number(row.fixed, 3 * i + 2)
-    )
+    b = columns.computed(f"bias_{k}", "b", lambda i: trained.toys.number(row.fixed, 3 * i + 2))
     lengths = columns.computed(
         f"length_{k}", "length", lambda i: SQRT(SUMPRODUCT(numbers[i, :], numbers[i, :]))
     )
@@ -187,17 +186,19 @@ def results(ws: Worksheet, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, 
     )
     ws.cursor = CURVES - 1
     ws.heading("The loss of the same three models where features are present more or less often")
-    odds = ws.typed("odds", [[x] for x in CURVE], cols=["probability"], style="input setting", left=13)
+    top, left = ws.cursor, 13
+    odds = ws.typed("odds", [[x] for x in CURVE], cols=["p"], style="input setting", left=left)
+    ws.cursor = top
     curves = ws.computed(
         "curves",
         (len(CURVE), N_KINDS),
         lambda i, k: expected(odds[i], sums[:, k].fixed),
         cols=KINDS,
-        beside=odds,
+        left=left + 1,
     )
     lines = [Series(KINDS[k], odds, curves[:, k]) for k in range(N_KINDS)]
     title, axes = "The best model depends on how rare features are", ("probability", "loss")
-    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0")
+    chart = Chart(CURVES + 1, 0, "scatter", title, lines, (860, 320), axes, True, "0.0", True)
     ws.chart(chart)
     ws.cursor = below
     return held, loss
@@ -219,8 +220,8 @@ def expected(p: Expression, sums: Area) -> Expression:
 def pictures(ws: Worksheet, toys: list[Toy]) -> None:
     """The arrows of each model."""
     for k, toy in enumerate(toys):
-        arrows = [Arrows(toy.name, toy.W, NAMES, GROUPS[0])]
-        draw(ws, (PICTURES, COLUMNS[k]), f"Trained where features are {WHERE[k]}", arrows, SIZE, 1.5)
+        arrows, title = [Arrows(toy.W, NAMES, GROUPS[0])], f"Trained: {TITLES[k]}"
+        draw(ws, (PICTURES, COLUMNS[k]), title, arrows, SIZE, 1.5)
 
 
 def suggest(w: Workbook, ws: Worksheet, found: Sparsity) -> None:

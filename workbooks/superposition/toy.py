@@ -23,12 +23,10 @@ class Toy(NamedTuple):
     x: Area  # [features, 1]
     W: Area  # [features, 2]: a row for each feature
     b: Area  # [features, 1]
-    h: Area  # [1, 2]
     before: Area  # [features, 1]
     back: Area  # [features, 1]
     interference: Area  # [features, features]
     again: Area  # [1, features]: `before`, by way of the interference
-    angles: Area  # [1, features]: to the nearest other arrow, in degrees
 
 
 def add(w: Workbook, learned: Learned) -> Toy:
@@ -39,18 +37,22 @@ def add(w: Workbook, learned: Learned) -> Toy:
         "A text may be about five things. The model keeps two numbers of it, h, and has to say from them what was there. Each thing",
         "has an arrow in a plane: its row of W. What is present adds its arrow to h; what comes back is how far h reaches along each.",
     )
-    ws.text("h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]", style="equation")
+    ws.text(
+        "h = Wᵀ x   [2]          comes back = ReLU(W h + b)   [5]          (in the paper W is turned round: h = W x)",
+        style="equation",
+    )
     x, W, b = typed(ws, learned)
     h, before, back = there_and_back(ws, x, W, b)
     interference, again = disturbs(ws, x, W, b)
-    toy = Toy(x, W, b, h, before, back, interference, again, geometry(ws, interference))
+    geometry(ws, interference)
+    toy = Toy(x, W, b, before, back, interference, again)
     suggest(w, ws, toy)
     draw(
         ws,
         PICTURE,
         "Each feature's arrow, and what is kept: h",
-        [Arrows("features", W, NAMES, GROUPS[0]), Arrows("h", h, ["h"], GROUPS[1])],
-        (440, 390),
+        [Arrows(W, NAMES, GROUPS[0]), Arrows(h, ["h"], GROUPS[1])],
+        (400, 390),
         2.0,
     )
     return toy
@@ -75,7 +77,7 @@ def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area
         (1, D_HIDDEN),
         lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
         ["kept: h"],
-                left=2,
+        left=2,
     )
     columns = ws.columns(N_FEATURES, TOP, left=5)
     before = columns.computed(
@@ -99,7 +101,7 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
         NAMES,
         NAMES,
-            )
+    )
     ws.shade(table, "diverging")
     ws.cursor -= 1
     again = ws.computed(
@@ -111,29 +113,31 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
     return table, again
 
 
-def geometry(ws: Worksheet, interference: Area) -> Area:
-    """How long each arrow is, and how near the next one points: [2, features]."""
+def geometry(ws: Worksheet, interference: Area) -> None:
+    """How long each arrow is, and how near the next one points, in degrees."""
     lengths = ws.computed(
         "lengths",
         (1, N_FEATURES),
         lambda _, j: SQRT(interference[j, j]),
         ["length of the arrow"],
     )
-    ws.heading("Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones")
+    ws.heading(
+        "Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones"
+    )
     cosines = ws.computed(
         "cosines",
         ALL,
         lambda i, j: quotient(interference[i, j], lengths[i] * lengths[j]),
         NAMES,
         NAMES,
-            )
+    )
     ws.shade(cosines, "diverging")
     ws.cursor -= 1
     nearest = ws.computed(
         "nearest", (1, N_FEATURES), lambda _, j: LARGE(cosines[:, j], 2), ["with the nearest"]
     )
     ws.cursor -= 1
-    return ws.computed(
+    ws.computed(
         "angles",
         (1, N_FEATURES),
         lambda _, j: ACOS(MAX(-1, MIN(1, nearest[j]))) * DEGREES / PI(),

@@ -80,7 +80,9 @@ def toy_models(ws: Worksheet, learned: Learned) -> tuple[Shelf, Area]:
     ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
     ws.cursor -= 1
-    odds = ws.typed("probabilities", PROBABILITIES, ["present with probability"], style="input setting")
+    odds = ws.typed(
+        "probabilities", PROBABILITIES, ["present with probability"], style="input setting"
+    )
     numbers = np.concatenate([learned.W, learned.b[:, :, None]], axis=2)  # [.., 3, features]
     rows = numbers.swapaxes(2, 3).reshape(len(DECAYS) * len(PROBABILITIES), -1)
     n = len(PROBABILITIES)
@@ -97,7 +99,9 @@ def toy_models(ws: Worksheet, learned: Learned) -> tuple[Shelf, Area]:
 
 def encoders(ws: Worksheet, learned: Learned) -> Shelf:
     """The autoencoders."""
-    ws.heading("Sparse autoencoders: for each latent the numbers of E, its bias b, the numbers of D")
+    ws.heading(
+        "Sparse autoencoders: for each latent the numbers of E, its bias b, the numbers of D"
+    )
     penalties = ws.typed("penalties", PENALTIES, ["penalty"], style="input setting")
     parts = [
         learned.encoder.swapaxes(1, 2),  # [penalties, latents, hidden]
@@ -108,6 +112,8 @@ def encoders(ws: Worksheet, learned: Learned) -> Shelf:
     settings = ws.computed(
         "penalty_of", (len(PENALTIES), 1), lambda i, _: penalties[i], cols=["penalty"]
     )
-    heads = [f"{k} {what}" for k in range(1, N_LATENTS + 1) for what in ("E1", "E2", "b", "D1", "D2")]
+    heads = [
+        f"{k} {what}" for k in range(1, N_LATENTS + 1) for what in ("E1", "E2", "b", "D1", "D2")
+    ]
     table = ws.typed("encoders", rows, cols=heads, style="weight", beside=settings)
     return Shelf((penalties,), table)

@@ -54,7 +54,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
     """Multi-head attention: every head writes its own share, `result`, into the stream."""
     spec, attn = b.spec, b.at("attn")
     of_all = parts.of_all_heads(attn)
-    head_axes = ("d_model", "d_head")
+    head_axes, mask = ("d_model", "d_head"), Mask(spec.causal, sentence=b.readout.sentence)
     heads = []
     for head in range(spec.n_heads):
         h = attn.at(f"h{head}")
@@ -64,7 +64,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
         if turn:
             q = parts.rotate(h, "rot_q", q, turn)
             k = parts.rotate(h, "rot_k", k, turn)
-        heads.append(parts.attend(h, q, k, v, of_all, Mask(spec.causal)))
+        heads.append(parts.attend(h, q, k, v, of_all, mask))
     return parts.write_heads(b, heads, spec.bias)  # [n_tokens, d_model]
 
 

@@ -1,0 +1,51 @@
+"""Columns of tokens wait for the ones before them, whether the prompt fills all of them or not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import (
+    InIronCalc,
+    assert_recomputes_after,
+    libreoffice_shows,
+    random_model,
+    typed,
+)
+
+from engine import ModelSpec
+from engine.models.generate import passage
+from exporters import anymodel
+from exporters.verify import read
+from exporters.xlsx import write
+
+SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer", final_norm=True)
+LONG = replace(SPEC, d_vocab=60, d_model=32, n_layers=1, d_mlp=100)  # that it computes in threads
+
+
+@pytest.mark.office
+def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
+    """LibreOffice computes a column as one where its formulas are alike, and then sees cycles."""
+    model = random_model(LONG)
+    book = anymodel.build("filled", model, passage(model, [3, 7, 1, 5], 4))
+    path = write(book, tmp_path / "filled.xlsx")
+    copy = typed(path, tmp_path / "typed.xlsx", {book.cell("sentence", 0, 0): "w3 w7"})
+    found = libreoffice_shows({"": copy}, tmp_path / "office")[""]
+    assert not [name for name, sheet in found.items() if sheet.errors]
+    after = book.edited({book.graph["sentence"][0, 0]: "w3 w7"})
+    for k in range(model.spec.d_vocab):
+        sheet, *at = book.cell("probs", 3, k)
+        wanted = float(after.values["probs"][3, k])
+        assert found[sheet][tuple(at)] == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_tokens", [3, 6])
+def test_a_part_that_is_live_recomputes_with_room_to_continue(n_tokens: int, tmp_path) -> None:
+    model = random_model(SPEC)
+    given = passage(model, [3, 7, 1], n_tokens)
+    book = anymodel.build("part", model, given, live=("blocks.1",))
+    path = write(book, tmp_path / "part.xlsx")
+    after = assert_recomputes_after(
+        {("blocks.1.attn.h0.W_V", 2, 1): 2.0}, InIronCalc(path), book, read(path)
+    )
+    moved = after.values["blocks.1.resid_post"] - book.values["blocks.1.resid_post"]
+    assert np.abs(moved).max() > 0.01

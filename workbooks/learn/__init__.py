@@ -1,0 +1,151 @@
+"""learn: a small transformer that learns a game in the spreadsheet, a step at each recalculation.
+
+Look at the loss falling towards the least that is possible, which is known. Try a higher learning
+rate, or plain gradient descent instead of Adam.
+
+One layer, two heads, 10 dimensions, 970 weights; 24 sentences. The workbook has iteration switched
+on, and learns only while its own switch says so. `cellformer import` takes out what it has learnt.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+import numpy as np
+
+from engine import Model, ModelSpec, WordList
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, INDEX, MATCH, MOD
+from engine.models.architectures import decoder
+from engine.models.forward import weight_shapes
+from exporters.book import Book
+from exporters.story import Story, Suggestion
+from exporters.tables import Workbook
+from workbooks.learn import clock, game, how, sheets, step
+from workbooks.learn.sheets import Parts
+
+TOPIC, AFTER, LEVEL = "Learning", "unrolled", 3
+TITLE = "learn: a small transformer that learns while you watch"
+SPEC = ModelSpec(
+    d_vocab=len(game.WORDS), d_model=10, n_ctx=game.LENGTH - 1, n_layers=1, n_heads=2, d_head=5,
+    d_mlp=20, position="learned", tied=True,
+)  # fmt: skip
+BATCH = 4  # sentences
+SEED = 0  # of the weights that it starts from
+
+
+def book() -> Book:
+    """The workbook, with nothing learnt yet."""
+    return built(SPEC, BATCH)
+
+
+def built(spec: ModelSpec, batch: int, seed: int = SEED) -> Book:
+    """The workbook of a model of any size."""
+    starting = step.start(spec, seed)
+    g = step.graph(spec, starting, game.LENGTH - 1)
+    w = Workbook(TITLE.partition(":")[0], g, iterates=True)
+    control = w.sheet("Learn", "switch learning on, press F9, and watch the loss fall")
+    control.widths({0: 22, 1: 11})
+    sheets.corpus(w, game.sentences())
+    counted = clock.add(g, len(game.sentences()) // batch)
+    made = step.add(g, batch, step=counted)
+    ids = step.ids_of(game.sentences(), game.WORDS)
+    losses = [loss for loss, _ in islice(step.learn(made, ids, batch), 3)]
+    places = [f"{b}·{t}" for b in range(1, batch + 1) for t in range(1, game.LENGTH)]
+    p = Parts(w, made, batch, {"token": places, "vocab": game.WORDS})
+    follow(p)
+    sheets.progress(p)
+    sheets.control(control, p)
+    sheets.step_sheets(p)
+    sheets.track(p)
+    sheets.curve(control)
+    sheets.weights(p)
+    how.add(w, losses)
+    return w.done(story(w))
+
+
+def follow(p: Parts) -> None:
+    """Have the batch follow the corpus, and every state what the step makes of it."""
+    g, w, n = p.step.graph, p.w, game.LENGTH - 1
+    corpus, vocabulary = w["corpus"].fixed, w["words"].fixed
+
+    def word(i: int, j: int) -> Expression:
+        return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1)
+
+    def identity(k: int, later: int) -> Expression:
+        spoken = g["batch.words"][k // n, k % n + later].fixed
+        return MATCH(spoken, vocabulary, 0) - 1
+
+    g.table("batch.words", (p.batch, game.LENGTH), word)
+    first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
+    for name, later in (("tokens", 0), ("loss.targets", 1)):
+        g.fill(name, first[name])
+        g.follow(name, lambda i, j, later=later: identity(i, later))
+    g.input("optimizer", sheets.OPTIMIZERS[-1])
+    g.follow("method", sheets.method(g))
+    for name, after in p.step.states.items():
+        begins = (
+            g.input(f"start.{name}", g.inputs[name], g[name].axes)
+            if name in p.step.updated
+            else None
+        )
+        clock.close(g, name, after, begins)
+    clock.add_total(g, p.step.loss[0, 0])
+    clock.add_points(g, sheets.N_POINTS, p.a_pass)
+
+
+def learnt(held: Callable[[str], np.ndarray]) -> Model:
+    """The model that a saved workbook holds by now; `held` gives what a block's cells hold.
+
+    Raises InputError for what is no number.
+    """
+    shapes = weight_shapes(decoder.forward, SPEC)
+    weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
+    return Model(SPEC, weights, WordList(game.WORDS))
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    n = sum(w[f"start.{name}"].rect.size for name in weight_shapes(decoder.forward, SPEC))
+    return Story(
+        title=TITLE,
+        source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
+        about=[
+            f"A transformer of {n} numbers, all random at first, learns a small game from {len(game.sentences())} sentences on the sheet Corpus.",
+            "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
+            "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
+            "Why it matters: this is all that training is. A model that costs millions differs in the number of weights and steps alone.",
+            "What to do: on the sheet Learn choose `learn` in the green cell, and hold down F9. Each press of F9 makes one step.",
+            f"The least loss that is possible is known here: {game.FLOOR:.3f}. After 450 steps it is within 0.02.",
+        ],
+        look=[
+            "Learn: the curve of the loss, and below the settings what the model expects of each next word.",
+            "Step 1 to Step 3: every number of the step, from the words forward to the loss, from the loss back, to the next weights.",
+            "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
+        ],
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """Another rate, another optimizer, another word: what the first step makes of them."""
+    rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
+    moved, loss = w["moved"][0, 0], w["this_loss"][0, 0]
+    faster, plain, other = {rate: 0.2}, {optimizer: "SGD"}, {corpus[0, 2]: "uno"}
+    now = w.now(moved)
+    return [
+        w.suggestion(
+            f"Type 0.2, ten times as much: this step moves the first weight by {w.edited(faster)(moved):+.2f}, not {now:+.2f}. Let it learn: the loss rises far above where it began, and never comes to rest.",
+            faster,
+            moved,
+        ),
+        w.suggestion(
+            f"Choose SGD, plain gradient descent: this step moves the first weight by {w.edited(plain)(moved):+.5f}, where Adam moves each by {abs(now):.2f}. Let it learn: after 1,000 steps it is still 0.3 above the least.",
+            plain,
+            moved,
+        ),
+        w.suggestion(
+            f"Choose `uno` for the third word of the first sentence, which breaks a rule: the loss of its batch is {w.edited(other)(loss):.3f}, not {w.now(loss):.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
+            other,
+            loss,
+        ),
+    ]

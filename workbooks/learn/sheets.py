@@ -1,0 +1,244 @@
+"""The sheets of `learn`: where the blocks of a step stand, and what a reader sets and watches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.cells.access import Rect
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import COUNTIF, EXP, IF, INDEX, MIN, MOD
+from engine.cells.graph import Graph
+from exporters.book import Chart, Place, Run, Series
+from exporters.stack import Labels, put, stack
+from exporters.tables import Workbook, Worksheet
+from workbooks.learn import clock, game
+from workbooks.learn.step import Step
+
+OPTIMIZERS = ("SGD", "momentum", "Adam")  # methods 0, 1 and 2
+N_POINTS = 250  # passes through the corpus that the curve has room for
+SETTINGS = {  # block -> what it is called, what it is for
+    "rate": ("learning rate", "how far each step goes"),
+    "beta1": ("momentum", "kept of the last direction; SGD: none"),
+    "beta2": ("memory of sizes", "Adam: kept of gradients' usual sizes"),
+    "epsilon": ("epsilon", "Adam: keeps its divisor above zero"),
+    "decay": ("weight decay", "pulls every weight towards 0"),
+}
+HEADINGS = {
+    "tokens": "The batch, as ids: every sentence without its last word",
+    "embed": "A vector for each word, and one for its place",
+    "blocks.0.attn.scale": "Attention: each word looks at those before it in its sentence",
+    "blocks.0.mlp.W_in": "MLP: each word by itself",
+    "logits": "Readout: a score for every word that could follow, then probabilities",
+    "loss.targets": "Loss: how surprising the words are that do follow",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the sheets are made of."""
+
+    w: Workbook
+    step: Step
+    batch: int
+    labels: Labels
+
+    @property
+    def n_sentences(self) -> int:
+        return self.w["corpus"].shape[0]
+
+    @property
+    def a_pass(self) -> int:
+        """How many steps go once through the corpus."""
+        return self.n_sentences // self.batch
+
+
+def setting(ws: Worksheet, name: str, what: str, why: str, style: str = "input setting") -> None:
+    """A block of one cell, at the cursor, with what it is and why it matters."""
+    block = ws.book.graph[name]
+    ws.book.lay(Place(block, ws.sheet.name, ws.cursor, 1, turned=False), style)
+    ws.sheet.put(ws.cursor, 0, what, "row label")
+    ws.sheet.put(ws.cursor, 2, why, "note")
+    ws.cursor += 1
+
+
+def method(g: Graph) -> Callable[[int, int], Expression]:
+    """The formula of the optimizer's number, by its name; Adam's for any other name."""
+    named = g["optimizer"][0, 0]
+    return lambda i, j: IF(named == OPTIMIZERS[0], 0, IF(named == OPTIMIZERS[1], 1, 2))
+
+
+def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
+    """The sentences to learn from, and the words that there are."""
+    ws = w.sheet("Corpus", "the sentences that the model learns from, and the words that there are")
+    ws.widths({0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8})
+    ws.text(
+        "Each row is a sentence. A step takes the next ones in turn, and begins again at the top."
+    )
+    top = ws.cursor
+    numbers = [*range(1, len(sentences) + 1)]
+    heads = [f"word {k}" for k in range(1, game.LENGTH + 1)]
+    typed = ws.typed("corpus", sentences, rows=numbers, cols=heads, style="token")
+    columns = ws.columns(len(game.WORDS), top, left=10)
+    words = columns.typed("words", "vocabulary", game.WORDS, "constant")
+    columns.computed("counts", "times", lambda i: COUNTIF(typed.fixed, words[i]), "id")
+    ws.sheet.areas.append((ws.rect(typed), {
+        "validate": "list",
+        "source": "=" + w.book.address(words.fixed),
+        "error_title": "Unknown word",
+        "error_message": "Choose a word of the vocabulary.",
+    }))  # fmt: skip
+
+
+def control(ws: Worksheet, p: Parts) -> None:
+    """The switch, the settings, how far learning has come, and what the model expects by now."""
+    ws.text(
+        "1. Choose `learn` in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. `pause` keeps what it has learnt; `start` forgets it.",
+        "While the cell says `start` nothing moves. If nothing moves at `learn`, or a program warns of a circular reference, see the sheet How.",
+    )
+    ws.cursor += 1
+    setting(ws, "state", "learning", "start, learn or pause", "switch")
+    choices(ws, "state", clock.STATES)
+    setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
+    setting(ws, "steps", "steps made", "each has changed every weight once", "count")
+    ws.cursor += 1
+    setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
+    choices(ws, "optimizer", OPTIMIZERS)
+    for name, (what, why) in SETTINGS.items():
+        setting(ws, name, what, why)
+    ws.heading("How far it is")
+    setting(ws, "passed", "passes", "through the whole corpus", "step")
+    setting(ws, "this_loss", "loss of this batch", "surprise at each word, in nats", "step green")
+    setting(ws, "mean_loss", "loss of this pass", "mean of its batches so far", "step green")
+    setting(ws, "floor", "the least possible", "(ln 3 + ln 2) / 7", "constant")
+    setting(ws, "moved", "a weight moves by", "the first of W_E", "change fine")
+    expected(ws, p)
+    ws.heading("The clock")
+    setting(
+        ws, "recalculations", "of them for each step", "1; type more where the sheet How says so"
+    )
+    setting(ws, "step", "this step", "which the sheets Step 1 to Step 3 show", "count")
+    setting(ws, "pass.count", "of its pass", "which step of the pass it is", "count")
+    setting(
+        ws, "write.even", "latch even", "0 holds its value, 1 takes the next one, 2 begins", "count"
+    )
+    setting(ws, "write.odd", "latch odd", "the same, at odd numbers of steps", "count")
+    setting(ws, "write.point", "point", "of the curve that this step completes; 0: none", "count")
+    setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
+
+
+def choices(ws: Worksheet, name: str, texts: Sequence[str]) -> None:
+    """The list of what a cell can hold, far to the right."""
+    place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
+    for k, text in enumerate(texts, place.top):
+        ws.sheet.put(k, col, text, "constant")
+    choices = ws.sheet[place.top : place.top + len(texts), col]
+    ws.sheet.lists[place.top, 1] = choices.fixed
+
+
+def expected(ws: Worksheet, p: Parts) -> None:
+    """The sentences of the batch; under each word but the first the probability that the model gave
+    to it after the words before."""
+    g, surprise, n = ws.book.graph, ws.book.graph["loss.of_token"], game.LENGTH - 1
+    ws.heading("What it expects: under each word, the probability that the model gives to it")
+    for b in range(p.batch):
+        for t in range(game.LENGTH):
+            ws.sheet.formula(ws.cursor, 1 + t, g["batch.words"][b, t], "word")
+        block = g.table(f"expected.{b}", (1, n), lambda i, j, b=b: EXP(-surprise[b * n + j, 0]))
+        place = Place(block, ws.sheet.name, ws.cursor + 1, 2, turned=False)
+        ws.book.lay(place, "percent")
+        ws.sheet.dressings.append((place.rect(block.whole), "scale"))
+        ws.sheet.put(ws.cursor, 0, f"sentence {b + 1}", "row label")
+        ws.cursor += 2
+
+
+def progress(p: Parts) -> None:
+    """Add how far learning has come, in numbers."""
+    g = p.w.book.graph
+    made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
+    g.table("passed", (1, 1), lambda i, j: (made + 1) / p.a_pass)
+    g.table("this_loss", (1, 1), lambda i, j: expression(loss))
+    g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
+    g.input("floor", game.FLOOR)
+    first = p.step.updated["W_E"].weight[0, 0]
+    g.table("moved", (1, 1), lambda i, j: first - g["W_E"][0, 0])
+
+
+def curve(ws: Worksheet) -> None:
+    """The chart of the loss."""
+    g = ws.book.graph
+    series = [
+        Series("loss", g["curve.x"].area, g["curve.y"].area, colour="#2E75B6"),
+        Series("the least possible", g["curve.least"][:, 0], g["curve.least"][:, 1], joined=True),
+    ]
+    axes = ("passes through the corpus", "nats for each word")
+    ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
+
+
+def track(p: Parts) -> None:
+    """The loss of every pass through the corpus, for the chart."""
+    g = p.w.book.graph
+    ws = p.w.sheet("Track", "the mean loss of each pass through the corpus, as the chart shows it")
+    ws.text(
+        "A pass that has ended keeps its loss. Those to come stand where learning is now: so the curve grows."
+    )
+    points, passed, mean = g["latch.points"], g["passed"][0, 0].fixed, g["mean_loss"][0, 0].fixed
+    g.table("curve.x", points.shape, lambda i, j: MIN(i + 1, passed))
+    g.table("curve.y", points.shape, lambda i, j: IF(passed > i + 1, points[i, 0], mean))
+    last = g["curve.x"][N_POINTS - 1, 0]
+    g.table("curve.least", (2, 2), lambda i, j: g["floor"][0, 0] if j else last * i)
+    top = ws.cursor + 1
+    heads = {"latch.points": "kept", "curve.x": "passes", "curve.y": "loss", "curve.least": "least"}
+    for col, (name, head) in enumerate(heads.items(), 1):
+        ws.book.lay(Place(g[name], ws.sheet.name, top, col, turned=False), "step")
+        ws.sheet.put(top - 1, col, head, "label")
+    numbers = [str(k) for k in range(1, N_POINTS + 1)]
+    ws.sheet.runs.append(Run(Rect(top, top + N_POINTS, 0, 1), "row label", numbers))
+
+
+def step_sheets(p: Parts) -> None:
+    """Every block of the step, one under another, on three sheets."""
+    g, w = p.w.book.graph, p.w
+    placed = w.book.places
+    forward = w.sheet("Step 1 Forward", "from the words of the batch to the loss")
+    back = w.sheet("Step 2 Backward", "how the loss changes with every number: from the end back")
+    update = w.sheet("Step 3 Update", "every weight after this step")
+    forward.heading("The batch: the next sentences of the corpus")
+    put(forward, g["batch.words"], forward.cursor, 1, {}, style="word")
+    forward.cursor += p.batch + 1
+    ws = forward
+    for block in [*g]:
+        if block.name in placed or block.name.startswith(("latch.", "start.")):
+            continue
+        if block.kind == "gradient" or block.name.startswith("gradient."):
+            ws = back
+        elif ws is back:
+            ws = update
+        if block.name in HEADINGS:
+            ws.heading(HEADINGS[block.name])
+        stack(ws, block, p.labels, "the loss")
+
+
+def weights(p: Parts) -> None:
+    """What learning starts from, and the two latches of every state."""
+    ws = p.w.sheet("Weights", "what learning starts from, and what each weight is after every step")
+    ws.text(
+        "A step reads the cells of one latch and writes the other: `even` is read after an even number of steps, `odd` after an odd one.",
+        "The weights as they are now stand on Step 1 Forward, where they are used.",
+    )
+    g = ws.book.graph
+    for name in p.step.updated:
+        row, col, height = ws.cursor + 3, 1, 0
+        ws.sheet.put(ws.cursor + 1, 0, name, "heading")
+        blocks = {"start": g[f"start.{name}"]}
+        for what, state in (("", name), ("speed ", f"speed.{name}"), ("size ", f"size.{name}")):
+            for side in ("even", "odd"):
+                blocks[f"{what}{side}"] = g[f"latch.{side}.{state}"]
+        for title, block in blocks.items():
+            put(ws, block, row, col, p.labels)
+            ws.sheet.put(row - 2, col, title, "block")
+            col += block.shape[1] + 2
+            height = block.shape[0]
+        ws.cursor = row + height
+    ws.heading("The sum of this pass's losses, for the curve")
+    for col, side in enumerate(("even", "odd"), 1):
+        put(ws, g[f"latch.{side}.pass.total"], ws.cursor + 1, col, {})
+        ws.sheet.put(ws.cursor, col, side, "label")

@@ -1,0 +1,88 @@
+"""one-step: a model learns one word: every gradient of one backward pass, and the loss again.
+
+Look at the way back, from the loss upwards, beside the way down. Try a rate that is too large,
+another next word, a smaller step.
+"""
+
+import numpy as np
+
+from engine import Model
+from engine.cells.functions import SUM
+from exporters.book import Book
+from exporters.story import Story
+from exporters.tables import Workbook, near
+from workbooks import cat_sat
+from workbooks.one_step import sheet
+from workbooks.one_step.blocks import PROMPT, WEIGHTS
+
+TOPIC, AFTER, LEVEL = "Learning", "", 2
+TITLE = "one-step: how a model learns one word, every gradient in view"
+
+
+def book() -> Book:
+    """The workbook."""
+    w = Workbook("one-step")
+    step = sheet.add(w, weights(cat_sat.model()))
+    model, gradients, _ = step.lanes
+    w.checks(
+        [
+            ("what sat looks at are shares of one attention", near(SUM(model["share"]))),
+            ("no score can grow but at the others' cost", near(SUM(gradients["score"]), 0)),
+            ("no logit can grow but at the others' cost", near(SUM(gradients["logit"]), 0)),
+        ]
+    )
+    return w.done(story(w, step))
+
+
+def weights(model: Model) -> dict[str, np.ndarray]:
+    """A model's, by the names of the tables; of the unembedding a row for each word."""
+    found = dict(model.graph(model.vocabulary.encode(" ".join(PROMPT))).values)
+    return {name: found[of].T if name == "W_U" else found[of] for name, of in WEIGHTS.items()}
+
+
+def story(w: Workbook, step: sheet.Step) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    loss, share = step.outcome[0, :], step.outcome[1, :]
+    small, likely, far = 0.01, "mat", {step.rate: 2.0, step.following: "the"}
+    slow, liked = w.edited({step.rate: small}), w.edited({step.following: likely})
+    return Story(
+        title=TITLE,
+        source="The model is that of L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5; here it learns.",
+        about=[
+            "A language model learns by one small step, made over and over: it reads a sentence, is told which word came next, and every",
+            "weight moves a little, so that this word would have been less of a surprise. This workbook is one such step, whole.",
+            "Why it matters: all that a large model knows came to it in this way, and there is nothing in the step but sums and products.",
+            "The surprise is the loss, -ln of the share that the model gave the word that came. For each number, the gradient says by how",
+            "much the loss would grow if the number grew by 1. It is found from the loss backwards, one rule for each kind of formula: the",
+            "chain rule, called backpropagation. A step takes from every weight the rate times its gradient.",
+            "The model is that of cat-sat: it has read `the cat sat`, and the word that came is `on`. To keep to one page, it is asked only",
+            "for the word after the last; so `sat` alone has a query.",
+        ],
+        look=[
+            "Step, left: the model from the word vectors down to the loss, as in cat-sat.",
+            "Step, middle: begin at the bottom, with `share - should be`, and go up: above each table stands the rule in plain words.",
+            "Step, right: every weight after the step, and the model once more. The loss is lower.",
+            "At its top: which weights the fall comes from. Here the readout learns most, and the queries next to nothing, since the",
+            "shares of the attention hardly matter to the answer.",
+        ],
+        tries=[
+            w.suggestion(
+                f"Type {small}: so small a step does what the gradients say. The loss should fall by {slow(step.falls[0]):.4f}, and "
+                f"falls by {slow(step.falls[1]):.4f}; at {sheet.RATE} it is {w.now(step.falls[0]):.3f} and {w.now(step.falls[1]):.3f}.",
+                {step.rate: small},
+                step.falls[1],
+            ),
+            w.suggestion(
+                f"Choose `{likely}`, which the model held likeliest: the surprise is smaller from the start, and one step makes its "
+                f"share {liked(share[1]):.2f} instead of {liked(share[0]):.2f}.",
+                {step.following: likely},
+                share[1],
+            ),
+            w.suggestion(
+                "Type 2, and choose `the` as the next word: a gradient holds for small steps only, and this one goes too far. The loss "
+                f"rises from {w.edited(far)(loss[0]):.1f} to {w.edited(far)(loss[1]):.1f}.",
+                far,
+                loss[1],
+            ),
+        ],
+    )

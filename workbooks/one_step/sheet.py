@@ -1,0 +1,169 @@
+"""The sheet of one step: blocks from the top down, their gradients and the step beside them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
+from exporters.book import Chart, Series
+from exporters.tables import Workbook, Worksheet
+from workbooks.one_step import passes
+from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
+
+SHEET, PURPOSE = "Step", "every number of one step: the loss, all gradients, the loss again"
+FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
+MODEL, BACK, AFTER = range(3)  # the lanes, from left to right
+LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
+PREFIXES = ("", "gradient_", "next_")  # of their tables' names
+HEADS = (
+    "The model: read down",
+    "Gradients: read up",
+    "After the step: read down again",
+)
+TEXT = (
+    "For every number in a model: by how much would the loss grow, if this number grew by 1? That is its gradient; dq is that of q.",
+    "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",
+    "On the right every weight has moved against its gradient, weight - rate × gradient, and the loss is computed once more.",
+)
+CHART_SIZE, SUMMARY_ROWS = (690, 330), 15
+Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
+
+
+class Step(NamedTuple):
+    """What the other pages of the workbook ask of the sheet."""
+
+    following: Area  # the word that comes
+    rate: Area
+    outcome: Area  # the loss, and the share of that word: before, after, the change [2, 3]
+    falls: Area  # how far the loss should fall, and did [2, 1]
+    lanes: tuple[Lane, ...]
+
+
+def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
+    """The sheet: what one chooses, what comes of it, and every block three times."""
+    ws = w.sheet(SHEET, PURPOSE)
+    gaps = {left - 1: 2.5 for left in LEFT[1:]}
+    ws.widths({0: 17} | dict.fromkeys(range(1, LEFT[AFTER] + D), 8.2) | gaps)
+    for head, left in zip(HEADS, LEFT, strict=True):
+        ws.sheet.put(ws.cursor - 1, left, head, "heading")
+    ws.sheet.frozen = (ws.cursor, 0)
+    ws.text(*TEXT)
+    following, rate = chosen(ws)
+    top, lanes = ws.cursor, (Lane(), Lane(), Lane())
+    ws.cursor += SUMMARY_ROWS
+    for section in SECTIONS:
+        ws.heading(section.heading)
+        ws.text(*section.rules)
+        for block in section.blocks:
+            place(ws, block, lanes, weights)
+    words = w["words"].fixed
+    spot = ws.rect(following)
+    ws.sheet.lists[spot.top, spot.left] = words
+    here = w.book.address(lanes[BACK]["loss"])
+    ws.sheet.link(spot.top, 3, "the way back begins here ↓", here)
+    fill(ws, lanes, words, following.fixed, rate.fixed)
+    ws.cursor = top
+    outcome = outcomes(ws, lanes, words, following)
+    both = falls(ws, lanes, rate, outcome)
+    shares = [("before", lanes[MODEL]["p"]), ("after the step", lanes[AFTER]["p"])]
+    series = [Series(name, words, share) for name, share in shares]
+    title = 'What it says comes after "the cat sat"'
+    ws.chart(Chart(top - 3, LEFT[BACK], "column", title, series, CHART_SIZE))
+    return Step(following, rate, outcome, both, lanes)
+
+
+def chosen(ws: Worksheet) -> tuple[Area, Area]:
+    """The word that comes next, and the rate of the step."""
+    ws.cursor += 1
+    following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
+    ws.cursor -= 1
+    rate = ws.typed("rate", RATE, ["rate"], style="dial")
+    spot = ws.rect(rate)
+    ws.sheet.rules[spot.top, spot.left] = {
+        "validate": "decimal", "criteria": "between", "minimum": 0, "maximum": MOST,
+        "error_message": f"A rate from 0 to {MOST}.",
+    }  # fmt: skip
+    return following, rate
+
+
+def place(
+    ws: Worksheet, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
+) -> None:
+    """A block in every lane, under what it is there; its formulas come later."""
+    name, rows, head = block.name, block.rows, block.heads[0]
+    if block.offset:  # beside the one before
+        ws.cursor -= len(rows) + 3
+    after = f"{name} - rate × d{name}" if name in WEIGHTS else ""
+    for text, left in zip((block.forward, block.backward, after), LEFT, strict=True):
+        if text:
+            ws.sheet.put(ws.cursor, left, text, "equation")
+    top = ws.cursor + 1
+    if name == "logit":
+        ws.cursor = top + 1
+        ws.typed("words", [[word] for word in rows], style="row label", left=0)
+    for lane, found in enumerate(lanes):
+        head = block.heads[lane == BACK]
+        if lane == BACK and bool(head) != bool(block.heads[0]):
+            continue  # it has no gradient of its own
+        ws.cursor, left = top, LEFT[lane] + block.offset
+        labels = rows if lane == MODEL and not block.offset and name != "logit" else ()
+        heads = [head] if head else ()
+        if lane == MODEL and name in WEIGHTS:
+            found[name] = ws.typed(name, weights[name], labels, style="weight", left=left)
+        else:
+            title = PREFIXES[lane] + name
+            found[name] = ws.promised(title, block.shape, labels, heads, left=left)
+
+
+def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
+    """Give every table its formulas."""
+    styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
+    model, back, after = lanes
+    for name, formula in passes.backward(model, back, words, following).items():
+        ws.fill(back[name], formula, "basis" if name == "p" else "change fine")
+        if name not in ("p", "loss"):
+            ws.shade(back[name], "diverging")
+    for name in WEIGHTS:
+        ws.fill(after[name], passes.step(model[name], back[name], rate), "weight")
+    for lane in (model, after):
+        for name, formula in passes.forward(lane, words, following).items():
+            ws.fill(lane[name], formula, styles[name])
+
+
+def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
+    """The loss, and the share of the word that comes: before and after the step."""
+    lane = (lanes[MODEL], lanes[AFTER])
+
+    def found(i: int, j: int) -> Expression:
+        if j == 2:
+            return outcome[i, 1] - outcome[i, 0]
+        share = INDEX(lane[j]["p"], MATCH(following, words, 0))
+        return share if i else lane[j]["loss"]
+
+    heads = ("before", "after", "change")
+    rows = ("loss", "share of " & following)
+    outcome = ws.promised("outcome", (2, 3), rows, heads)
+    ws.fill(outcome, found, "live here")
+    return outcome
+
+
+def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
+    """How far the loss should fall, by the squares of the gradients, and how far it did."""
+    gradients = [lanes[BACK][name] for name in WEIGHTS]
+    columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
+    columns.typed("learning", "weights", WEIGHTS, "row label")
+    sizes = [gradient.shape for gradient in gradients]
+    columns.typed("how_many", "numbers", [rows * cols for rows, cols in sizes], "count")
+    squares = columns.computed(
+        "squares", "sum of d²", lambda n: SUMPRODUCT(gradients[n], gradients[n]), "live here"
+    )
+    parts = columns.computed("parts", "× rate", lambda n: rate.fixed * squares[n], "live here")
+    ws.cursor -= 1
+    both = (SUM(parts), -outcome[0, 2])
+    labels = ("the loss should fall by", "and it fell by")
+    found = ws.computed("falls", (2, 1), lambda n, _: both[n], left=3, style="total")
+    for k, label in enumerate(labels):
+        ws.sheet.put(ws.rect(found).top + k, 2, label, "row label")
+    return found

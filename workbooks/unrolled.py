@@ -1,0 +1,159 @@
+"""unrolled: five steps of learning, one after another, every number in view and no circle.
+
+Look at the curve: the loss of a sentence after each step. Try another learning rate, or another
+optimizer: all five steps follow at once.
+
+The same step as in the workbook `learn`, of a smaller model, laid out five times: for programs that
+compute no circles, and to see how one step's weights become the next one's.
+"""
+
+from engine import ModelSpec
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, MATCH
+from exporters.book import Book, Chart, Place, Series
+from exporters.stack import stack
+from exporters.story import Story, Suggestion
+from exporters.tables import Workbook, Worksheet
+from workbooks.learn import game, sheets, step
+
+TOPIC, AFTER, LEVEL = "Learning", "one-step", 3
+TITLE = "unrolled: five steps of learning, one after another"
+SPEC = ModelSpec(
+    d_vocab=len(game.WORDS), d_model=4, n_ctx=game.LENGTH - 1, n_layers=1, n_heads=1, d_head=4,
+    d_mlp=6, position="learned", tied=True,
+)  # fmt: skip
+N_STEPS, N_SENTENCES, RATE, SEED = 5, 1, 0.1, 1
+
+
+def book() -> Book:
+    """The workbook."""
+    g = step.graph(SPEC, step.start(SPEC, SEED), game.LENGTH - 1)
+    w = Workbook("unrolled", g)
+    control = w.sheet("Learn", "set how it learns, and see the loss of every step")
+    control.widths({0: 22, 1: 11})
+    sheets.corpus(w, game.sentences()[:N_SENTENCES])
+    first = step.add(g, N_SENTENCES, RATE)
+    g.input("optimizer", sheets.OPTIMIZERS[-1])
+    g.follow("method", sheets.method(g))
+    follow(w)
+    steps = unrolled(first)
+    settings(control, steps)
+    for number, blocks in enumerate(steps, 1):
+        ws = w.sheet(f"Step {number}", "forward, the loss, the way back, and the weights after it")
+        for block in blocks:
+            if block.name not in w.book.places:
+                stack(ws, block, labels(), "the loss")
+    curve(control)
+    return w.done(story(w))
+
+
+def labels() -> dict[str, list[str]]:
+    """The texts of the axes: which word of which sentence, and the vocabulary."""
+    places = [f"{b}·{t}" for b in range(1, N_SENTENCES + 1) for t in range(1, game.LENGTH)]
+    return {"token": places, "vocab": list(game.WORDS)}
+
+
+def follow(w: Workbook) -> None:
+    """Have the batch be the sentences of the corpus."""
+    g, n = w.book.graph, game.LENGTH - 1
+    corpus, vocabulary = w["corpus"], w["words"].fixed
+
+    def identity(k: int, later: int) -> Expression:
+        return MATCH(corpus[k // n, k % n + later], vocabulary, 0) - 1
+
+    first = step.inputs(step.ids_of(game.sentences()[:N_SENTENCES], game.WORDS))
+    for name, later in (("tokens", 0), ("loss.targets", 1)):
+        g.fill(name, first[name])
+        g.follow(name, lambda i, j, later=later: identity(i, later))
+
+
+def unrolled(first: step.Step) -> list[list[Block]]:
+    """Add the steps after the first, each from the weights that the one before it leaves: the
+    blocks of every step."""
+    g = first.graph
+    once, found = list(g), [list(g)]
+    names = {name: after.name for name, after in first.states.items()}
+    for number in range(2, N_STEPS + 1):
+        before = f"step{number - 1}." if number > 2 else ""
+        others = {name: g[before + after] for name, after in names.items()}
+        others["step"] = g.input(f"step{number}.step", number)
+        g.at(f"step{number}").again(others, once)
+        found.append([block for block in g if block.name.startswith(f"step{number}.")])
+    return found
+
+
+def settings(ws: Worksheet, steps: list[list[Block]]) -> None:
+    """How it learns, and the loss before each step."""
+    g = ws.book.graph
+    ws.text(
+        "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves.",
+    )
+    ws.cursor += 1
+    sheets.setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
+    sheets.choices(ws, "optimizer", sheets.OPTIMIZERS)
+    for name, (what, why) in sheets.SETTINGS.items():
+        sheets.setting(ws, name, what, why)
+    ws.heading("The loss of the sentence, in nats for each word")
+    found = [block for blocks in steps for block in blocks if block.leaf == "loss" and block.op]
+    losses = [block for block in found if block.kind != "gradient"]
+    g.table("losses", (N_STEPS, 1), lambda i, j: expression(losses[i][0, 0]))
+    g.input("number", [[k] for k in range(N_STEPS)])
+    for col, (name, style) in enumerate({"number": "id", "losses": "step green"}.items()):
+        ws.book.lay(Place(g[name], ws.sheet.name, ws.cursor + 1, col, turned=False), style)
+        ws.sheet.put(ws.cursor, col, ("steps made", "loss")[col], "head")
+    ws.cursor += N_STEPS + 2
+
+
+def curve(ws: Worksheet) -> None:
+    """The chart of the losses."""
+    g = ws.book.graph
+    series = [Series("loss", g["number"].area, g["losses"].area)]
+    axes = ("steps made", "nats for each word")
+    ws.chart(Chart(6, 8, "scatter", "Loss", series, (520, 330), axes, joined=True, number="0.0"))
+
+
+def story(w: Workbook) -> Story:
+    """What the start sheet says; what its edits do is computed by making them."""
+    losses = w.now(w["losses"]).ravel()
+    return Story(
+        title=TITLE,
+        source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",
+        about=[
+            "A very small transformer makes five steps of learning from one sentence. Every step has a sheet: the forward pass, the loss,",
+            "the gradient of every weight, and the next weights; the sheet after it starts from these.",
+            "Why it matters: nothing is hidden in a loop. What an optimizer, a rate or a momentum does can be followed from cell to cell.",
+            f"What to do: change a setting on the sheet Learn. As built, the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} in four steps.",
+            "The workbook `learn` makes the same step as often as you like, by recalculating; this one needs no iteration, in any program.",
+        ],
+        look=[
+            "Learn: the settings, and the curve of the loss.",
+            "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as `step3.logits`.",
+        ],
+        tries=suggestions(w),
+    )
+
+
+def suggestions(w: Workbook) -> list[Suggestion]:
+    """A rate too large, plain descent, another word."""
+    rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
+    last = w["losses"][N_STEPS - 1, 0]
+    now = w.now(last)
+    large, plain, other = {rate: 1.0}, {optimizer: "SGD"}, {corpus[0, 0]: "uno"}
+    return [
+        w.suggestion(
+            f"Type 1, ten times as much: every step goes too far, and after four the loss is {w.edited(large)(last):.2f}, not {now:.2f}.",
+            large,
+            last,
+        ),
+        w.suggestion(
+            f"Choose SGD, plain gradient descent: with the same rate the loss is {w.edited(plain)(last):.2f} after four steps, not {now:.2f}.",
+            plain,
+            last,
+        ),
+        w.suggestion(
+            f"Choose `uno` for the first word of the first sentence: another sentence, and the loss after four steps is {w.edited(other)(last):.3f}, not {now:.3f}.",
+            other,
+            last,
+        ),
+    ]
