@@ -154,7 +154,7 @@ def expression(x: Any) -> Expression:
     return Constant(x if isinstance(x, str | bool | int | np.ndarray) else float(x))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Constant(Expression):
     """A number, a text, or TRUE; an array of numbers, one for each cell of a run."""
 
@@ -176,7 +176,7 @@ def constant(x: Expression) -> Any:
     return x.number if isinstance(x, Constant) else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Row(Expression):
     """Parts of a row side by side, for runs whose last cells have another formula."""
 
@@ -186,7 +186,7 @@ class Row(Expression):
         return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Rounded(Constant):
     """A number with so many decimals after the point, but no more than spreadsheets keep."""
 
@@ -205,7 +205,7 @@ class Rounded(Constant):
         return f"{kept:.{self.places}f}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Area(Expression):
     """Some cells of a grid: `scores[2, 1]`, `scores[2, :]`, `scores[:, 1].fixed`."""
 
@@ -220,7 +220,8 @@ class Area(Expression):
         A part of an axis stays a range though it be one cell: then a column's formulas are alike.
         A part may be an array of indices that follow each other, too.
         """
-        height, width = self.shape
+        first_row, bottom_row, first_col, right_col = self.rect
+        height, width = bottom_row - first_row, right_col - first_col
         if not isinstance(key, tuple):
             if min(height, width) > 1:
                 raise IndexError(f"{self.grid.name} has rows and columns: give both")
@@ -229,7 +230,6 @@ class Area(Expression):
         left, right, part_of_cols = _within(key[1], width)
         if not (0 <= top < bottom <= height and 0 <= left < right <= width):
             raise IndexError(f"{self.grid.name} [{height}, {width}] has no cells {key}")
-        first_row, first_col = self.rect.top, self.rect.left
         rect = Rect(first_row + top, first_row + bottom, first_col + left, first_col + right)
         return Area(self.grid, rect, self.stays, part_of_rows or part_of_cols)
 
@@ -282,16 +282,17 @@ class Area(Expression):
 
 def _within(key: Index, n: int) -> tuple[int, int, bool]:
     """The span of an index, and whether it is a part of an axis."""
+    if type(key) is int:
+        return (key, key + 1, False) if key >= 0 else (key + n, key + n + 1, False)
     if isinstance(key, np.ndarray):
         return int(key[0]), int(key[-1]) + 1, True
     if isinstance(key, slice):
         start, stop, _ = key.indices(n)
         return start, stop, (start, stop) != (0, n)
-    key = int(key)
-    return (key, key + 1, False) if key >= 0 else (key + n, key + n + 1, False)
+    return _within(int(key), n)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Operation(Expression):
     """Two terms with a sign between them."""
 
@@ -320,7 +321,7 @@ class Operation(Expression):
         yield from self.right.areas()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Negative(Expression):
     """Minus a term. It binds tighter than a power, as in Excel, where -2^2 is 4."""
 
@@ -338,7 +339,7 @@ class Negative(Expression):
         yield from self.term.areas()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Parentheses(Expression):
     """Parentheses that the order of computation does not need, for the reader's sake."""
 
@@ -354,7 +355,7 @@ class Parentheses(Expression):
         yield from self.inner.areas()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Nth(Expression):
     """The k-th cell of a row or a column, counted from 1. How it is spelt depends on how the cells
     lie on their sheet, which only a notation knows."""
@@ -379,7 +380,7 @@ class Nth(Expression):
         yield from self.k.areas()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Function:
     """A spreadsheet function. Called with expressions, it gives one: `EXP(x - top)`.
 
@@ -395,7 +396,7 @@ class Function:
         return Call(self, tuple(map(expression, arguments)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Call(Expression):
     """A function applied to expressions."""
 
