@@ -26,6 +26,7 @@ from exporters.deflate import THREADS, Deflate
 
 Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
 EPOCH = (1980, 1, 1, 0, 0, 0)
+COPIED = 1 << 20  # bytes at once
 
 
 class Packed(NamedTuple):
@@ -101,13 +102,14 @@ def part(name: str) -> ZipInfo:
 def put(archive: ZipFile, name: str, sheet: Packed) -> None:
     """Put a sheet's stream into the zip file as it is. Its sizes are known: they take 64 bits only
     where they must, which not every reader reads."""
-    found = part(name)
-    found.header_offset = archive.fp.tell()
+    found, whole = part(name), archive.fp
+    assert whole is not None
+    found.header_offset = whole.tell()
     found.CRC, found.compress_size, found.file_size = sheet.crc, sheet.n_packed, sheet.size
-    archive.fp.write(found.FileHeader())
+    whole.write(found.FileHeader())
     with open(sheet.path, "rb") as file:
-        shutil.copyfileobj(file, archive.fp, 1 << 20)
+        shutil.copyfileobj(file, whole, COPIED)
     sheet.path.unlink()
-    archive.start_dir = archive.fp.tell()
+    archive.start_dir = whole.tell()
     archive.filelist.append(found)
     archive.NameToInfo[name] = found

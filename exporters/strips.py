@@ -108,48 +108,15 @@ def labels(run: Run, style: int) -> Strip:
     return strip
 
 
-def formulas(book: Book, place: Place, values: Any, style: int, shared: int | None) -> Strip:
+def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value.
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
-    Of what XML escapes, these formulas have comparisons alone.
     """
     block, area = place.block, place.rect(place.block.whole)
-    line = book.lines(block)
-    columns = [column(col) for col in range(area.left, area.right)]
-
-    def spelt(text: str, n: int) -> str:
-        check_length(text, block.name)
-        text = text.replace("<", "&lt;")
-        if shared is None:
-            return f"<f>{text}</f>"
-        whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
-        return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
-
-    def held(row: int) -> list[float]:
-        k = row - area.top
-        found: list[float] = (values[:, k] if place.turned else values[k]).ravel().tolist()
-        return found
-
-    def cells(row: int, numbers: Sequence[Any]) -> str:
-        k = row - area.top
-        seen: Sequence[int] = range(len(columns))
-        if block.partial:
-            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
-        if shared is not None and row > area.top:
-            texts = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
-        else:
-            found = line(int(place.turned), k, seen)
-            texts = [spelt(text, n) for text, n in zip(found, seen, strict=True)]
-        made = []
-        for n, formula in zip(seen, texts, strict=True):
-            kind, value = _value(numbers[n])
-            made.append(
-                f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>{formula}<v>{value}</v></c>'
-            )
-        return "".join(made)
-
+    spelt = _spelling(book, place, style, shared)
+    unknown = [VALUE] * (area.right - area.left)
     begin = area.top + (shared is not None)  # the first cell of those that share has the text
     steady, made = _steady(block), dict[int, Template | None]()
 
@@ -159,20 +126,60 @@ def formulas(book: Book, place: Place, values: Any, style: int, shared: int | No
         if first not in made:
             made.clear()
             last = min(first + RUN, area.bottom) - 1
-            made[first] = _template(lambda k: cells(k, [VALUE] * len(columns)), first, last)
+            made[first] = _template(lambda k: spelt(k, unknown), first, last)
         return made[first]
 
     def strip(row: int) -> bytes:
+        k = row - area.top
+        numbers = (values[:, k] if place.turned else values[k]).ravel().tolist()
         found = template(row) if steady and row >= begin else None
-        numbers = held(row)
         if found is None or not all(map(isfinite, numbers)):
-            return cells(row, numbers).encode()
+            return spelt(row, numbers).encode()
         text, places = found
         value = iter(numbers)
         filling = [next(value) if place is None else place(row) for place in places]
         return (text % tuple(filling)).encode()
 
     return strip
+
+
+def _spelling(
+    book: Book, place: Place, style: int, shared: int | None
+) -> Callable[[int, Sequence[Any]], str]:
+    """Spells a row of a computed block, given its values.
+
+    Of what XML escapes, these formulas have comparisons alone.
+    """
+    block, area = place.block, place.rect(place.block.whole)
+    line = book.lines(block)
+    columns = [column(col) for col in range(area.left, area.right)]
+
+    def formula(text: str, n: int) -> str:
+        check_length(text, block.name)
+        text = text.replace("<", "&lt;")
+        if shared is None:
+            return f"<f>{text}</f>"
+        whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
+        return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
+
+    def spelt(row: int, numbers: Sequence[Any]) -> str:
+        k = row - area.top
+        seen: Sequence[int] = range(len(columns))
+        if block.partial:
+            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
+        if shared is not None and row > area.top:
+            texts = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
+        else:
+            found = line(int(place.turned), k, seen)
+            texts = [formula(text, n) for text, n in zip(found, seen, strict=True)]
+        cells = []
+        for n, text in zip(seen, texts, strict=True):
+            kind, value = _value(numbers[n])
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{text}<v>{value}</v></c>")
+        return "".join(cells)
+
+    return spelt
 
 
 def _value(number: Any) -> tuple[str, str]:

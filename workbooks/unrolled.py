@@ -10,7 +10,7 @@ compute no circles, and to see how one step's weights become the next one's.
 from engine import ModelSpec
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, MATCH
+from engine.cells.functions import MATCH
 from exporters.book import Book, Chart, Place, Series
 from exporters.stack import stack
 from exporters.story import Story, Suggestion

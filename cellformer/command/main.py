@@ -27,6 +27,7 @@ from cellformer.command.options import (
     Backward,
     Digits,
     Force,
+    Half,
     Ids,
     Live,
     NoSpecial,
@@ -217,9 +218,7 @@ def train(
     learning_rate: Annotated[
         float | None, typer.Option(min=0, help="The highest of the run.")
     ] = None,
-    half: Annotated[
-        bool, typer.Option("--half", help="Weights in float16: half as large a file.")
-    ] = False,
+    half: Half = False,
     seed: Seed = 0,
     force: Force = False,
     embed_scale: Annotated[
@@ -229,7 +228,8 @@ def train(
 ) -> None:
     """Train a model, save it as a checkpoint, and print how well it does.
 
-    A workbook's own model anew; or one of a text of yours, with --text and the sizes.
+    A workbook's own model anew; or one of a text of yours, with --text and the sizes. Torch makes
+    the steps where it is installed, and numpy where it is not.
     """
     from cellformer.command import train as training
 

@@ -18,6 +18,7 @@ from cellformer.command.options import Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
+from engine.cells.files import check_file
 from engine.models import corpus, formats
 from engine.models.generate import passage
 from engine.studies import price as prices
@@ -65,7 +66,7 @@ def edit(
     path = output or Path(f"{names.title(name)}-edited.xlsx")
     loaded = names.load(name, prompt, ids, not no_special)
     _check(loaded, path)
-    texts = _texts(loaded, also, not no_special)
+    where, texts = _texts(loaded, also, not no_special)
     graph = loaded.graph
     finite.check(graph, graph.values)
     words = printing.output_words(loaded.model)
@@ -81,7 +82,7 @@ def edit(
         return
     printing.prompt(loaded.model.vocabulary.decode(loaded.ids), len(loaded.ids))
     _tell(words, target, found)
-    _cost(priced, len(texts))
+    _cost(priced, where)
     line(f"\n{path}: the workbook with the change typed in; its ledger and `diff` tell it")
 
 
@@ -89,6 +90,7 @@ def _check(loaded: names.Loaded, path: Path) -> None:
     """Raise InputError for a model that no workbook is edited of, and a name that is none's."""
     if path.suffix.lower() != ".xlsx":
         raise InputError(f"{path}: a workbook's name ends in .xlsx")
+    check_file(path)
     if loaded.model.spec.gives != "next word":
         raise InputError(f"{loaded.name} is an encoder and says no next word; name a decoder")
     if loaded.model.spec.d_vocab > MANY_WORDS:
@@ -98,16 +100,18 @@ def _check(loaded: names.Loaded, path: Path) -> None:
         )
 
 
-def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> list[Text]:
-    """The texts over which the change is priced."""
+def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str, list[Text]]:
+    """The texts over which the change is priced, and what they are."""
     if also is not None:
         lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
-        return [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
+        texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
+        return f"{also}", texts
     module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
     if hasattr(module, "fresh"):
-        return list(module.fresh())
+        texts = list(module.fresh())
+        return f"{len(texts):,} fresh texts", texts
     before = loaded.ids[:-1]
-    return [Text(before, [{}] * len(before))] if before else []
+    return "the prompt before its end", [Text(before, [{}] * len(before))] if before else []
 
 
 def _text(model: Model, given: str, special: bool, path: Path) -> Text:
@@ -169,21 +173,21 @@ def _tell(words: Sequence[str], target: int, found: Wish) -> None:
     console.print(table)
 
 
-def _cost(priced: Sequence[Price], n_texts: int) -> None:
+def _cost(priced: Sequence[Price], where: str) -> None:
     """What becomes of other next words: of all, and of those that suffer most."""
     console.print()
     everything, *others = priced
     if not everything.n:
         return line("price: not looked at, for the prompt is one token; --also FILE has others")
-    line(f"price, over the {everything.n:,} next words of {n_texts:,} texts:")
+    line(f"price, over the {everything.n:,} next words of {where}:")
     ruled = any(part.kept != 1 for part in others)
-    heads = ("next words", "another first", "divergence", *(("kept", "then") if ruled else ()))
+    heads = ("next words", "another is first", "divergence", *(("kept", "then") if ruled else ()))
     table = printing.table_of("", *heads)
     worst = sorted(others, key=lambda part: -part.divergence)[:MOST_PRICED]
     for part in (everything, *worst):
         cells = [f"{part.n:,}", f"{part.changed:,}", f"{part.divergence:.6f}"]
-        if ruled:
-            rule = part.what != ALL
-            cells += [f"{part.kept:.4f}", f"{part.kept_after:.4f}"] if rule else ["", ""]
-        table.add_row(Shown(part.what, "bold"), *cells)
+        rates = (f"{part.kept:.4f}", f"{part.kept_after:.4f}") if part.what != ALL else ("", "")
+        table.add_row(Shown(part.what, "bold"), *cells, *(rates if ruled else ()))
     console.print(table)
+    kept = "; kept: the probability of words that keep the rule" if ruled else ""
+    line(f"divergence: how far the probabilities are from what they were, in nats (0: none){kept}")

@@ -33,13 +33,8 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[str]:
-    """A temporary file beside `path` that takes its place at the end, or goes without a trace.
-
-    Of a link, the file that it leads to is replaced. Raises InputError where nothing can be
-    written.
-    """
+def check_file(path: Path) -> Path:
+    """A path at which a file can stand, where a link leads to. Raises InputError for another."""
     path = path.resolve()
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
@@ -49,6 +44,17 @@ def replacing(path: Path) -> Iterator[str]:
         raise InputError(f"{path} is no regular file; name another one with -o")
     if path.exists() and not path.stat().st_mode & 0o222:
         raise InputError(f"{path} is read-only; allow writing to it, or name another file with -o")
+    return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[str]:
+    """A temporary file beside `path` that takes its place at the end, or goes without a trace.
+
+    Of a link, the file that it leads to is replaced. Raises InputError where nothing can be
+    written.
+    """
+    path = check_file(path)
     try:
         handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
     except OSError as error:

@@ -101,7 +101,7 @@ class TensorFile:
     def whole(self, name: str) -> np.ndarray:
         """A tensor, in its own type."""
         shape = self.shape(name)
-        return self.read(name, (0, shape[0])).reshape(shape)
+        return self._in_order(name, (0, shape[0])).reshape(shape)
 
     def read(self, name: str, rows: Span) -> np.ndarray:
         """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
@@ -286,7 +286,7 @@ def decimals(x: np.ndarray) -> np.ndarray:
 def _rounded(wide: np.ndarray, exponent: np.ndarray, digits: int) -> np.ndarray:
     """Numbers to so many significant digits."""
     tens = TENS[digits - 1 - exponent]
-    found = wide * tens
+    found: np.ndarray = wide * tens
     np.rint(found, out=found)
     found /= tens
     return found

@@ -1,7 +1,7 @@
 """Training: a GPT-2 style decoder fitted to sequences of ids.
 
 Two learners make the same steps: `torch_learning` where torch is installed (extra `train`), and
-`learning`, by the graph's own cells, where it is not: no slower for a thousand weights, three times
+`learning`, by the graph's own cells, where it is not: no slower for a thousand weights, four times
 slower for a hundred thousand (benchmarks/training.py).
 """
 

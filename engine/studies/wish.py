@@ -160,12 +160,12 @@ class Search:
         lead = float(logits[self.target] - rivals.max())
         return lead if np.isfinite(lead) else -np.inf
 
-    def slopes(self, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, delta: np.ndarray, n: int = N_RIVALS) -> tuple[np.ndarray, np.ndarray]:
         """The leads over the likeliest rivals after a change [n_rivals], and their gradients by the
         weights [n_rivals, n_weights]."""
         logits = self.logits(delta)
         order = np.argsort(-logits, kind="stable")
-        rivals = order[order != self.target][:N_RIVALS]
+        rivals = order[order != self.target][:n]
         inputs = self.changed(self.split(delta))
         inputs["rival"] = rivals.reshape(-1, 1, 1).astype(np.float64)
         values = filled(self.graph, inputs)
@@ -189,7 +189,7 @@ class Search:
                 break
             step = np.exp(leads.min() - leads) @ slopes
             size = np.linalg.norm(step)
-            if not size:
+            if not (size and np.isfinite(size)):
                 break
             length = length or self._length(leads, slopes)
             delta = delta + length / size * step

@@ -123,8 +123,8 @@ def _loss(book: ModelBook, sheet: Sheet) -> None:
     sheet.rules[RATE_ROW, CELL_COL] = RULE | {"minimum": -1000, "maximum": 1000}
     sheet.rules[RATE_ROW, CELL_COL] |= {"error_message": "A number from -1000 to 1000."}
     fell = sheet.formula(FELL_ROW, CELL_COL, before - after, "change plain")
-    promised = SUM(_of_parts(book, sheet, PROMISED).as_range)
-    promised = sheet.formula(PROMISED_ROW, CELL_COL, promised, "change plain")
+    together = SUM(_of_parts(book, sheet, PROMISED).as_range)
+    promised = sheet.formula(PROMISED_ROW, CELL_COL, together, "change plain")
     for row, label, note in (
         (RATE_ROW, "learning rate", "every weight becomes: weight − rate × its gradient"),
         (BEFORE_ROW, "loss before", "how surprising the words are that really follow, on average"),

@@ -23,6 +23,7 @@ PRINTED = {  # a line of each example's output
     "build_a_workbook": "the-dog-sat.xlsx: 20 sheets",
     "change_a_weight": "mat      0.312 -> 0.189",
     "generate_text": "chiama",
+    "make_a_wish": "now it says Cefa",
     "read_the_depth": "after blocks.1.resid_mid   Tarso    0.999",
     "sweep_a_weight": "-1.0   0.189   word 6",
     "switch_heads_off": "after Pietro chiama Paolo: Tarso",

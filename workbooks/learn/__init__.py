@@ -7,14 +7,15 @@ One layer, two heads, 10 dimensions, 970 weights; 24 sentences. The workbook has
 on, and learns only while its own switch says so. `cellformer import` takes out what it has learnt.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.cells.expression import Expression, expression
-from engine.cells.functions import IF, INDEX, MATCH, MOD
+from engine.cells.expression import Expression
+from engine.cells.functions import INDEX, MATCH, MOD
 from engine.models.architectures import decoder
 from engine.models.forward import weight_shapes
 from exporters.book import Book
@@ -35,19 +36,18 @@ SEED = 0  # of the weights that it starts from
 
 def book() -> Book:
     """The workbook, with nothing learnt yet."""
-    return built(SPEC, BATCH)
+    return built(SPEC, BATCH, step.RATE)
 
 
-def built(spec: ModelSpec, batch: int, seed: int = SEED) -> Book:
+def built(spec: ModelSpec, batch: int, rate: float) -> Book:
     """The workbook of a model of any size."""
-    starting = step.start(spec, seed)
-    g = step.graph(spec, starting, game.LENGTH - 1)
+    g = step.graph(spec, step.start(spec, SEED), game.LENGTH - 1)
     w = Workbook(TITLE.partition(":")[0], g, iterates=True)
     control = w.sheet("Learn", "switch learning on, press F9, and watch the loss fall")
     control.widths({0: 22, 1: 11})
     sheets.corpus(w, game.sentences())
     counted = clock.add(g, len(game.sentences()) // batch)
-    made = step.add(g, batch, step=counted)
+    made = step.add(g, batch, rate, counted)
     ids = step.ids_of(game.sentences(), game.WORDS)
     losses = [loss for loss, _ in islice(step.learn(made, ids, batch), 3)]
     places = [f"{b}·{t}" for b in range(1, batch + 1) for t in range(1, game.LENGTH)]
@@ -105,7 +105,7 @@ def learnt(held: Callable[[str], np.ndarray]) -> Model:
 
 def story(w: Workbook) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
-    n = sum(w[f"start.{name}"].rect.size for name in weight_shapes(decoder.forward, SPEC))
+    n = sum(math.prod(shape) for shape in weight_shapes(decoder.forward, SPEC).values())
     return Story(
         title=TITLE,
         source="Written for this workbook; the game is after L. Erzegovesi, The Final Step (2026).",

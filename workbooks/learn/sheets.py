@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.cells.access import Rect
 from engine.cells.expression import Expression, expression
-from engine.cells.functions import COUNTIF, EXP, IF, INDEX, MIN, MOD
+from engine.cells.functions import COUNTIF, EXP, IF, MIN
 from engine.cells.graph import Graph
 from exporters.book import Chart, Place, Run, Series
 from exporters.stack import Labels, put, stack

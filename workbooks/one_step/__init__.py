@@ -7,6 +7,7 @@ another next word, a smaller step.
 import numpy as np
 
 from engine import Model
+from engine.cells.expression import Area
 from engine.cells.functions import SUM
 from exporters.book import Book
 from exporters.story import Story
@@ -43,7 +44,8 @@ def weights(model: Model) -> dict[str, np.ndarray]:
 def story(w: Workbook, step: sheet.Step) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     loss, share = step.outcome[0, :], step.outcome[1, :]
-    small, likely, far = 0.01, "mat", {step.rate: 2.0, step.following: "the"}
+    small, likely = 0.01, "mat"
+    far: dict[Area, float | str] = {step.rate: 2.0, step.following: "the"}
     slow, liked = w.edited({step.rate: small}), w.edited({step.following: likely})
     return Story(
         title=TITLE,

@@ -99,7 +99,7 @@ SECTIONS = (
             Block(
                 "score",
                 PROMPT,
-                "score = q·k / √5; share = e^ / sum",
+                "score = q·k / √5; e^(score - largest); share",
                 "dscore = share × (dshare - mean)",
                 "attention",
                 ("score", "dscore"),
@@ -138,7 +138,7 @@ SECTIONS = (
             Block(
                 "logit",
                 WORDS,
-                "logit = h·W_U; share = e^ / sum",
+                "logit = h·W_U; e^(logit - largest); share",
                 "dlogit = share - should be",
                 "readout",
                 ("logit", "dlogit"),

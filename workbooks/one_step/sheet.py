@@ -92,10 +92,10 @@ def place(
     ws: Worksheet, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
 ) -> None:
     """A block in every lane, under what it is there; its formulas come later."""
-    name, rows, head = block.name, block.rows, block.heads[0]
+    name, rows = block.name, block.rows
     if block.offset:  # beside the one before
         ws.cursor -= len(rows) + 3
-    after = f"{name} - rate × d{name}" if name in WEIGHTS else ""
+    after = f"{name} - rate × d{name}" if name in WEIGHTS else block.forward
     for text, left in zip((block.forward, block.backward, after), LEFT, strict=True):
         if text:
             ws.sheet.put(ws.cursor, left, text, "equation")
@@ -105,7 +105,7 @@ def place(
         ws.typed("words", [[word] for word in rows], style="row label", left=0)
     for lane, found in enumerate(lanes):
         head = block.heads[lane == BACK]
-        if lane == BACK and bool(head) != bool(block.heads[0]):
+        if block.heads[MODEL] and not head:
             continue  # it has no gradient of its own
         ws.cursor, left = top, LEFT[lane] + block.offset
         labels = rows if lane == MODEL and not block.offset and name != "logit" else ()

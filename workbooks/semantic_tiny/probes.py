@@ -39,6 +39,7 @@ SETS = (
     "wide, narrow: the two models of the sheet Two models",
     "held out: a word is left out, the probe fitted to the other 39,",
     "and asked about the word that it has not seen",
+    "live: the table on Study, and what is typed above; vectors are as built",
 )
 
 

@@ -1,0 +1,14 @@
+"""Have the model say another word: the smallest change of one head that makes it first."""
+
+import cellformer as cf
+from engine.studies import wish
+
+model = cf.load("dialogue-game")
+graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
+(target,) = model.vocabulary.encode("Cefa", special=False)
+found = wish.fulfil(graph, -1, target, ["blocks.1.attn.h2"])
+print(f"norm {found.norm:.3f}, {found.share:.1%} of the norm of {found.n:,} weights")
+for name, i, j, was, now in found.cells()[:5]:
+    print(f"{name}[{i},{j}]: {was:+.4f} -> {now:+.4f}")
+after = found.made(model).graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
+print("now it says", model.vocabulary.texts[after.values["probs"][-1].argmax()])

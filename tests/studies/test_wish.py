@@ -1,0 +1,197 @@
+"""Wishes: the word comes first, by less than plain descent needs; its workbook; its price."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, assert_agrees, cli, default_graph, golden_models, libreoffice_shows
+
+import workbooks
+from cellformer.command.printing import output_words
+from engine.models import checkpoint
+from engine.studies import wish
+from engine.studies.price import ALL, Text, price
+from exporters import edited, verify
+from exporters.pages import built
+from workbooks.dialogue_game import game
+
+PROMPT = [3, 1, 4, 1, 5]
+
+
+def descent(search: wish.Search, rate: float) -> float:
+    """The norm of what plain gradient descent of the cross-entropy changes, cut to the margin."""
+    delta = np.zeros(sum(w.size for w in search.weights.values()))
+    leads, slopes = search.slopes(delta, 1000)
+    while leads.min() < wish.MARGIN:
+        shares = np.exp(-leads)
+        delta = delta + rate * (shares / (1 + shares.sum())) @ slopes
+        leads, slopes = search.slopes(delta, 1000)
+    return float(np.linalg.norm(search.cut(delta, wish.FINE)))
+
+
+def assert_fulfilled(model, ids, target: int, parts: tuple[str, ...]) -> None:
+    """The word is just first by these weights alone, and by less than descent changes."""
+    graph = model.graph(ids)
+    found = wish.fulfil(graph, -1, target, parts)
+    assert found.share == pytest.approx(found.norm / wish.norm(found.weights))
+    assert all(name.startswith(parts or "") for name in found.change)
+    logits = found.made(model).graph(ids).values["logits"][-1]
+    lead = logits[target] - np.delete(logits, target).max()
+    assert wish.MARGIN - 1e-9 < lead < wish.MARGIN + 1e-5
+    search = wish.Search(model.graph(ids), -1, target, wish.chosen(graph, parts))
+    assert found.norm <= min(descent(search, rate) for rate in (0.03, 0.3)) * (1 + 1e-9)
+
+
+def test_the_word_comes_first_by_less_than_descent_changes() -> None:
+    model = workbooks.find("cat-sat").model()
+    ids = model.vocabulary.encode("the cat sat")
+    assert_fulfilled(model, ids, model.vocabulary.encode("floor")[0], ("W_U",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "target", "parts"),
+    [("gpt2", 14, ("W_E",)), ("gemma2", 7, ("blocks.1.mlp",))],
+)
+def test_so_it_does_in_models_that_transformers_drew(name: str, target: int, parts) -> None:
+    assert_fulfilled(golden_models()[name], PROMPT, target, parts)
+
+
+def test_the_smallest_point_of_a_polyhedron() -> None:
+    """It keeps every condition, and no other point that does is nearer: what is nearer on the way
+    to another such point breaks one."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        slopes, wanted = rng.normal(size=(6, 30)), rng.normal(size=6)
+        found = wish.smallest(slopes, wanted)
+        assert (slopes @ found >= wanted - 1e-9).all()
+        tight = slopes @ found <= wanted + 1e-6
+        weights, *_ = np.linalg.lstsq(slopes[tight].T, found, rcond=None)
+        np.testing.assert_allclose(weights @ slopes[tight], found, atol=1e-8)
+        assert (weights >= -1e-8).all()  # Karush, Kuhn and Tucker's conditions
+
+
+def test_where_the_word_is_first_nothing_changes() -> None:
+    graph = default_graph("cat-sat")
+    first = int(np.argmax(graph.values["logits"][-1]))
+    assert wish.fulfil(graph, -1, first, ["W_U"]).cells() == []
+
+
+# --- the price --------------------------------------------------------------------------------
+
+
+def test_fresh_turns_are_as_many_as_asked_and_bound_by_rules() -> None:
+    texts = game.turns(np.random.default_rng(3), 25)
+    words = [[game.WORDS[i] for i in text.ids] for text in texts]
+    assert sum(line.count(game.SEP) for line in words) == 25
+    for text, line in zip(texts, words, strict=True):
+        assert len(text.rules) == len(line) < game.LENGTH
+        for word, rules in zip(text.ids[1:], text.rules, strict=False):
+            assert all(word not in broken for broken in rules.values())
+
+
+def test_a_price_is_the_mean_over_the_words_that_a_rule_binds() -> None:
+    model = workbooks.find("cat-sat").model()
+    unembed = np.array(model.weights["W_U"])
+    unembed[:, 3] *= 3
+    other = replace(model, weights={**model.weights, "W_U": unembed})
+    texts = [Text([0, 1], [{"a": {3}}, {}]), Text([2], [{"a": {3}, "b": ()}])]
+    p, q = (
+        [m.graph(text.ids).values["probs"][k] for text in texts for k in range(len(text.ids))]
+        for m in (model, other)
+    )
+    apart = [float((a * np.log(a / b)).sum()) for a, b in zip(p, q, strict=True)]
+    every, a, b = price(model, other, texts)
+    assert (every.what, every.n, a.n, b.n) == (ALL, 3, 2, 1)
+    changed = [int(np.argmax(x) != np.argmax(y)) for x, y in zip(p, q, strict=True)]
+    assert every.changed == sum(changed) and b.changed == changed[2]
+    assert every.divergence == pytest.approx(np.mean(apart))
+    assert a.divergence == pytest.approx((apart[0] + apart[2]) / 2)
+    assert a.kept == pytest.approx(1 - (p[0][3] + p[2][3]) / 2)
+    assert a.kept_after == pytest.approx(1 - (q[0][3] + q[2][3]) / 2)
+    assert (b.kept, b.kept_after) == (1, 1)
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wished(tmp_path_factory) -> dict[str, tuple[Path, dict]]:
+    """Workbooks of two wishes, and what the command says of them."""
+    folder = tmp_path_factory.mktemp("wished")
+    also = folder / "also.txt"
+    also.write_text("the dog\na cat sat\n")
+    asked = {
+        "cat-sat": ("cat-sat", "--say", "dog", "--only", "W_U", "--also", also),
+        "gpt2": (GOLDEN / "gpt2", "--ids", "3,1,4", "--say", "14", "--only", "W_E"),
+    }
+    found = {}
+    for name, given in asked.items():
+        path = folder / f"{name}.xlsx"
+        done = cli("edit", *given, "-o", path, "--json")
+        assert done.code == 0, done.err
+        found[name] = path, json.loads(done.out)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cat-sat", "gpt2"])
+def test_the_workbook_holds_the_change_and_nothing_else(name: str, wished, tmp_path) -> None:
+    path, said = wished[name]
+    found = edited.read_model(path)
+    assert not (found.overwritten or found.labels or found.unheld)
+    inputs = found.book.graph.inputs
+    change = {cell: now - inputs[cell[0]][cell[1:]] for cell, now in found.values.items()}
+    assert len(change) == said["changed"]
+    for (block, i, j), value in change.items():
+        assert value == pytest.approx(said["change"][block][i][j], abs=1e-12)
+    assert np.linalg.norm(list(change.values())) == pytest.approx(said["norm"])
+    assert cli("import", path, "-o", tmp_path / "model").code == 0
+    probs = checkpoint.load(tmp_path / "model").graph(found.ids).values["probs"][-1]
+    np.testing.assert_allclose(probs, said["after"], atol=1e-6)
+    assert output_words(found.model)[int(np.argmax(probs))] == said["word"]
+    prices = {part["what"]: part["n"] for part in said["price"]}
+    assert prices == ({ALL: 5, "the dog": 2, "a cat sat": 3} if name == "cat-sat" else {ALL: 2})
+
+
+@pytest.mark.office
+def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path) -> None:
+    paths = {name: path for name, (path, _) in wished.items()}
+    for name, shown in libreoffice_shows(paths, tmp_path / "office").items():
+        assert_agrees(verify.read(paths[name]), shown)
+        line = str(shown[built.SHEET][built.LINE_ROW, 0])
+        assert line.startswith(f"{wished[name][1]['changed']} edits: ")
+        assert line.endswith(f"now says {wished[name][1]['word']}")
+
+
+@pytest.mark.slow
+def test_what_it_prints(tmp_path) -> None:
+    done = cli("edit", "cat-sat", "--say", "dog", "--only", "W_U", cwd=tmp_path)
+    for text in ("dog comes first after a change of norm", "moved most", "price, over the", "W_U["):
+        assert text in done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["cat-sat-edited.xlsx"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("cat-sat --say nothing", "'nothing' is not in the vocabulary"),
+        ("cat-sat --say mat", "comes first already"),
+        ("cat-sat --say dog --only blocks.7", "no weight is under 'blocks.7'; nearest"),
+        pytest.param(
+            "cat-sat --say floor --only W_E", "no change of W_E was found", marks=pytest.mark.slow
+        ),
+        ("cat-sat --say dog -o x.csv", "ends in .xlsx"),
+        ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
+        ("attention-by-columns --say a", "holds no transformer"),
+        (f"{GOLDEN}/bert --ids 3,4 --say 1", "is an encoder"),
+        (f"{GOLDEN}/minilm --ids 3,4 --say 1", "is an encoder"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(given: str, said: str, tmp_path: Path) -> None:
+    done = cli("edit", *given.split(), cwd=tmp_path)
+    assert done.code == 2 and done.out == ""
+    assert said in done.err and done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
