@@ -108,14 +108,14 @@ def labels(run: Run, style: int) -> Strip:
     return strip
 
 
-def formulas(book: Book, place: Place, style: int, shared: int | None) -> Strip:
+def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value.
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
     """
     block, area = place.block, place.rect(place.block.whole)
-    values, spelt = book.values[block.name], _spelling(book, place, style, shared)
+    spelt = _spelling(book, place, style, shared)
     unknown = [VALUE] * (area.right - area.left)
     begin = area.top + (shared is not None)  # the first cell of those that share has the text
     steady, made = _steady(block), dict[int, Template | None]()

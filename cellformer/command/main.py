@@ -27,6 +27,7 @@ from cellformer.command.options import (
     Backward,
     Digits,
     Force,
+    Half,
     Ids,
     Live,
     NoSpecial,
@@ -217,9 +218,7 @@ def train(
     learning_rate: Annotated[
         float | None, typer.Option(min=0, help="The highest of the run.")
     ] = None,
-    half: Annotated[
-        bool, typer.Option("--half", help="Weights in float16: half as large a file.")
-    ] = False,
+    half: Half = False,
     seed: Seed = 0,
     force: Force = False,
     embed_scale: Annotated[

@@ -43,6 +43,7 @@ TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
 TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
 Size = Annotated[int | None, typer.Option(min=1)]
+Half = Annotated[bool, typer.Option("--half", help="Weights in float16: half as large a file.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]
 
 # how a workbook is built

@@ -19,7 +19,7 @@ from engine.cells.files import check_replaceable
 from engine.models import checkpoint, corpus, text_training, training
 from engine.models.text_training import Check, TextRun
 
-TIMED = 5  # steps, after which it is known how long a run takes
+TIMED = 5  # the step after which it is known how long a run takes
 EVERY = 50  # steps over which the loss shown is a mean
 T = TypeVar("T")  # what is trained
 
@@ -121,7 +121,7 @@ def _watch(
             if not isinstance(step, training.Progress):
                 return step
             if torch_helps and step.step == TIMED and not training.has_torch():
-                _say_how_long(step.steps, (monotonic() - began) / TIMED)
+                _say_how_long(step.steps, (monotonic() - began) / (TIMED + 1))
             losses.append(step.loss)
             floors += [floor(step.ids)] if floor else []
             if len(losses) == EVERY:
