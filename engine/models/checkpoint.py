@@ -122,6 +122,7 @@ def is_part(name: str) -> bool:
     return any(fnmatch(name, pattern) for pattern in PARTS)
 
 
+@np.errstate(over="ignore")  # what overflows is not the same, and kept in float64
 def number_type(model: Model) -> np.dtype[Any]:
     """float32, or float16 where the config says so, if that holds every number; else float64."""
     small = np.dtype(np.float16 if model.config.get("dtype") == "float16" else np.float32)

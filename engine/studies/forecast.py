@@ -142,5 +142,6 @@ def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:
     cells = b"".join(b'<c%s s="14"><v>%s</v></c>' % pair for pair in pairs)
     found = len(packer.compress(cells)) + len(packer.flush())
     if carried:
-        found += len(zlib.compress(sample.astype(np.float32).tobytes(), 9))
+        with np.errstate(over="ignore"):
+            found += len(zlib.compress(sample.astype(np.float32).tobytes(), 9))
     return found / len(sample)
