@@ -72,10 +72,10 @@ def main() -> None:
         print(HEADS.replace(",", "\t"))
         for case, path, plain, values in zip(cases, files, found, recomputed, strict=True):
             book = read(path)
-            agrees = compare("libreoffice", book, read_values(values, book)).agrees
+            report = compare("libreoffice", book, read_values(values, book))
             ledger = str(values[built.SHEET][built.LINE_ROW, 0])
-            says = agrees and ledger.endswith(f"now says {plain['word']}")
-            row(case, plain, "says it" if says else f"FAILS: {ledger}")
+            says = report.agrees and ledger.endswith(f"now says {plain['word']}")
+            row(case, plain, "says it" if says else f"FAILS: {report}; {ledger}")
 
 
 def wished(case: Case, path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Have the model say another word: the smallest change of one head that makes it first."""
+"""Have the model say another word: the smallest change of one matrix that makes it first."""
 
 import cellformer as cf
 from engine.studies import wish
@@ -6,7 +6,7 @@ from engine.studies import wish
 model = cf.load("dialogue-game")
 graph = model.graph(model.vocabulary.encode("<BOS> Pietro chiama Paolo"))
 (target,) = model.vocabulary.encode("Cefa", special=False)
-found = wish.fulfil(graph, -1, target, ["blocks.1.attn.h2"])
+found = wish.fulfil(graph, -1, target, ["blocks.1.mlp.W_out"])
 print(f"norm {found.norm:.3f}, {found.share:.1%} of the norm of {found.n:,} weights")
 for name, i, j, was, now in found.cells()[:5]:
     print(f"{name}[{i},{j}]: {was:+.4f} -> {now:+.4f}")

@@ -107,7 +107,7 @@ def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str,
         texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
         return f"{also}", texts
     module = None if formats.means(loaded.name) else workbooks.find(loaded.name)
-    if hasattr(module, "fresh"):
+    if module is not None and hasattr(module, "fresh"):
         texts = list(module.fresh())
         return f"{len(texts):,} fresh texts", texts
     before = loaded.ids[:-1]

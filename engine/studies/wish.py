@@ -111,7 +111,7 @@ def fulfil(graph: Graph, row: int, target: int, parts: Sequence[str] = ()) -> Wi
     if search.lead(delta) < MARGIN:
         raise InputError(
             f"no change of {', '.join(parts) or 'the weights'} was found that makes the word come "
-            f"first: it stays {-search.lead(delta):.3g} logits behind; choose more weights"
+            f"first: it stays {MARGIN - search.lead(delta):.3g} logits short; choose more weights"
         )
     if delta.any():
         delta = search.shortened(delta)
@@ -136,6 +136,7 @@ class Search:
         self.of = objective.logit(graph, self.row, target, rival)
         found = backward(graph, self.of, to=blocks)
         self.gradients = {b.name: found[b.name].name for b in blocks if b.name in found}
+        self.scale = 1.0  # of the last step that made the change smaller
 
     def split(self, delta: np.ndarray) -> dict[str, np.ndarray]:
         """A change [n_weights], block by block: [rows, columns] each."""
@@ -203,7 +204,6 @@ class Search:
 
     def shortened(self, delta: np.ndarray) -> np.ndarray:
         """A change after which the word is just first, from one after which it is first."""
-        self.scale = 1.0
         for _ in range(MOST_STEPS):
             if (smaller := self.better(delta)) is None:
                 break

@@ -227,8 +227,10 @@ def _of_sums(book: ModelBook, sheet: Sheet, row: int, line: Watched) -> None:
 def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool = True) -> Expression:
     """`what` 0.5 → 0.7; of a text where a number belongs, that it counts `as_0`."""
     was, now = sheet[row, WAS], sheet[row, IS]
-    short = ROUND(was, 3) != ROUND(now, 3)
-    numbers = IF(short, ROUND(was, 3) & " → " & ROUND(now, 3), was & " → " & now)
+    numbers: Expression = was & " → " & now
+    for digits in (9, 6, 3):  # as few as show the difference; programs differ in how they spell 15
+        pair = ROUND(was, digits), ROUND(now, digits)
+        numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
     text = IFERROR(ROUND(was, 3), was) & " → ‘" & now & "’"
     if as_0:
         text = text & ", a text: counts as 0"
