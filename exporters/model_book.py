@@ -174,7 +174,7 @@ class ModelBook(Book):
     def compact(self) -> bool:
         """Whether there are so many formulas that their number decides about memory.
 
-        Only LibreOffice and Excel hold such a workbook: gnumeric's INDEX picks no whole columns.
+        gnumeric's INDEX picks no whole columns: `verify` gives it their addresses.
         """
         return self.large and sum(b.n_cells for b in self.graph if b.op) > MANY_FORMULAS
 

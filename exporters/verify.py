@@ -8,6 +8,7 @@ is asked by `exporters.hyperformula` alone.
 """
 
 import contextlib
+import gc
 import importlib.util
 import io
 import logging
@@ -16,7 +17,7 @@ import shutil
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -265,7 +266,7 @@ def _hyperformula(path: Path, book: FormulaCells) -> Values:
 
 def _formulas(path: Path, book: FormulaCells) -> Values:
     logging.getLogger("schedula").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), _uncollected():
         warnings.simplefilter("ignore")
         import formulas
 
@@ -279,6 +280,18 @@ def _formulas(path: Path, book: FormulaCells) -> Values:
             value = value.item() if hasattr(value, "item") else value
             found[cell] = value if isinstance(value, int | float | str) else str(value)
     return found
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing is collected meanwhile: of the many objects that `formulas` makes, none goes."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def read_values(file: WorkbookFile | Recomputed, book: FormulaCells) -> Values:

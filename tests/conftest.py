@@ -98,19 +98,20 @@ settings.load_profile("cellformer")
 
 # Files that take longest, begun first: none is left over for one worker at the end.
 LONGEST = (
-    "test_dialogue_game",
     "test_workbooks",
-    "test_shakespeare",
     "test_checkpoints",
-    "test_tokenizing",
     "test_scale",
-    "test_editing",
     "test_gallery",
+    "test_tokenizing",
+    "test_dialogue_game",
+    "test_editing",
     "test_text",
-    "test_command",
+    "test_shakespeare",
     "test_typed_text",
+    "test_choosing",
     "test_fuzz",
-    "test_text_training",
+    "test_encoders",
+    "test_command",
 )
 
 

@@ -139,10 +139,10 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
     last = w["losses"][N_STEPS - 1, 0]
     now = w.now(last)
-    large, plain, other = {rate: 1.0}, {optimizer: "SGD"}, {corpus[0, 0]: "uno"}
+    large, plain, other = {rate: 0.4}, {optimizer: "SGD"}, {corpus[0, 0]: "uno"}
     return [
         w.suggestion(
-            f"Type 1, ten times as much: every step goes too far, and after four the loss is {w.edited(large)(last):.2f}, not {now:.2f}.",
+            f"Type 0.4, four times as much: the steps go too far, and after four the loss is {w.edited(large)(last):.2f}, higher than before the first.",
             large,
             last,
         ),

@@ -23,7 +23,7 @@ from conftest import (
     needs,
     typed,
 )
-from thin import N_CTX, THIN
+from thin import N_CTX, thin_game
 
 from engine import Model
 from engine.cells.batch import CellName, variants
@@ -42,6 +42,7 @@ from workbooks.dialogue_game import game
 
 OFFICE = pytest.mark.office
 MODEL = dialogue_game.model()
+THIN = thin_game()
 GREEDY, SAMPLED = Sampling(), Sampling(temperature=1.5, top_k=12, top_p=0.95)
 PROMPTS = (
     "<BOS> Pietro chiama Paolo",

@@ -22,6 +22,7 @@ from conftest import (
     typed,
 )
 from openpyxl import load_workbook
+from thin import thin_game, thinned
 
 import workbooks
 from cellformer.names import is_worksheet
@@ -36,10 +37,8 @@ from workbooks import cat_sat, dialogue_game, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
-IN_TIERS = [
-    pytest.param(name, marks=pytest.mark.slow if name in ("semantic-tiny", "superposition") else ())
-    for name in TRIED
-]
+LONGER = ("learn", "semantic-tiny", "superposition", "unrolled")
+IN_TIERS = [pytest.param(name, marks=pytest.mark.slow if name in LONGER else ()) for name in TRIED]
 
 
 class Promise(NamedTuple):
@@ -261,9 +260,13 @@ def test_two_layers_gives_every_printed_table() -> None:
     "names", [("final-step", "napkin"), pytest.param((), marks=pytest.mark.office)]
 )
 def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
-    """Two workbooks, and, where there is time, every one; the two large ones with few columns."""
-    for module in (dialogue_game, shakespeare):
+    """Two workbooks, and, where there is time, every one; the two large ones with few columns and
+    narrow vectors."""
+    played = shakespeare.model()
+    plays = thinned(played.spec, played.vocabulary)
+    for module, thin in ((dialogue_game, thin_game()), (shakespeare, plays)):
         monkeypatch.setattr(module, "N_TOKENS", 7)
+        monkeypatch.setattr(module, "model", lambda thin=thin: thin)
     if names:
         monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0

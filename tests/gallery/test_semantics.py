@@ -270,6 +270,7 @@ def test_analogies_and_maps_of_every_set(name: str) -> None:
         np.testing.assert_allclose(cosines.astype(float), [*wanted.values()], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_components", [1, 10, 32])
 def test_probes_are_least_squares_made_again_without_each_word(n_components: int) -> None:
     """Fits of numpy to all words, and to all but one, forty times."""
@@ -296,6 +297,7 @@ def test_probes_are_least_squares_made_again_without_each_word(n_components: int
                 assert found[a, k] == pytest.approx(reported_r2, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_each_part_s_average_is_its_mean_over_reference_sentences() -> None:
     """What mean ablation writes: measured again from the blocks of single sentences, in which a
     part works at every token."""

@@ -14,9 +14,9 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     libreoffice_shows,
-    random_model,
     typed,
 )
+from thin import thinned
 
 from engine import Evaluator
 from engine.models.choosing import Sampling
@@ -134,8 +134,7 @@ def typed_in(book: Book, suggestion: Suggestion) -> dict[CellAt, float | str]:
 def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
     """Every formula cell from wrong values; then every edit: in the workbook of a random model with
     narrow vectors. The shipped one's cells are compared in LibreOffice."""
-    thin = random_model(replace(MODEL.spec, d_model=8, d_head=2, d_mlp=8))
-    thin = replace(thin, vocabulary=MODEL.vocabulary)
+    thin = thinned(MODEL.spec, MODEL.vocabulary)
     book = shakespeare.build(thin, passage(thin, IDS, NARROW))
     path = write(book, tmp_path / "thin.xlsx")
     cells = read(path)

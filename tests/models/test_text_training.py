@@ -1,6 +1,7 @@
 """A model of a text: it learns, twice alike; its best is kept; its loss is the graph's."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from math import log
@@ -20,6 +21,14 @@ from engine.models.training import Progress
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SMALL = TextRun(n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=30, batch=4)
 CORPUS = corpus.corpus(TEXT, None, SMALL.context)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_samples() -> Iterator[None]:
+    """A sample of a check has as many characters as two windows: most of a run's time is theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_training, "SAMPLE_LENGTH", 2 * SMALL.context)
+        yield
 
 
 @cache

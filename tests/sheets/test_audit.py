@@ -94,6 +94,14 @@ def named(*names: str, to: str = "One!$A$1") -> str:
     return f"<definedNames>{defined}</definedNames>"
 
 
+def kept(area: str) -> str:
+    """Cells that are declared to keep what they hold."""
+    return named("latch.cells", to=area)
+
+
+ONCE = '<calcPr iterate="1" iterateCount="1"/>'
+
+
 def validated(kind: str = "list", formula: str = "One!$A$1:$A$9", **said: str) -> str:
     attributes = "".join(f' {name}="{text}"' for name, text in said.items())
     inner = f'<dataValidation type="{kind}" sqref="A1"{attributes}><formula1>{formula}</formula1>'
@@ -227,11 +235,30 @@ BREAKS = {
     },
     "a circle": ({"rows": cells("A3", "1", "IF(TRUE,1,SUM(A1:A2))")}, "in a circle"),
     "a cell of itself": ({"rows": cells("INDEX(A1:A3,2)")}, "in a circle"),
+    "a circle past the cells that keep": (
+        {"rows": cells("B1", "A3", "A2+A1"), "names": kept("One!$A$1") + ONCE},
+        "in a circle",
+    ),
+    "a circle without iteration": (
+        {"rows": cells("A2", "A1+A2"), "names": kept("One!$A$1:$A$2")},
+        "in a circle",
+    ),
+    "a hundred iterations": (
+        {
+            "rows": cells("A2", "A1"),
+            "names": kept("One!$A$1") + ONCE.replace('Count="1"', 'Count="100"'),
+        },
+        "in a circle",
+    ),
     "a circle down a column": ({"rows": cells("A4", "A1+1", "A2+1", "A3+1")}, "in a circle"),
 }
 KEEPS: dict[str, dict[str, str]] = {
     "nothing": {},
     "a running sum": {"rows": cells("1", "A1+1", "A2+1", "SUM(A$1:A3)", "SUM(A$1:A4)")},
+    "a cell that keeps what it holds": {
+        "rows": cells("A3", "A1*2", "A2+1"),
+        "names": kept("One!$A$1") + ONCE,
+    },
     "shared": {"rows": shared("A1+$A$1*A$2")},
     "the most arguments": {"rows": cells(f"MAX({','.join(['B1'] * 255)})")},
     "commas in texts": {"rows": cells("LEN(&quot;" + "," * 255 + "&quot;)")},

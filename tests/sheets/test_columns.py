@@ -38,7 +38,7 @@ def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
         assert found[sheet][tuple(at)] == pytest.approx(wanted, abs=1e-9)
 
 
-@pytest.mark.parametrize("n_tokens", [3, 6])
+@pytest.mark.parametrize("n_tokens", [pytest.param(3, marks=pytest.mark.slow), 6])
 def test_a_part_that_is_live_recomputes_with_room_to_continue(n_tokens: int, tmp_path) -> None:
     model = random_model(SPEC)
     given = passage(model, [3, 7, 1], n_tokens)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ERROR, InIronCalc, random_model, script
+from conftest import ERROR, CellAt, InIronCalc, random_model, script
 from typist import Job, Typed, typed_in_libreoffice
 
 import cellformer as cf
@@ -17,6 +17,7 @@ from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.model_book import ModelBook
 from exporters.pages.play import MESSAGE_ROW, RESULTS_ROW, n_results
 from exporters.pages.switches import writers
+from exporters.reading import Value, WorkbookFile
 
 LEDGER = script("ledger", "benchmarks")  # of benchmarks, which asks 50 sets of edits
 SPEC = ModelSpec(7, 4, 8, n_layers=2, n_heads=2, d_head=2, d_mlp=3, norm="layer", bias=True)
@@ -75,19 +76,27 @@ def test_bad_values_make_no_error(book: ModelBook, path: Path) -> None:
             assert "edit" in str(sheet[book.spots["ledger"]]), edits
 
 
+def as_typed(value: Value) -> float | str:
+    """A value of a cell as one types it; nothing where it is blank."""
+    return "" if value is None else value
+
+
 @pytest.mark.office
 def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path) -> None:
-    """The same of some of them, and of edits, in one start."""
+    """The same of some of them, and of edits, in one sheet: each is taken back before the next."""
     edited = LEDGER.sets(book, np.random.default_rng(11))[:6]
     bad = LEDGER.bad(book)[1::12]
     line = book.spots["ledger"]
     told = [line, MESSAGE, (PLAY, RESULTS_ROW + 3, 1), (PLAY, RESULTS_ROW + 3, 3), ("Check", 5, 2)]
-    jobs = [Job(path, [typed([edit for edit, _ in edits])], told) for edits in edited]
-    jobs += [Job(path, [typed(edits)], told) for edits in bad]
-    answers = typed_in_libreoffice(jobs, tmp_path / "office")
-    for edits, (answer,) in zip(edited, answers, strict=False):
+    texts = [typed([edit for edit, _ in edits]) for edits in edited] + [*map(typed, bad)]
+    file, back, one_upon_the_other = WorkbookFile(path), dict[CellAt, float | str](), []
+    for text in texts:
+        one_upon_the_other.append(back | dict(text))
+        back = {at: as_typed(file[at[0]][at[1:]]) for at in text}
+    (answers,) = typed_in_libreoffice([Job(path, one_upon_the_other, told)], tmp_path / "office")
+    for edits, answer in zip(edited, answers, strict=False):
         assert LEDGER.right(str(answer[line]), [text for _, text in edits]), edits
-    for edits, (answer,) in zip(bad, answers[len(edited) :], strict=True):
+    for edits, answer in zip(bad, answers[len(edited) :], strict=True):
         assert not [at for at in told if str(answer[at]).startswith("#")], edits
 
 

@@ -392,6 +392,19 @@ def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path, monkeypatch) 
     assert [path.name for path in tmp_path.iterdir()] == ["built.xlsx"]
 
 
+@pytest.mark.parametrize("most", [0, 1_000_000])
+def test_rows_are_filled_in_as_they_are_spelt(many_words, tmp_path, monkeypatch, most) -> None:
+    """Also where a run of rows ends within a piece of the vocabulary, and columns are picked."""
+    monkeypatch.setattr("exporters.model_book.MANY_FORMULAS", most)
+    monkeypatch.setattr(layout, "MOST_COLUMNS", 700)
+    monkeypatch.setattr(strips, "RUN", 300)
+    model, written = checkpoint.load(many_words), []
+    for fewest in (strips.FEWEST, N_WORDS):  # rows that are filled in; none has so many
+        monkeypatch.setattr(strips, "FEWEST", fewest)
+        written.append(build(model, tmp_path / "many.xlsx").read_bytes())
+    assert written[0] == written[1]
+
+
 def test_the_parts_of_a_file_are_whole_and_related(many_words, tmp_path: Path) -> None:
     """Every part parses; every part that relations name is there, and has a content type."""
     from xml.etree import ElementTree

@@ -91,8 +91,8 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
 def control(ws: Worksheet, p: Parts) -> None:
     """The switch, the settings, how far learning has come, and what the model expects by now."""
     ws.text(
-        "1. Choose `learn` in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. `pause` keeps what it has learnt; `start` forgets it.",
-        "While the cell says `start` nothing moves. If nothing moves at `learn`, or a program warns of a circular reference, see the sheet How.",
+        "1. Choose `learn` in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. `start` forgets what it has learnt.",
+        "Choose `pause` before you change anything else. If nothing moves at `learn`, or a program warns of a circular reference, see the sheet How.",
     )
     ws.cursor += 1
     setting(ws, "state", "learning", "start, learn or pause", "switch")

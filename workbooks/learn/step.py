@@ -37,7 +37,7 @@ class Step:
     @property
     def states(self) -> dict[str, Block]:
         """What a step hands on to the next one: the name of a block -> what it becomes."""
-        found = {}
+        found: dict[str, Block] = {}
         for name, after in self.updated.items():
             found |= {name: after.weight}
             found |= {f"speed.{name}": after.velocity, f"size.{name}": after.second}

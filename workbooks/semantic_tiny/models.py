@@ -88,7 +88,7 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (12, 15))
+    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (14, 17))
     sheet.put(row - 1, 0, OPENS, "note")
 
 
@@ -178,7 +178,7 @@ def _tries() -> list[Suggestion]:
             ("W_E", semantics.ROWS[queen], 0), 5, ("models.share_narrow", 0, 0),
         ),
         Suggestion(
-            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off the plane that is drawn: the share falls, which the map alone would not tell.",
+            "Type 20 as king's first number in the wide vectors: king moves on the map, and further off its plane. The share falls; a map alone would not tell.",
             ("models.wide", 0, 0), 20, ("models.share_wide", 0, 0),
         ),
     ]  # fmt: skip

@@ -28,7 +28,7 @@ N_WORDS, N_AXES, N_PARTS = len(semantics.CONTENT), len(semantics.AXES), semantic
 ASKED_ROW, TABLE_ROW, CHART_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 30, 38
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
-SIZE, CHART_COLS = (322, 360), (8, 13)
+SIZE, CHART_COLS = (322, 360), (7, 12)
 WAYS = ("of the words fitted to", "of words held out")
 ABOUT = (
     "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
@@ -56,7 +56,7 @@ def add(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
-    sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5) | {7: 2}
+    sheet.widths = {0: 11} | dict.fromkeys(range(1, N_PARTS + 20), 8.5)
     for k, line in enumerate(ABOUT):
         sheet.put(4 + k, 0, line)
     _dial(book, sheet)
@@ -66,7 +66,7 @@ def add(book: ModelBook) -> None:
         _probe(book, sheet, one, n)
     _results(book, sheet, probed)
     _charts(sheet, probed)
-    beside.suggest(book, sheet, TRIES_ROW, _tries(), (9, 11))
+    beside.suggest(book, sheet, TRIES_ROW, _tries(), (13, 15))
 
 
 def _probed(book: ModelBook) -> list[Probed]:
@@ -106,7 +106,7 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
 def _axes(book: ModelBook, sheet: Sheet) -> None:
     """What the table says of each axis: its mean, and how far the words spread."""
     table = book.graph["study.table"]
-    sheet.put(WORK_ROW - 1, 0, "axes of the table", "block")
+    sheet.put(WORK_ROW - 1, 0, "axis", "block")
     beside.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
     sheet.put(WORK_ROW, 0, "mean", "row label")
     sheet.put(WORK_ROW + 1, 0, "spread", "row label")

@@ -47,7 +47,7 @@ def add(book: ModelBook) -> None:
         _cosines(book, sheet, asked, COSINES + k)
         _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
     sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
-    beside.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (9, 11))
+    beside.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (10, 12))
     _report(sheet)
 
 
