@@ -100,7 +100,7 @@ def model(name: str) -> Model:
         return checkpoint.load(name)
     if is_worksheet(name):
         raise InputError(
-            f"{name} holds no transformer, only its worksheets: `cellformer build {name}`"
+            f"{name} is made of worksheets, and this takes a model: `cellformer build {name}`"
         )
     found: Model = workbooks.find(name).model()
     return found
@@ -117,7 +117,7 @@ def graph(
     if not is_worksheet(name):
         return load(name, prompt, ids, special, second=second).graph
     if prompt is not None or ids is not None:
-        raise InputError(f"{name} holds no transformer: it takes no prompt")
+        raise InputError(f"{name} is made of worksheets: it takes no prompt")
     return book(name).graph
 
 

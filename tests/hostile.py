@@ -417,6 +417,16 @@ def options(rng: random.Random) -> Cases:
                 ["verify", "nowhere.xlsx", "--engine", word],
                 ["diff", word],
                 ["import", word, "-o", "out"],
+                ["edit", "cat-sat", "--say", word, "-o", "book.xlsx"],
+                ["edit", "cat-sat", "--say", "dog", "--only", word, "-o", "book.xlsx"],
+                ["edit", "cat-sat", "--say", "dog", "--prompt", word, "-o", "book.xlsx"],
+                ["edit", "cat-sat", "--say", "dog", "--ids", number, "-o", "book.xlsx"],
+                ["edit", "cat-sat", "--say", "dog", "--also", word or "no", "-o", "book.xlsx"],
+                ["edit", "cat-sat", "--say", "dog", "-o", f"{word}.xlsx"],
+                ["build", "cat-sat", "--nudge", "--prompt", word, "-o", "book.xlsx"],
+                ["build", "cat-sat", "--nudge", "--tokens", number, "-o", "book.xlsx"],
+                ["build", "cat-sat", "--words", word, "-o", "book.xlsx"],
+                ["train", "superposition", "-o", "out", "--seed", number],
                 ["train", "cat-sat", "-o", word],
                 ["train", "--text", word, "-o", "out"],
                 [word],
@@ -492,6 +502,26 @@ def workbooks(rng: random.Random) -> Cases:
             how(folder / "book.xlsx", random.Random(seed))
 
         yield Case(f"{how.__name__} {seed:.4f}", rng.choice(commands), prepare)
+
+
+def lists(rng: random.Random) -> Cases:
+    """Lists of words, and of prompts, that are none."""
+    words = ["the", "cat", "dog", "mat", "sat", "on", "ran", "floor"]
+    odd = ["# ", "#", "=1+1", "\x1b[31m", '"', "'", "\0", "é" * 400, "# " + "g" * 400, "# =1", ""]
+    odd += ["\u2028", "the cat", "THE", "<0x0A>", "# a\x01b", "# \x1b]0;t\x07"]
+    words_of, prompts_of = (
+        ["build", "cat-sat", "--words", "list", "-o", "book.xlsx"],
+        ["edit", "cat-sat", "--say", "dog", "--also", "list", "-o", "book.xlsx"],
+    )
+    while True:
+        lines = rng.sample(words, rng.choice([0, 3, 7, 8])) + rng.sample(odd, rng.choice([0, 1, 2]))
+        rng.shuffle(lines)
+        text = "\n".join(lines).encode() if rng.random() < 0.8 else rng.choice(TEXTS)
+
+        def prepare(folder: Path, text: bytes = text) -> None:
+            (folder / "list").write_bytes(text)
+
+        yield Case(f"list {text[:40]!r}", rng.choice([words_of, prompts_of]), prepare)
 
 
 def packed(path: Path, parts: dict[str, bytes]) -> None:
@@ -595,6 +625,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
     "options": options,
     "surroundings": surroundings,
     "workbooks": workbooks,
+    "lists": lists,
 }
 
 

@@ -36,7 +36,7 @@ def gradient(
     Each estimate stands beside what really happens when that weight is 0, or that part is off.
     """
     if names.is_worksheet(name):
-        raise InputError(f"{name} holds no transformer: there is no logit to follow back")
+        raise InputError(f"{name} is made of worksheets: there is no logit to follow back")
     loaded = names.load(name, prompt, ids, not no_special)
     needs_words(loaded)
     graph, row = loaded.graph, loaded.place_of_answer

@@ -117,7 +117,7 @@ def build(
         return gallery.build(output or Path("gallery"))
     if names.is_worksheet(name):
         if chosen:
-            raise InputError(f"{name} holds no transformer: it takes a name and -o alone")
+            raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second)

@@ -36,10 +36,12 @@ def workbook(
             raise InputError(f"{name} takes no --embed-scale; leave it out")
         return from_text(module.RUN, text, folder, force, seed)
     if not hasattr(module, "train"):
-        able = [n for n in workbooks.names() if _trainable(n)]
-        raise InputError(
-            f"the weights of {name} are set by hand; what can be trained: {', '.join(able)}"
-        )
+        able = ", ".join(n for n in workbooks.names() if _trainable(n))
+        if hasattr(module, "learnt"):
+            raise InputError(
+                f"{name} learns in its workbook, `cellformer build {name}`; this trains {able}"
+            )
+        raise InputError(f"this trains no weights of {name}; what can be trained: {able}")
     if text is not None:
         raise InputError(f"{name} does not learn from a text; leave --text out")
     if hasattr(module, "book"):

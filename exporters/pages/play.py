@@ -39,6 +39,7 @@ WORDS_ROW = BUILT_ROW + 5  # of every word by id
 LABEL_COL, CHART_COL = PROMPT_COL - 1, 7
 CHART_SIZE = (600, 262)  # pixels
 SILENT = "nothing is answered"
+LEFT_OUT = "the rest is left out"
 
 # the columns of the ranked words; their ids stand hidden under the chart
 RANK, WORD, LOGIT, PROBABILITY, BASELINE, CHANGE, DRAWN, IDENT = 0, 1, 2, 3, 4, 5, 6, 8
@@ -132,6 +133,12 @@ def answered(book: ModelBook, shown: Expression, otherwise: Expression | str = "
     return IF(book.graph["prompt.answered"][0, 0] == 1, shown, otherwise)
 
 
+def shortened(book: ModelBook) -> Expression:
+    """Whether the sentence has more words than there are columns, as its message says."""
+    said = book.sheets[SHEET][MESSAGE_ROW, PROMPT_COL]
+    return RIGHT(said, len(LEFT_OUT)) == LEFT_OUT
+
+
 def _sentence(book: ModelBook, sheet: Sheet) -> None:
     what = "it continues itself" if book.plan.continues else "each word is read with all the others"
     what = RANKED_ONLY if book.plan.continues and not has_room(book) else what
@@ -171,7 +178,7 @@ def _message(book: ModelBook) -> Expression:
         return _unless_unknown(book, said, "", told)
     spaced = TRIM(book.graph["sentence"][0, 0])
     n_words = LEN(spaced) - LEN(SUBSTITUTE(spaced, " ", "")) + 1
-    longer = f"longer than the {n} columns of this sheet: the rest is left out"
+    longer = f"longer than the {n} columns of this sheet: {LEFT_OUT}"
     if book.plan.continues:
         counted = count & " given, " & n - count & " generated" & picked
     else:

@@ -57,7 +57,7 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
         (("trace", "zero-layer", "prob[0,0]"), "nearest: p"),
         (("trace", "zero-layer", "probs[0,0]", "--prompt", "a"), "takes no prompt"),
         (("sweep", "zero-layer", "added[0,0]", "--target", "pairs[0,0]"), "shows a text"),
-        (("generate", "zero-layer"), "holds no transformer"),
+        (("generate", "zero-layer"), "made of worksheets"),
     ],
 )
 def test_what_cannot_be_used_gives_one_line(arguments: tuple[str, ...], fault: str) -> None:
@@ -82,4 +82,4 @@ def test_diff_names_what_was_typed_and_what_that_did(built, tmp_path: Path) -> N
     assert re.search(r"scores\[2,1\] +Pattern!C12 +2 +4", done.out)
     assert re.search(r"by_columns\[1,2\] +0\.65224 +0\.932698", done.out)
     refused = cli("import", edited, "-o", tmp_path / "folder")
-    assert refused.code == 2 and "holds no transformer" in refused.err
+    assert refused.code == 2 and "made of worksheets" in refused.err

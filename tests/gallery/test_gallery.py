@@ -288,7 +288,7 @@ def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monke
         ("build attention-by-columns --prompt a", "takes a name and -o alone"),
         ("build attention-by-columns --seed 3", "takes a name and -o alone"),
         ("build --all --temperature 0.5", "--all takes -o alone"),
-        ("generate attention-by-columns", "holds no transformer"),
+        ("generate attention-by-columns", "made of worksheets"),
         ("build --all -o {file}", "cannot be made"),
     ],
 )

@@ -79,7 +79,7 @@ def test_what_is_no_file_and_what_has_no_words(tmp_path: Path) -> None:
     out = tmp_path / "out.xlsx"
     for words, told in (
         (("semantic-tiny", "--words", path), "'sea' is not in the vocabulary"),
-        (("attention-by-columns", "--words", path), "holds no transformer"),
+        (("attention-by-columns", "--words", path), "made of worksheets"),
     ):
         done = cli("build", *words, "-o", out)
         assert (done.code, out.exists()) == (2, False)

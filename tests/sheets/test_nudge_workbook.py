@@ -70,6 +70,8 @@ def test_no_sentence_and_no_rate_gives_an_error(book, cells, sheet) -> None:
         assert not [cell for cell, x in shown.items() if ERROR.fullmatch(str(x))], value
         if value in nothing:
             assert shown[book.cell(*AFTER)] == 0
+        n, heading = len(book.passage.ids), shown["Nudge", 4, 0]
+        assert (f"learning the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
 
 
 @pytest.mark.office
