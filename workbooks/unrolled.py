@@ -7,6 +7,8 @@ The same step as in the workbook `learn`, of a smaller model, laid out five time
 compute no circles, and to see how one step's weights become the next one's.
 """
 
+from collections.abc import Callable
+
 from engine import ModelSpec
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
@@ -59,13 +61,16 @@ def follow(w: Workbook) -> None:
     g, n = w.book.graph, game.LENGTH - 1
     corpus, vocabulary = w["corpus"], w["words"].fixed
 
-    def identity(k: int, later: int) -> Expression:
-        return MATCH(corpus[k // n, k % n + later], vocabulary, 0) - 1
+    def identity(later: int) -> Callable[[int, int], Expression]:
+        def cell(k: int, _: int) -> Expression:
+            return MATCH(corpus[k // n, k % n + later], vocabulary, 0) - 1
+
+        return cell
 
     first = step.inputs(step.ids_of(game.sentences()[:N_SENTENCES], game.WORDS))
     for name, later in (("tokens", 0), ("loss.targets", 1)):
         g.fill(name, first[name])
-        g.follow(name, lambda i, j, later=later: identity(i, later))
+        g.follow(name, identity(later))
 
 
 def unrolled(first: step.Step) -> list[list[Block]]:

@@ -107,7 +107,7 @@ def sweep(blocks: list[Block], values: Values) -> None:
             values[block.name] = np.array([[Reader(values).compute(block, 0, 0)]])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_order_of_cells_changes_nothing_where_recalculations_are_many(seed: int) -> None:
     g = toy()
     values = dict(g.values) | {"recalculations": np.array([[float(PER_STEP)]])}

@@ -71,15 +71,18 @@ def follow(p: Parts) -> None:
     def word(i: int, j: int) -> Expression:
         return INDEX(corpus, MOD(clock.steps(g) * p.batch + i, p.n_sentences) + 1, j + 1)
 
-    def identity(k: int, later: int) -> Expression:
-        spoken = g["batch.words"][k // n, k % n + later].fixed
-        return MATCH(spoken, vocabulary, 0) - 1
+    def identity(later: int) -> Callable[[int, int], Expression]:
+        def cell(k: int, _: int) -> Expression:
+            spoken = g["batch.words"][k // n, k % n + later].fixed
+            return MATCH(spoken, vocabulary, 0) - 1
+
+        return cell
 
     g.table("batch.words", (p.batch, game.LENGTH), word)
     first = step.inputs(step.ids_of(game.sentences()[: p.batch], game.WORDS))
     for name, later in (("tokens", 0), ("loss.targets", 1)):
         g.fill(name, first[name])
-        g.follow(name, lambda i, j, later=later: identity(i, later))
+        g.follow(name, identity(later))
     g.input("optimizer", sheets.OPTIMIZERS[-1])
     g.follow("method", sheets.method(g))
     for name, after in p.step.states.items():

@@ -56,7 +56,7 @@ def add(g: Graph, a_pass: int) -> Block:
     g.follow("step", lambda i, j: made + 1)
     g.follow("pass.count", lambda i, j: MOD(made, a_pass) + 1)
     g.follow("write.even", lambda i, j: IF(made == 0, BEGIN, settled(odd)))
-    g.follow("write.odd", lambda i, j: IF(made == 0, TAKE, settled(1 - odd)))
+    g.follow("write.odd", lambda i, j: settled(1 - odd))
     g.follow("write.point", lambda i, j: IF(made == 0, -1, settled(ends)))
     return g["step"]
 

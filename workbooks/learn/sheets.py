@@ -138,11 +138,15 @@ def expected(ws: Worksheet, p: Parts) -> None:
     """The sentences of the batch; under each word but the first the probability that the model gave
     to it after the words before."""
     g, surprise, n = ws.book.graph, ws.book.graph["loss.of_token"], game.LENGTH - 1
+
+    def given(b: int) -> Callable[[int, int], Expression]:
+        return lambda i, j: EXP(-surprise[b * n + j, 0])
+
     ws.heading("What it expects: under each word, the probability that the model gives to it")
     for b in range(p.batch):
         for t in range(game.LENGTH):
             ws.sheet.formula(ws.cursor, 1 + t, g["batch.words"][b, t], "word")
-        block = g.table(f"expected.{b}", (1, n), lambda i, j, b=b: EXP(-surprise[b * n + j, 0]))
+        block = g.table(f"expected.{b}", (1, n), given(b))
         place = Place(block, ws.sheet.name, ws.cursor + 1, 2, turned=False)
         ws.book.lay(place, "percent")
         ws.sheet.dressings.append((place.rect(block.whole), "scale"))

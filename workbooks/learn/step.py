@@ -13,7 +13,6 @@ from engine import ModelSpec
 from engine.cells.batch import filled
 from engine.cells.block import Block
 from engine.cells.gradient import backward
-from engine.cells.graph import Graph
 from engine.models import objective, optimizers
 from engine.models.architectures import decoder
 from engine.models.forward import Forward, Readout, weight_shapes
@@ -103,8 +102,3 @@ def learn(step: Step, ids: np.ndarray, batch: int) -> Iterator[tuple[float, Valu
 def ids_of(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> np.ndarray:
     """Sentences as ids: int64 [sentences, words]."""
     return np.array([[words.index(word) for word in s] for s in sentences])
-
-
-def values_of(g: Graph, name: str) -> np.ndarray:
-    """A block's values as the graph starts: [rows, columns]."""
-    return g.values[name]
