@@ -93,7 +93,7 @@ def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
     book, opened = names.book(name), WorkbookFile(file)
     model = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
     checkpoint.save(model, output, force)
-    line(f"{output}: checkpoint, with what {file} has learnt")
+    line(f"{output}: checkpoint, with the weights that {file} holds by now")
 
 
 def _finder(name: str | None) -> Callable[[str], Model]:

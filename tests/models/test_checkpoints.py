@@ -402,3 +402,12 @@ def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
     config(**wrong)(tmp_path)
     with pytest.raises(InputError, match=next(iter(wrong))):
         checkpoint.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_beyond_float32_is_kept_without_a_warning(tmp_path: Path) -> None:
+    """One of a size that somebody may type into a workbook."""
+    model = checkpoint.load(str(GOLDEN / "llama"))
+    model.weights["W_E"][3, 1] = 1e300
+    checkpoint.save(model, tmp_path / "huge")
+    assert checkpoint.load(str(tmp_path / "huge")).weights["W_E"][3, 1] == 1e300
