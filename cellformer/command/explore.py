@@ -42,7 +42,7 @@ from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
-from engine.models.tokenizer import readable, shown, stream
+from engine.models.tokenizer import IdsOnly, readable, shown, stream
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
@@ -323,6 +323,9 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
     meant = [v for v, (own, name) in enumerate(known) if own in (text, f" {text}") or name == text]
     if meant:
         return max(meant, key=graph.values["probs"][row].__getitem__)
+    if isinstance(vocabulary, IdsOnly):
+        last = len(vocabulary.texts) - 1
+        raise InputError(f"{option} {text!r} is no word here; they are ids from 0 to {last}")
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)

@@ -173,6 +173,7 @@ def test_what_it_prints(tmp_path) -> None:
         ("cat-sat --say dog -o x.csv", "ends in .xlsx"),
         ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
         ("attention-by-columns --say a", "made of worksheets"),
+        (f"{GOLDEN}/llama --ids 3,4 --say 999", "ids from 0 to"),
         (f"{GOLDEN}/bert --ids 3,4 --say 1", "is an encoder"),
         (f"{GOLDEN}/minilm --ids 3,4 --say 1", "is an encoder"),
     ],
