@@ -2,7 +2,8 @@
 
 It stands in for an array of float64 wherever a block's values are taken: it has a shape, it can be
 sliced, and numpy makes an array of it. So a model is never held whole, however large it is. Reading
-is by `pread`: a mapped file would count as memory of the process once it has been touched.
+is by `pread` where there is one: a mapped file would count as memory of the process once it has
+been touched.
 
 With `decimal`, a float32 number stands for its shortest decimal: 0.1 is 0.1 and not
 0.10000000149011612. A workbook that writes those decimals and an engine that reads them so compute
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -83,7 +85,8 @@ class TensorFile:
     def __init__(self, path: Path, places: Mapping[str, Place]):
         self.path = path
         self.places = places
-        self._handle = os.open(path, os.O_RDONLY)
+        self._handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._lock = Lock()
         self._kept: dict[tuple[str, Span], np.ndarray] = {}
 
     def __del__(self) -> None:
@@ -135,11 +138,22 @@ class TensorFile:
         offset = place.offset + rows[0] * place.row_bytes
         view, done = data.reshape(-1).data, 0
         while done < len(view):
-            n = os.preadv(self._handle, [view[done:]], offset + done)
+            n = self._read_into(view[done:], offset + done)
             if not n:
                 raise InputError(f"{self.path} ends within {name}; fetch the file again")
             done += n
         return place.unpack(data) if place.unpack else data.view(place.dtype)
+
+    def _read_into(self, view: memoryview, offset: int) -> int:
+        """Read the bytes at a place of the file; gives how many there were. Windows has no `pread`,
+        and a place in the file that threads share."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self._handle, [view], offset)
+        with self._lock:
+            os.lseek(self._handle, offset, os.SEEK_SET)
+            found = os.read(self._handle, len(view))
+        view[: len(found)] = found
+        return len(found)
 
 
 def tall(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -153,6 +154,15 @@ def test_a_stored_matrix_is_the_array(many_words) -> None:
     np.testing.assert_array_equal(stored[3:5, :], array[3:5])
     np.testing.assert_array_equal(turned[..., 1:4, 2:], array.T[1:4, 2:])
     np.testing.assert_array_equal(turned[..., np.array([7, 0, 7])], array.T[:, [7, 0, 7]])
+
+
+def test_where_there_is_no_pread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: a golden model's file is read by place and length."""
+    monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
+    expected = checkpoint.load(GOLDEN / "llama").graph([3, 1, 4]).values["logits"]
+    monkeypatch.delattr(os, "preadv")
+    found = checkpoint.load(GOLDEN / "llama").graph([3, 1, 4]).values["logits"]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_model_in_its_file_computes_what_a_held_one_does(in_file, many_words) -> None:
