@@ -113,8 +113,8 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
 def _loss(book: ModelBook, sheet: Sheet) -> None:
     """The rate, the loss before and after the step, and what the gradients promised."""
     of = IF(play.shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
-    title = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
-    title = play.answered(book, title, "No step of learning")
+    learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
+    title = play.answered(book, learning, "No step of learning")
     sheet.formula(RATE_ROW - 2, 0, title, "heading")
     before, after = (
         _settle(book, sheet, name, row, CELL_COL)
