@@ -49,7 +49,7 @@ from exporters.story import Chosen
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
 DECIMALS = 9  # of a cosine, whoever computes it
-APART = 1e-12  # words that are as near stand in their order
+FINER = 1e12  # one part of so many: words that are as near stand in their order
 NONE = 1e-9  # a direction that is shorter is none
 N_OUT = 2  # components that may be left out
 N_BEFORE = 22  # columns of the features' tables before the words' vectors
@@ -295,7 +295,7 @@ class Maps:
         def cosine(k: int, _: int) -> Expression:
             along = product_sum(kept[:, k], own) * inverse[0, k]
             value = IF(length > NONE, ROUND(along / length, DECIMALS), 0)
-            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k * APART)
+            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
 
         self._per_word("near_cosine", "with named", cosine)
         self._ranked()

@@ -111,11 +111,13 @@ class Evaluator:
                     cells = self._reading(block, changed)
                     n_cells += len(cells)
                     found = self._refresh_cells(block, cells)
+                if block.runs:  # of which one row may read another
+                    passed.append(block)
                 if found:
                     changed.setdefault(block.name, []).extend(found)
                     if any(block.name in self.graph.readings(t).rects for t in passed):
                         again[block.name] = found
-                if block.expression:
+                if block.expression and not block.runs:
                     passed.append(block)
             changed = again
         return n_cells

@@ -316,7 +316,7 @@ def test_a_malformed_checkpoint_gets_one_line(name, gpt2, tmp_path) -> None:
 
 PROMPTS = {
     "empty": (["--prompt", ""], "empty"),
-    "unknown word": (["--prompt", "w1 W2"], "w2"),
+    "unknown word": (["--prompt", "w1 x2"], "w2"),
     "lone surrogate": (["--prompt", "w1 \udcff"], "udcff"),
     "no prompt": ([], "--prompt"),
     "too long": (["--ids", ",".join("1" * 13)], "shorten"),
