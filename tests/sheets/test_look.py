@@ -32,7 +32,10 @@ def test_no_title_is_cut(built: Built, name: str) -> None:
                     assert float(height) >= 1.25 * size, (sheet.name, row)
 
 
-@pytest.mark.parametrize("name", [*SEEN, "dialogue-game"])
+LARGE = pytest.param("dialogue-game", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*SEEN, LARGE])
 def test_scales_about_zero_are_symmetric(built: Built, name: str) -> None:
     """Their ends are one formula, with a minus before it and without."""
     n_found = 0
@@ -48,7 +51,10 @@ def test_scales_about_zero_are_symmetric(built: Built, name: str) -> None:
     assert n_found or name != "dialogue-game"
 
 
-@pytest.mark.parametrize("name", [*SEEN, "dialogue-game"])
+LARGE = pytest.param("dialogue-game", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [*SEEN, LARGE])
 def test_every_sheet_says_what_its_colours_mean(name: str) -> None:
     book = default_book(name)
     for sheet in list(book.sheets.values())[1:]:

@@ -61,7 +61,15 @@ NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 AT_MOST_THIN = [THIN if name == "dialogue-game" else name for name in NAMES]
 IN_FORMULAS = ("one-layer", "sampling", "napkin")  # the slowest engine is asked about three
-LONGER = ("dialogue-game", "learn", "semantic-tiny", "superposition", "unrolled")
+LONGER = (
+    "dialogue-game",
+    "learn",
+    "semantic-tiny",
+    "superposition",
+    "tokenization",
+    "two-layers",
+    "unrolled",
+)
 IN_TIERS = [pytest.param(name, marks=pytest.mark.slow if name in LONGER else ()) for name in NAMES]
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office
@@ -196,6 +204,7 @@ def needs_readers() -> None:
         pytest.skip(f"SheetJS and exceljs are not installed; {readers.REMEDY}")
 
 
+@pytest.mark.slow
 def test_formulas_is_not_asked_about_many_cells(built) -> None:
     assert default_book("dialogue-game").n_formulas > MAX_FORMULAS_CELLS
     assert verify(built.formula_cells("dialogue-game"), "formulas").skipped
@@ -262,7 +271,7 @@ def test_every_engine_notices_an_altered_weight(engine: str, altered, request) -
     assert not asked(engine, altered["a weight"], request).agrees
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_poison_changes_every_cached_value(name: str, built, tmp_path: Path) -> None:
     poison(built[name], tmp_path / "wrong.xlsx")
     book = built.formula_cells(name)
@@ -340,7 +349,7 @@ def test_two_builds_are_the_same_bytes(name: str, built, tmp_path: Path) -> None
     assert again.read_bytes() == built[name].read_bytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     graph = book.graph
@@ -359,7 +368,7 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
             assert found == (None if value == "" else value)  # an empty text is written as nothing
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     named = {name for name, place in book.places.items() if place.named}
@@ -374,7 +383,7 @@ def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) 
         assert (sheet, top, left) == book.cell(block.name, 0, 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_TIERS)
 def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     """Three edits with their cells; words to choose from; baseline, live and change; a chart."""
     assert len(default_book(name).tries) == 3
