@@ -76,9 +76,11 @@ SLOW = (
     "test_rewritten",
     "test_sampling",
     "test_scale",
+    "test_semantics",
     "test_sensitivity",
     "test_shakespeare",
     "test_subwords",
+    "test_superposition",
     "test_text",
     "test_text_training",
     "test_textline",
@@ -107,6 +109,7 @@ LONGEST = (
     "test_tokenizing",
     "test_dialogue_game",
     "test_editing",
+    "test_superposition",
     "test_text",
     "test_shakespeare",
     "test_typed_text",
@@ -121,8 +124,8 @@ FIRST_TIER = "not office and not slow"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The first tier does not read what it leaves out: one file of it imports torch."""
-    left_out = collection_path.stem in (*SLOW, "test_fuzz")
+    """The first tier does not read what it leaves out: some files of it import torch."""
+    left_out = collection_path.stem in (*SLOW, "test_fuzz", "test_gradient_torch")
     return (left_out and config.option.markexpr == FIRST_TIER) or None
 
 

@@ -229,6 +229,7 @@ def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
     assert "mat" in cli(*args, cwd=tmp_path).out
 
 
+@pytest.mark.slow
 def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
     how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
     done = cli("build", "dialogue-game", *how, "--tokens", "9", "-o", "d.xlsx", cwd=tmp_path)

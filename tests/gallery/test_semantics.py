@@ -201,6 +201,7 @@ def test_training_for_three_steps() -> None:
 # --- the sheets ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_essays_tests_asked_of_each_training_again() -> None:
     """The sheet Printed, from the weights themselves."""
     book = default_book("semantic-tiny")

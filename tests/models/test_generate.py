@@ -23,6 +23,7 @@ def repeated(model, ids: list[int], n: int, sampling: Sampling, seed: int) -> li
     return ids[-n:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cases", [range(30), pytest.param(range(30, N_CASES), marks=pytest.mark.slow)]
 )

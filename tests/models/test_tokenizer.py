@@ -95,6 +95,7 @@ def byte_level(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saved_by", ["us", pytest.param("libreoffice", marks=pytest.mark.office)])
 def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(
     saved_by: str, byte_level, tmp_path

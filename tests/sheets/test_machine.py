@@ -54,6 +54,7 @@ def test_the_dialogue_game_s_machine_is_one_screen() -> None:
     assert "‘Paolo’ looks 98.9 % at ‘chiama’" in said
 
 
+@pytest.mark.slow
 def test_twelve_layers_fold() -> None:
     """Every stage on the first screen; tiles side by side, in further rows where they are many."""
     n_heads, n_tokens = 7, 3

@@ -115,6 +115,7 @@ def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bloom", "opt-350m"])
 def test_workbooks_of_what_only_some_compute(name: str, tmp_path: Path) -> None:
     """Scores that fall with distance, words of another size than the stream."""
