@@ -70,6 +70,7 @@ SLOW = (
     "test_gradient_workbook",
     "test_hostile",
     "test_hub",
+    "test_ledger",
     "test_nudge_workbook",
     "test_maps",
     "test_reading",
@@ -87,6 +88,7 @@ SLOW = (
     "test_tokenizing",
     "test_train",
     "test_typed_text",
+    "test_views",
     "test_worksheets",
 )
 
@@ -113,6 +115,7 @@ LONGEST = (
     "test_text",
     "test_shakespeare",
     "test_typed_text",
+    "test_views",
     "test_choosing",
     "test_fuzz",
     "test_encoders",
