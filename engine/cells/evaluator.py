@@ -111,13 +111,12 @@ class Evaluator:
                     cells = self._reading(block, changed)
                     n_cells += len(cells)
                     found = self._refresh_cells(block, cells)
-                if block.runs:  # of which one row may read another
-                    passed.append(block)
                 if found:
                     changed.setdefault(block.name, []).extend(found)
-                    if any(block.name in self.graph.readings(t).rects for t in passed):
+                    before = [*passed, block] if block.runs else passed  # its rows read each other
+                    if any(block.name in self.graph.readings(t).rects for t in before):
                         again[block.name] = found
-                if block.expression and not block.runs:
+                if block.expression:
                     passed.append(block)
             changed = again
         return n_cells
