@@ -88,7 +88,7 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (14, 17))
+    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (14, 16))
     sheet.put(row - 1, 0, OPENS, "note")
 
 
