@@ -62,6 +62,7 @@ class _Sheet(Worksheet):
         super().__init__()
         self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
         self.bulky = False  # whether cells may go without an address
+        self.formulas = False  # whether a block of it is computed
         self.n_shared = 0  # formulas that a column shares
         self.n_cells = 0  # of blocks
 
@@ -75,25 +76,30 @@ class _Sheet(Worksheet):
     def _write_rows(self) -> None:
         starts = deque(sorted(self.strips, key=lambda item: item[0].top))
         self.strips = []  # what a strip keeps goes with its last row
-        crossing: list[tuple[Rect, Strip]] = []
+        across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
         for row in range(self.dim_rowmin, self.dim_rowmax + 1):
-            crossing = [item for item in crossing if item[0].bottom > row]
+            if any(area.bottom == row for area, _ in across):
+                across = [item for item in across if item[0].bottom > row]
             while starts and starts[0][0].top == row:
-                crossing.append(starts.popleft())
-            cells = self.table.get(row, {})
-            if not (crossing or cells or row in self.row_info):
-                continue
-            if row in self.row_info:
-                self._write_row(row, None, self.row_info[row])
+                across = sorted([*across, starts.popleft()], key=lambda item: item[0].left)
+            if across or row in self.table or row in self.row_info:
+                self._write_one(row, across)
+
+    def _write_one(self, row: int, across: list[tuple[Rect, Strip]]) -> None:
+        """Write a row of the sheet: its few cells, and the strips that cross it."""
+        if row not in self.table and row not in self.row_info:
+            strips = [strip(row) for _, strip in across]
+            self.fh.put(b"".join((b'<row r="%d">' % (row + 1), *strips, b"</row>")))
+            return
+        self._write_row(row, None, self.row_info.get(row))
+        strip_at = {area.left: strip for area, strip in across}
+        cells = self.table.get(row, {})
+        for col in sorted({*cells, *strip_at}):
+            if col in strip_at:
+                self.fh.put(strip_at[col](row))
             else:
-                self.fh.write(f'<row r="{row + 1}">')
-            strips = {area.left: strip for area, strip in crossing}
-            for col in sorted({*cells, *strips}):
-                if col in strips:
-                    self.fh.put(strips[col](row))
-                else:
-                    self._write_cell(row, col, cells[col])
-            self.fh.write("</row>")
+                self._write_cell(row, col, cells[col])
+        self.fh.put(b"</row>")
 
     def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
         """A rule's formula. XlsxWriter looks for a hundred functions newer than those used here."""
@@ -193,6 +199,7 @@ class _Book(Workbook):
         """Write the sheet of that number to a stream."""
         sheet = self.worksheets_objs[k]
         sheet.fh, sheet.internal_fh = _Text(stream), False
+        stream.formulas = sheet.formulas
         sheet._assemble_xml_file()
 
     def _prepare_all(self) -> None:
@@ -353,6 +360,7 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
     if block.op is None:
         strip = numbers(place, values, style._get_xf_index(), ws.bulky)
     else:
+        ws.formulas = True
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
         strip = formulas(book, place, values, style._get_xf_index(), shared)
