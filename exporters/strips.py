@@ -64,13 +64,14 @@ def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     between, end = f'</v></c><c s="{style}"><v>'.encode(), b"</v></c>"
     cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
 
-    def strip(row: int) -> bytes:
-        number, line = b"%d" % (row + 1), next(lines)
-        if bulky:
-            return b"".join((before, number, after, line.replace(b",", between), end))
-        return cells.replace(b"#", number) % tuple(line.split(b","))
+    def addressed(row: int) -> bytes:
+        return cells.replace(b"#", b"%d" % (row + 1)) % tuple(next(lines).split(b","))
 
-    return strip
+    def bare(row: int) -> bytes:
+        line = next(lines).replace(b",", between)
+        return b"".join((before, b"%d" % (row + 1), after, line, end))
+
+    return bare if bulky else addressed
 
 
 def _lines(place: Place, values: Any) -> Iterator[bytes]:

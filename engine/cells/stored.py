@@ -42,7 +42,7 @@ SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its poin
 # of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
 LEAST, GREATEST = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
 ONE = 2 * 127  # where 1.0 is in these tables
-STRIP, MOST_KEPT = 1 << 19, 6  # numbers read from a file together; how many such strips are kept
+STRIP, MOST_KEPT = 1 << 18, 7  # numbers read from a file together; how many such strips are kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
 THREADS = os.cpu_count() or 1
 
