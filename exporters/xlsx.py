@@ -196,8 +196,9 @@ class _Book(Workbook):
         self._prepare_all()
         beside = Path(self.filename).parent
         with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
-            found = packed(self._write, len(self.worksheets_objs), self.bulky, Path(folder))
-            for k, sheet in enumerate(found):
+            order = self._order()
+            found = packed(self._write, order, self.bulky, Path(folder))
+            for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
                 self.report(self.worksheets_objs[k].n_cells)
             packager = self._get_packager()
@@ -206,6 +207,12 @@ class _Book(Workbook):
             packager._set_in_memory(True)
             for source, name, _ in packager._create_package():
                 archive.writestr(part(name), source.getvalue())
+
+    def _order(self) -> list[int]:
+        """In which order sheets are written: of a bulky file the largest first, so that no core is
+        left with one when the others have done."""
+        sizes = [sheet.n_cells for sheet in self.worksheets_objs]
+        return sorted(range(len(sizes)), key=lambda k: -sizes[k] if self.bulky else k)
 
     def _write(self, k: int, stream: Deflate) -> None:
         """Write the sheet of that number to a stream."""
