@@ -13,7 +13,6 @@ with the same numbers.
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -42,9 +41,8 @@ SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its poin
 # of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
 LEAST, GREATEST = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
 ONE = 2 * 127  # where 1.0 is in these tables
-STRIP, MOST_KEPT = 1 << 18, 7  # numbers read from a file together; how many such strips are kept
+STRIP, MOST_KEPT = 1 << 18, 10  # numbers read from a file together; how many such strips are kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
-THREADS = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -254,8 +252,7 @@ class Stored:
         found = self.read()
         if not (self.decimal and found.dtype == np.float32):
             return found.astype(dtype or np.float64)
-        with ThreadPoolExecutor(THREADS) as pool:
-            return np.concatenate([*pool.map(decimals, np.array_split(found, THREADS))])
+        return decimals(found)
 
     def copy(self) -> np.ndarray:
         """All of it, as an array."""
