@@ -25,7 +25,7 @@ from exporters.book import Book, Place, Run
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
 MOST_READ = 1 << 18  # numbers of a block that are read together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
-SPELT = 1 << 14  # numbers that are spelt together
+SPELT = 1 << 11  # numbers that are spelt together
 LONGEST = 8192  # characters of a formula
 FEWEST, RUN = 32, 1024  # rows that are filled in, and that are so from one text
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -105,7 +105,7 @@ def labels(run: Run, style: int) -> Strip:
     def strip(row: int) -> bytes:
         first, number = row - area.top, row + 1
         if not run.texts:
-            return numbers % tuple(x for n in range(len(names)) for x in (number, first + n))
+            return numbers % tuple([x for n in range(len(names)) for x in (number, first + n)])
         cells = [
             f'<c r="{name}{number}{text}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
             for n, name in enumerate(names)

@@ -89,12 +89,15 @@ class _Sheet(Worksheet):
     def _write_rows(self) -> None:
         blocks = deque(sorted(self.blocks, key=lambda item: item[0].top))
         across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
+        end = 0  # the row in which the next of them is no more
         for row in range(self.dim_rowmin, self.dim_rowmax + 1):
-            if any(area.bottom == row for area, _ in across):
+            if row == end:
                 across = [item for item in across if item[0].bottom > row]
+                end = min([area.bottom for area, _ in across], default=0)
             while blocks and blocks[0][0].top == row:
                 area, begin = blocks.popleft()
                 across = sorted([*across, (area, begin())], key=lambda item: item[0].left)
+                end = min(area.bottom for area, _ in across)
             if across or row in self.table or row in self.row_info:
                 self._write_one(row, across)
 
