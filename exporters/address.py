@@ -6,8 +6,8 @@ and how an address moves with its formula.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Fixed, decimal
@@ -72,8 +72,7 @@ def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
     return [col + row for row in rows for col in columns]
 
 
-@dataclass(frozen=True)
-class A1:
+class A1(NamedTuple):
     """The notation of spreadsheets, for formulas that stand on the sheet `here`."""
 
     locate: Callable[[Area], tuple[str, Rect]]  # the sheet and the rectangle of an area

@@ -31,6 +31,7 @@ LEVELS = {
     "^": POWER,
 }
 DIGITS = 15  # that every spreadsheet keeps of a number in a formula
+WHOLE = 10**DIGITS  # from here on a number is not spelt as a whole one
 AS_THEY_ARE = (str, int, np.ndarray)  # constants that are no float; TRUE is an int
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray
@@ -312,7 +313,7 @@ class Operation(Expression):
 
     def text(self, notation: Notation) -> str:
         left, right = self.left.text(notation), self.right.text(notation)
-        level, behind = self.level, self.right.level
+        level, behind = LEVELS[self.sign], self.right.level
         if self.left.level < level:
             left = f"({left})"
         if behind <= level or (behind == NEGATIVE and level > JOIN):
@@ -424,9 +425,11 @@ class Call(Expression):
 
 def decimal(number: float | bool) -> str:
     """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    if type(number) is int and -WHOLE < number < WHOLE:
+        return str(number)
     if isinstance(number, bool):
         return "TRUE" if number else "FALSE"
-    if float(number).is_integer() and abs(number) < 1e15:
+    if float(number).is_integer() and abs(number) < WHOLE:
         return str(int(number))
     text = repr(float(number))
     if "e" in text:
