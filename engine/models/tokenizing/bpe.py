@@ -25,6 +25,7 @@ from engine.models.tokenizing.unicode import (
     OUTSIDE,
     SURROGATES,
     TAB_IN_LINES,
+    THEMSELVES,
     UNREADABLE,
     Character,
     joining,
@@ -114,11 +115,10 @@ def _characters(settings: Settings) -> np.ndarray:
     """The table of characters; what is normalized to others is outside."""
     apply, apart = normalizer(settings.normalizers), joining(settings.normalizers)
     known = kinds() if settings.pattern else {}
-    of_kind = [Character(kind) for kind in range(OUTSIDE + 1)]
 
     def of(character: str) -> Character:
         stays = character not in apart and apply(character) == character
-        return of_kind[known.get(character, OTHER) if stays else OUTSIDE]
+        return THEMSELVES[known.get(character, OTHER) if stays else OUTSIDE]
 
     return table(of)
 

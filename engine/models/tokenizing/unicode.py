@@ -34,6 +34,9 @@ class Character(NamedTuple):
     third: int = 0
 
 
+THEMSELVES = [Character(kind) for kind in range(len(KINDS))]  # they stay as they are
+
+
 def table(of: Callable[[str], Character]) -> np.ndarray:
     """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
 
@@ -136,6 +139,8 @@ def normalized(
 
     def of(character: str) -> Character:
         out = apply(character)
+        if out == character and character not in apart and not character.isspace():
+            return THEMSELVES[kind_of(character)]
         core = (out.strip(" ") or out) if cut_off else out
         among = {kind_of(c) for c in core}
         spaced = not cut_off and character != " " and parts and any(map(str.isspace, out))

@@ -59,15 +59,20 @@ def _bert_kind() -> Any:
 def add_words(steps: Steps, tokenizer: WordList) -> Result:
     """Words between white space, each an entry of the list."""
     pieces = [(0, word, i + 1, 0.0) for i, word in enumerate(tokenizer.words)]
-    alphabet = {character for word in tokenizer.words for character in word}
     steps.text()
-    steps.look_up(normalized([], lambda c: SPACE if c.isspace() else OTHER, alphabet))
+    steps.look_up(_between_spaces())
     words = Words(steps, tree(pieces, 2), steps.n)
     which = MATCH(1, words.fails.area, 0)
     at = INDEX(steps.number.area, 1, which)
     message = expression("the word that begins at character ") & at & " is not in the vocabulary"
     steps.refuse(IFERROR(which, 0) > 0, message)
     return words.result(0)
+
+
+@lru_cache(maxsize=1)  # it asks about every character
+def _between_spaces() -> np.ndarray:
+    """The table of characters, of words that white space stands between."""
+    return normalized([], lambda c: SPACE if c.isspace() else OTHER, ())
 
 
 class Words:
