@@ -226,8 +226,12 @@ class Area(Expression):
             if min(height, width) > 1:
                 raise IndexError(f"{self.grid.name} has rows and columns: give both")
             key = (0, key) if height == 1 and width > 1 else (key, 0)
-        top, bottom, part_of_rows = _within(key[0], height)
-        left, right, part_of_cols = _within(key[1], width)
+        i, j = key
+        if type(i) is int and type(j) is int and 0 <= i < height and 0 <= j < width:
+            row, col = first_row + i, first_col + j  # one cell, as most are
+            return Area(self.grid, Rect(row, row + 1, col, col + 1), self.stays)
+        top, bottom, part_of_rows = _within(i, height)
+        left, right, part_of_cols = _within(j, width)
         if not (0 <= top < bottom <= height and 0 <= left < right <= width):
             raise IndexError(f"{self.grid.name} [{height}, {width}] has no cells {key}")
         rect = Rect(first_row + top, first_row + bottom, first_col + left, first_col + right)

@@ -48,11 +48,13 @@ class Reader:
         block = area.grid
         assert isinstance(block, Block)
         rect, array = area.rect, self.values[block.name]
+        alone = rect.bottom - rect.top == rect.right - rect.left == 1
         if block.expression is not None and array.dtype == object:
-            self._settle(block, rect, array)
+            if not alone or type(array[rect.top, rect.left]) is _Pending:
+                self._settle(block, rect, array)
             if rect == block.whole and (numbers := settled(array)) is not array:
                 array = self.values[block.name] = numbers
-        if rect.size == 1:
+        if alone:
             value = array[rect.top, rect.left]
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
@@ -62,13 +64,13 @@ class Reader:
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
-        if not any(isinstance(x, _Pending) for x in array[rect.slices].flat):
+        if _Pending not in map(type, array[rect.slices].flat):
             return
         if block.runs:
             for i in range(rect.top, rect.bottom):
                 self._run(block, i, max(rect.left, 1), rect.right, array)
         for i, j in rect.cells():
-            if isinstance(array[i, j], _Pending):
+            if type(array[i, j]) is _Pending:
                 if array[i, j] is UNDER_WAY:
                     raise ValueError(f"{block.name}[{i},{j}] waits for itself")
                 array[i, j] = UNDER_WAY
@@ -132,7 +134,7 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
 
 def settled(array: np.ndarray) -> np.ndarray:
     """A table's values: float64 where all are numbers."""
-    if all(type(v) is float for v in array.flat):
+    if set(map(type, array.flat)) <= {float}:
         return array.astype(np.float64)
     return array
 

@@ -97,7 +97,10 @@ def text_of(x: Any) -> str:
 
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        a, b = number(a), number(b)
+        a = a if type(a) is float else number(a)
+        b = b if type(b) is float else number(b)
+        if type(a) is type(b) is float:  # as most are: the rest is for arrays
+            return checked(compute(a, b))
         with np.errstate(all="ignore"):
             return checked(compute(a, b))
 
@@ -129,8 +132,13 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
     return (1, x.casefold()) if isinstance(x, str) else (0, float(x))
 
 
+PLAIN = (float, int)  # numbers that are compared as they are
+
+
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
+        if type(a) in PLAIN and type(b) in PLAIN:
+            return holds(a, b)
         a, b = (np.asarray(x) if isinstance(x, Stored) else x for x in (a, b))
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
             if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:
