@@ -107,15 +107,18 @@ class TensorFile:
         shape = self.shape(name)
         return self._in_order(name, (0, shape[0])).reshape(shape)
 
-    def read(self, name: str, rows: Span) -> np.ndarray:
+    def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
         """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
 
-        The last few are kept: matrices of heads are columns of one matrix, and are read in turn.
+        Where they will be read again the last few are kept, of one tensor: matrices of heads are
+        columns of one matrix, and are read in turn.
         """
         if (name, rows) in self._kept:
             return self._kept[name, rows]
+        if any(kept != name for kept, _ in self._kept):
+            self._kept.clear()
         found = self._in_order(name, rows)
-        if found.size <= STRIP:
+        if again and found.size <= STRIP:
             self._kept[name, rows] = found
             if len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
@@ -194,8 +197,9 @@ class MatrixFile(Protocol):
     def dtype(self, name: str) -> Any:
         """The type of a matrix's numbers."""
 
-    def read(self, name: str, rows: Span) -> np.ndarray:
-        """Rows [start, stop) of a matrix, in its own type: [rows, columns]."""
+    def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
+        """Rows [start, stop) of a matrix, in its own type: [rows, columns]; `again`: others will
+        read them too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +234,12 @@ class Stored:
         """All of it, in the type of the file; of a narrow strip, the rest is let go row by row."""
         (top, bottom), (left, right) = self.rows, self.cols
         found = np.empty((bottom - top, right - left), self.file.dtype(self.name))
-        step = max(1, STRIP // max(1, self.file.shape(self.name)[1]))
+        width = self.file.shape(self.name)[1]
+        step = max(1, STRIP // max(1, width))
         for k in range(top, bottom, step):
             rows = (k, min(k + step, bottom))
-            found[k - top : rows[1] - top] = self.file.read(self.name, rows)[:, left:right]
+            strip = self.file.read(self.name, rows, (left, right) != (0, width))
+            found[k - top : rows[1] - top] = strip[:, left:right]
         if not np.isfinite(found).all():
             where = f"{self.name} in {self.file.path}"
             raise InputError(f"{where} holds a value that is not finite")

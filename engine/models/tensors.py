@@ -73,7 +73,7 @@ class Held:
         """The type of its numbers."""
         return self.values.dtype
 
-    def read(self, name: str, rows: Span) -> np.ndarray:
+    def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
         """Rows [start, stop)."""
         return self.values[slice(*rows)]
 

@@ -236,6 +236,8 @@ def show(text: str) -> str:
     A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
     and so is `_x0041_`, which is how a spreadsheet file spells A.
     """
+    if text.isalnum() and text.isascii() and len(text) <= LONGEST:
+        return text
     out = "".join(_sign(character) for character in text)
     return _cut(re.sub(r"_(?=x[0-9a-fA-F]{4}_)", r"_\\", out) or "\\empty")
 

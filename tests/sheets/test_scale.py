@@ -209,7 +209,7 @@ def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
     file = SafetensorsFile(tmp_path / "short.safetensors")
     last = max(file.places, key=lambda name: file.places[name].end)
     with pytest.raises(InputError, match="ends within"):
-        file.read(last, (0, file.shape(last)[0]))
+        file.read(last, (0, file.shape(last)[0]), False)
 
 
 @pytest.mark.parametrize("digits", ["exact", "short"])
