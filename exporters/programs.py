@@ -22,7 +22,6 @@ TIMEOUT = 600
 # commas, texts in quotes, UTF-8, numbers as they are and not as they look, every sheet
 CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,false,false,false,-1"
 XLSX = "xlsx:Calc MS Excel 2007 XML"
-FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))([,\n]|$)')
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)|Err:\d+")
 ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry">
@@ -83,24 +82,36 @@ def _sheets(path: Path, folder: Path) -> Recomputed:
 
 
 def _values(file: Path) -> dict[Span, Value]:
-    """The values of a CSV file by row and column."""
+    """The values of a CSV file by row and column.
+
+    Between quotation marks, every other part of it is a text, or a piece of one: two marks that
+    follow each other stand for one in it. The other parts are rows of numbers.
+    """
     found: dict[Span, Value] = {}
     row = col = 0
-    for quoted, plain, end in FIELD.findall(file.read_bytes().decode()):
-        if plain:
-            found[row, col] = _number(plain)
-        elif quoted:
-            text = quoted.replace('""', '"')
-            found[row, col] = CellError(text) if ERROR.fullmatch(text) else text
-        row, col = (row, col + 1) if end == "," else (row + 1, 0)
+    text = ""
+    for k, part in enumerate(file.read_bytes().decode().split('"')):
+        if k % 2:
+            text += part
+            if text:
+                found[row, col] = CellError(text) if ERROR.fullmatch(text) else text
+        elif k and not part:
+            text += '"'
+        else:
+            text = ""
+            for down, line in enumerate(part.split("\n")):
+                row, col = (row + 1, 0) if down else (row, col)
+                fields = line.split(",")
+                for right, plain in enumerate(fields, col):
+                    if plain:
+                        found[row, right] = _number(plain)
+                col += len(fields) - 1
     return found
 
 
 def _number(text: str) -> Value:
     """A number, a part of a hundred, or a truth value; a date stays the text that it is."""
-    if text in ("TRUE", "FALSE"):
-        return text == "TRUE"
     try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        return float(text[:-1]) / 100 if text[-1] == "%" else float(text)
     except ValueError:
-        return text
+        return text == "TRUE" if text in ("TRUE", "FALSE") else text
