@@ -177,7 +177,7 @@ def poison(source: Path, target: Path) -> None:
 
     All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
     """
-    cell = re.compile(rb"(<c\b[^>]*>\s*<f\b(?:[^>]*/>|.*?</f>)\s*)<v>(.*?)</v>", re.DOTALL)
+    cell = re.compile(rb"(</f>\s*|<f\b[^>]*/>\s*)<v>[^<]*</v>")
     look = re.compile(rb"""(<xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
         _copy(

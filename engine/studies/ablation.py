@@ -61,9 +61,12 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
     """The model with `average`s: what each part writes, over all tokens of the prompts."""
     sums: dict[str, np.ndarray] = {}
+    graphs: dict[int, Graph] = {}  # of so many tokens
     n_tokens = 0
     for ids in prompts:
-        graph = model.graph(ids)
+        model.check_ids(ids)
+        graph = graphs[len(ids)] = graphs.get(len(ids)) or model.graph(ids)
+        graph.fill("tokens", np.array(ids, dtype=np.float64)[:, None])
         n_tokens += len(ids)
         for name, block in _averages(graph).items():
             total = graph.values[block.name].sum(axis=0, keepdims=True)  # [1, d_model]
