@@ -45,7 +45,7 @@ def texts(n: int, length: int, seed: int = 0) -> list[str]:
 
 
 def _bytes(
-    splitting: pre.PreTokenizer, normalizer: normalizers.Normalizer | None = None, size: int = 800
+    splitting: pre.PreTokenizer, normalizer: normalizers.Normalizer | None = None, size: int = 480
 ) -> Tokenizer:
     found = Tokenizer(models.BPE())
     found.pre_tokenizer = splitting
@@ -62,7 +62,7 @@ def _bytes(
     return found
 
 
-def _sentencepiece(size: int = 700) -> Tokenizer:
+def _sentencepiece(size: int = 480) -> Tokenizer:
     """Byte pairs as in Llama: the space is a sign, and what has no piece is bytes."""
     found = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     found.pre_tokenizer = pre.Metaspace()
@@ -109,7 +109,7 @@ def _wordpiece(lowercase: bool) -> Tokenizer:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     found.train_from_iterator(
         LINES,
-        trainers.WordPieceTrainer(vocab_size=600, special_tokens=special, show_progress=False),
+        trainers.WordPieceTrainer(vocab_size=360, special_tokens=special, show_progress=False),
     )
     _between(found, "[CLS] $A [SEP]", [("[CLS]", 2), ("[SEP]", 3)])
     return found
@@ -160,7 +160,7 @@ def _as_albert() -> normalizers.Normalizer:
 
 
 KINDS: dict[str, Callable[[], Tokenizer]] = {
-    "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False)),
+    "gpt2": lambda: _bytes(pre.ByteLevel(add_prefix_space=False), size=800),
     "gpt2 with a space before": lambda: _bytes(pre.ByteLevel(add_prefix_space=True)),
     "llama3": _llama3,
     "qwen2": lambda: _bytes(_split(QWEN2), normalizers.NFC()),

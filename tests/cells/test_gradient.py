@@ -97,7 +97,7 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
 
 @pytest.mark.slow
 @given(graphs())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_gradients_of_random_models_against_finite_differences(graph: Graph) -> None:
     """Every activation too, where no ReLU is near its corner."""
     n_tokens, n_words = graph["logits"].shape

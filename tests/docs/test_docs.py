@@ -100,7 +100,7 @@ def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None
     (wheel,) = tmp_path.glob("*.whl")
     site = tmp_path / "site"
     subprocess.run(
-        [*pip, "install", "--no-deps", "--target", str(site), str(wheel)],
+        [*pip, "install", "--no-deps", "--no-compile", "--target", str(site), str(wheel)],
         check=True,
         capture_output=True,
     )

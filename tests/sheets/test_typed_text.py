@@ -38,7 +38,7 @@ def byte_level() -> Tokenizer:
     found.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     found.train_from_iterator(
-        [TALE] * 3, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet)
+        [TALE] * 3, trainers.BpeTrainer(vocab_size=272, initial_alphabet=alphabet)
     )
     return found
 
@@ -52,7 +52,7 @@ def sentencepiece() -> Tokenizer:
     found.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
-    trainer = trainers.BpeTrainer(vocab_size=120, special_tokens=["<unk>"])
+    trainer = trainers.BpeTrainer(vocab_size=60, special_tokens=["<unk>"])
     found.train_from_iterator([TALE] * 3, trainer)
     return found
 
@@ -237,7 +237,7 @@ def test_of_many_words_ids_that_no_text_gives_are_built() -> None:
 def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 20)
-        bare = replace(model("byte-level"), vocabulary=IdsOnly(290))
+        bare = replace(model("byte-level"), vocabulary=IdsOnly(272))
         where = cf.build(bare, ids=[3, 4], title="bare")
     assert "Tokenizer" not in where.sheets and "sentence" not in where.graph.blocks
     assert "no tokenizer" in where.clean.cell("Play", large.SENTENCE_ROW, 0)

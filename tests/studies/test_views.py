@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import golden_models, graphs, random_model
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import Evaluator, Graph, InputError, ModelSpec
@@ -29,6 +29,7 @@ IDS = [3, 5, 2, 6, 5]  # without 1, which is RoBERTa's padding
 
 @pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False))
+@settings(max_examples=30)
 def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random) -> None:
     changes: list[dict[tuple[str, int, int], float]] = []
     for _ in range(3):
