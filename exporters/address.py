@@ -5,9 +5,9 @@ and how an address moves with its formula.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Fixed, decimal
@@ -20,6 +20,14 @@ MOVABLE = re.compile(  # what moves with a formula, after what only looks like i
     re.VERBOSE,
 )
 COORDINATE = re.compile(r"(\$?)([A-Z]+|\d+)")
+# what stands before a column, and before a row
+DOLLARS: Mapping[Fixed, tuple[str, str]] = {
+    "": ("", ""),
+    "first": ("", ""),
+    "rows": ("", "$"),
+    "cols": ("$", ""),
+    "all": ("$", "$"),
+}
 
 
 @cache
@@ -45,13 +53,8 @@ def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
 
 
 def _cell(row: int, col: int, fixed: Fixed) -> str:
-    before_column, before_row = _dollars(fixed)
+    before_column, before_row = DOLLARS[fixed]
     return f"{before_column}{column(col)}{before_row}{row + 1}"
-
-
-def _dollars(fixed: Fixed) -> tuple[str, str]:
-    """What stands before a column, and before a row."""
-    return "$" * (fixed in ("cols", "all")), "$" * (fixed in ("rows", "all"))
 
 
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
@@ -63,14 +66,13 @@ def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: b
 def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
     """What `address` gives for each cell of a rectangle, row by row."""
     head = "" if sheet == here else f"{quoted(sheet)}!"
-    before_column, before_row = _dollars(fixed)
+    before_column, before_row = DOLLARS[fixed]
     columns = [f"{head}{before_column}{column(col)}" for col in range(rect.left, rect.right)]
     rows = [f"{before_row}{row + 1}" for row in range(rect.top, rect.bottom)]
     return [col + row for row in rows for col in columns]
 
 
-@dataclass(frozen=True)
-class A1:
+class A1(NamedTuple):
     """The notation of spreadsheets, for formulas that stand on the sheet `here`."""
 
     locate: Callable[[Area], tuple[str, Rect]]  # the sheet and the rectangle of an area

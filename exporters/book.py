@@ -23,7 +23,7 @@ from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, settled
-from engine.cells.values import CellError, FormulaError
+from engine.cells.values import TRUTHS, CellError, FormulaError
 from exporters.address import A1, address
 from exporters.dressing import Dressing
 from exporters.story import Held, Suggestion
@@ -282,7 +282,7 @@ class Reading(Reader):
             return CellError(error)
         if isinstance(value, np.ndarray):
             value = value.flat[0]
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, TRUTHS):
             return bool(value)
         if value is None:
             return 0.0  # a formula that gives a blank shows 0

@@ -10,6 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import BinaryIO
 
 from engine.cells.compressing import ISAL, compressor
@@ -21,10 +22,14 @@ check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 
 
 class Deflate:
-    """A stream that is written to a file. Without a pool of threads, pieces are compressed here."""
+    """A stream that is written to a file. Without a pool of threads, pieces are compressed here.
+
+    `formulas`: it holds formulas, and not numbers alone.
+    """
 
     def __init__(self, file: BinaryIO, many: bool, pool: ThreadPoolExecutor | None = None):
         self._file, self._many, self._pool = file, many, pool
+        self.formulas = False
         self.size = self.crc = self.n_packed = 0  # n_packed: bytes when compressed
         self._held: list[bytes] = []
         self._n_held = 0
@@ -35,8 +40,9 @@ class Deflate:
         """Take data."""
         self._held.append(data)
         self._n_held += len(data)
-        if self._n_held >= PIECE:
-            self._send(False)
+        if self._n_held < PIECE:
+            return
+        self._send(False)
         while len(self._pending) > THREADS + 2:
             self._put(self._pending.popleft().result())
 
@@ -52,19 +58,20 @@ class Deflate:
         self._held, self._n_held = [], 0
         self.size += len(data)
         self.crc = check_sum(data, self.crc)
-        before, self._before = self._before, data[-WINDOW:]
+        work = partial(_deflated, data, self._before, last, self._many, self.formulas)
+        self._before = data[-WINDOW:]
         if self._pool:
-            self._pending.append(self._pool.submit(_deflated, data, before, last, self._many))
+            self._pending.append(self._pool.submit(work))
         else:
-            self._put(_deflated(data, before, last, self._many))
+            self._put(work())
 
     def _put(self, packed: bytes) -> None:
         self.n_packed += self._file.write(packed)
 
 
-def _deflated(data: bytes, before: bytes, last: bool, many: bool) -> bytes:
+def _deflated(data: bytes, before: bytes, last: bool, many: bool, formulas: bool) -> bytes:
     """One piece, without a header."""
-    packer = compressor(many, before, b"<f" in data)
+    packer = compressor(many, before, formulas)
     compressed: bytes = packer.compress(data)
     rest: bytes = packer.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
     return compressed + rest

@@ -8,7 +8,8 @@ errors in quotes.
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
@@ -85,22 +86,37 @@ def _sheets(path: Path, folder: Path) -> Recomputed:
 def _values(file: Path) -> dict[Span, Value]:
     """The values of a CSV file by row and column."""
     found: dict[Span, Value] = {}
-    row = col = 0
-    for quoted, plain, end in FIELD.findall(file.read_bytes().decode()):
+    row, held = 0, ""
+    for line in file.read_bytes().decode().split("\n"):
+        held = f"{held}\n{line}" if held else line
+        if held.count('"') % 2:
+            continue  # a text that goes on in the next line
+        if '"' not in held:  # numbers alone, as most lines are
+            found |= {(row, k): _number(x) for k, x in enumerate(held.split(",")) if x}
+        else:
+            found |= {(row, k): value for k, value in _fields(held)}
+        row, held = row + 1, ""
+    return found
+
+
+def _fields(line: str) -> Iterator[tuple[int, Value]]:
+    """The values in a line, texts in quotes among them, by column."""
+    for col, (quoted, plain, _) in enumerate(FIELD.findall(line)):
         if plain:
-            found[row, col] = _number(plain)
+            yield col, _number(plain)
         elif quoted:
             text = quoted.replace('""', '"')
-            found[row, col] = CellError(text) if ERROR.fullmatch(text) else text
-        row, col = (row, col + 1) if end == "," else (row + 1, 0)
-    return found
+            yield col, CellError(text) if ERROR.fullmatch(text) else text
 
 
 def _number(text: str) -> Value:
     """A number, a part of a hundred, or a truth value; a date stays the text that it is."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
     if text in ("TRUE", "FALSE"):
         return text == "TRUE"
-    try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return float(text.removesuffix("%")) / 100
+    return text

@@ -32,6 +32,7 @@ PLAIN = re.compile(
 NUMBER = re.compile(rb"""\sr=["'](\d+)""")
 ATTRIBUTE = re.compile(rb"""\b(t|si)=["']([^"']*)["']""")
 MOST_BLANKS = 100  # behind the last tag
+ENDS_NAME, QUOTE = (np.isin(np.arange(256), [*ends]) for ends in (b" >/\t\r\n", b"\"'"))
 START, STOP = b"<sheetData", b"</sheetData>"
 
 
@@ -123,7 +124,7 @@ class _Tags:
         for k, letter in enumerate(name, 1):
             found = found[self.bytes[self.starts[found] + k] == ord(letter)]
         after = self.bytes[self.starts[found] + len(name) + 1]
-        return found[np.isin(after, np.frombuffer(b" >/\t\r\n", np.uint8))]
+        return found[ENDS_NAME[after]]
 
     def attribute(self, name: str) -> Positions:
         """Where the value of each attribute of that name, a letter, begins, after its quote."""
@@ -254,7 +255,7 @@ def _values(
     cell, (begins, ends) = cells.of(which), tags.content(which)
     at = cells.attribute("t")[cell]
     kind = np.where(at > 0, tags.bytes[at], ord("n"))
-    shared = (kind == ord("s")) & np.isin(tags.bytes[at + 1], np.frombuffer(b"\"'", np.uint8))
+    shared = (kind == ord("s")) & QUOTE[tags.bytes[at + 1]]
     counted = ((kind == ord("n")) | shared) & (ends > begins)
     read = np.full(len(which), np.nan)
     read[counted] = _numbers(tags, begins[counted], ends[counted])

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -38,13 +38,13 @@ class Packed(NamedTuple):
     crc: int
 
 
-def packed(write: Write, n_sheets: int, many: bool, folder: Path) -> Iterator[Packed]:
-    """Every sheet in its order, written to files in a folder; `many`: of millions of cells."""
-    if many and n_sheets > 1 and THREADS > 1 and sys.platform == "linux":
-        yield from _by_copies(write, n_sheets, many, folder)
+def packed(write: Write, order: Sequence[int], many: bool, folder: Path) -> Iterator[Packed]:
+    """The sheets of these numbers, written to files in a folder; `many`: of millions of cells."""
+    if many and len(order) > 1 and THREADS > 1 and sys.platform == "linux":
+        yield from _by_copies(write, order, many, folder)
         return
     with ThreadPoolExecutor(THREADS) as pool:
-        for k in range(n_sheets):
+        for k in order:
             yield _pack(write, many, folder, k, pool)
 
 
@@ -67,7 +67,7 @@ def _one(k: int) -> Packed:
     return _work(k)
 
 
-def _by_copies(write: Write, n_sheets: int, many: bool, folder: Path) -> Iterator[Packed]:
+def _by_copies(write: Write, order: Sequence[int], many: bool, folder: Path) -> Iterator[Packed]:
     """The same by a copy of this program for each core. A copy writes sheets and nothing else: it
     needs none of the threads that there may be here."""
     global _work
@@ -76,7 +76,7 @@ def _by_copies(write: Write, n_sheets: int, many: bool, folder: Path) -> Iterato
         with ProcessPoolExecutor(THREADS, get_context("fork"), _undisturbed) as pool:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of threads
-                found = pool.map(_one, range(n_sheets))
+                found = pool.map(_one, order)
             yield from found
     except BrokenProcessPool:
         raise InputError(

@@ -1,38 +1,45 @@
 """Strips: the XML of a block's cells, row of the sheet by row, as they stand in its file.
 
-A sheet is put together from them as it is written, and never held whole. Numbers are spelt by
-orjson, a row at once. The formulas of a block differ from one row of the sheet to the next in rows
-and columns alone, wherever each cell reads the same places as the one above it, or those next to
-them: so a row is spelt once, with holes for what grows, and filled in for all the others.
+A sheet is put together from them as it is written, and never held whole: a strip is asked for one
+row after another. Numbers are spelt by orjson, many at once. The formulas of a block differ from
+one row of the sheet to the next in rows and columns alone, wherever each cell reads the same places
+as the one above it, or those next to them: so a row is spelt once, with holes for what grows, and
+filled in for all the others.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import isfinite
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 
 from engine.cells.access import Rect
-from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.stored import Stored
 from exporters.address import a1, column, index
 from exporters.book import Book, Place, Run
 
 Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
-# the text of a row, to be filled in with %, and what each hole takes: a value (None), or what
-# follows from the row
-Template = tuple[str, list[Callable[[int], Any] | None]]
-MOST_READ = 1 << 20  # numbers of a block that are looked at together
+MOST_READ = 1 << 18  # numbers of a block that are read together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
+SPELT = 1 << 11  # numbers that are spelt together
 LONGEST = 8192  # characters of a formula
-FEWEST, RUN = 4, 1024  # rows that are filled in, and that are so from one text
+FEWEST, RUN = 32, 1024  # rows that are filled in, and that are so from one text
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 GROWING = re.compile(r"(\d+|(?<![A-Za-z'])[A-Z]{1,3}(?=\$?\d))")  # a number, a column's letters
 VALUE = "\0"  # stands where a cell's value goes
+NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a number
+
+
+class Template(NamedTuple):
+    """What the rows of a run have in common."""
+
+    text: str  # of a row, with %s where rows differ
+    growing: list[Callable[[int], str]]  # what follows from the row's number
+    pick: Callable[[list[str]], Any]  # of the row's values, and of what grows: what fills the text
 
 
 def check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
@@ -47,62 +54,62 @@ def check_length(formula: str, where: str, remedy: str = "take a shorter prompt"
 def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     """A block that holds values: each row of the sheet is a row, or a column, of it.
 
-    Rows are read some at a time: the block may be a matrix that is still in its file. In a bulky
-    file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4) leaves it
-    optional: they follow each other.
+    In a bulky file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4)
+    leaves it optional: they follow each other.
     """
     area = place.rect(place.block.whole)
-    height, width = area.bottom - area.top, area.right - area.left
-    at_once = min(height, TURNED) if place.turned else max(1, MOST_READ // width)
-    before = f'<c r="{column(area.left)}#" s="{style}"><v>'.encode()
-    between = f'</v></c><c s="{style}"><v>'.encode()
-    template: list[bytes] = []
-    held: dict[int, np.ndarray] = {}
+    lines = _lines(place, values)
+    columns = [column(col) for col in range(area.left, area.right)]
+    before, after = f'<c r="{columns[0]}'.encode(), f'" s="{style}"><v>'.encode()
+    between, end = f'</v></c><c s="{style}"><v>'.encode(), b"</v></c>"
+    cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
 
-    def line(k: int) -> np.ndarray:
-        begin = k - k % at_once
-        if begin not in held:
-            held.clear()
-            rows = slice(begin, min(begin + at_once, height))
-            cut = (slice(None), rows) if place.turned else (rows, slice(None))
-            # its own float32 numbers have the decimals that the engine reads
-            decimal = isinstance(values, Stored) and values.decimal
-            part = values.part(*cut).read() if decimal else values[cut]
-            held[begin] = np.ascontiguousarray(part.T if place.turned else part)
-        found: np.ndarray = held[begin][k - begin]
-        if k + 1 == height:
-            held.clear()
-        return found
+    def addressed(row: int) -> bytes:
+        return cells.replace(b"#", b"%d" % (row + 1)) % tuple(next(lines).split(b","))
 
-    def strip(row: int) -> bytes:
-        text = orjson.dumps(line(row - area.top), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
-        number = b"%d" % (row + 1)
-        if bulky:
-            return before.replace(b"#", number) + text.replace(b",", between) + b"</v></c>"
-        if not template:
-            columns = (column(col) for col in range(area.left, area.right))
-            cells = "".join(f'<c r="{name}#" s="{style}"><v>%s</v></c>' for name in columns)
-            template.append(cells.encode())
-        return template[0].replace(b"#", number) % tuple(text.split(b","))
+    def bare(row: int) -> bytes:
+        line = next(lines).replace(b",", between)
+        return b"".join((before, b"%d" % (row + 1), after, line, end))
 
-    return strip
+    return bare if bulky else addressed
+
+
+def _lines(place: Place, values: Any) -> Iterator[bytes]:
+    """The numbers of a block, row of the sheet by row, with commas between them.
+
+    They are read some at a time: the block may be a matrix that is still in its file.
+    """
+    height, width = place.size
+    at_once = TURNED if place.turned else max(1, MOST_READ // width)
+    together = max(1, SPELT // width)
+    # its own float32 numbers have the decimals that the engine reads
+    decimal = isinstance(values, Stored) and values.decimal
+    for begin in range(0, height, at_once):
+        rows = slice(begin, min(begin + at_once, height))
+        cut = (slice(None), rows) if place.turned else (rows, slice(None))
+        part = values.part(*cut).read() if decimal else values[cut]
+        part = np.ascontiguousarray(part.T if place.turned else part)
+        for k in range(0, len(part), together):
+            text = orjson.dumps(part[k : k + together], option=orjson.OPT_SERIALIZE_NUMPY)
+            for line in text.split(b"]")[:-2]:  # [[1,2],[3,4]]
+                yield line[2:]
 
 
 def labels(run: Run, style: int) -> Strip:
     """A row or a column of labels."""
     area = run.area
     names = [column(col) for col in range(area.left, area.right)]
+    numbers = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
+    text = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
 
     def strip(row: int) -> bytes:
-        cells = []
-        for n, name in enumerate(names):
-            label = run.at(row - area.top + n)
-            at = f'<c r="{name}{row + 1}" s="{style}"'
-            if isinstance(label, str):
-                text = label.translate(ESCAPED)
-                cells.append(f'{at} t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>')
-            else:
-                cells.append(f"{at}><v>{label}</v></c>")
+        first, number = row - area.top, row + 1
+        if not run.texts:
+            return numbers % tuple([x for n in range(len(names)) for x in (number, first + n)])
+        cells = [
+            f'<c r="{name}{number}{text}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
+            for n, name in enumerate(names)
+        ]
         return "".join(cells).encode()
 
     return strip
@@ -114,11 +121,12 @@ def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: i
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
     """
-    block, area = place.block, place.rect(place.block.whole)
+    area = place.rect(place.block.whole)
     spelt = _spelling(book, place, style, shared)
     unknown = [VALUE] * (area.right - area.left)
     begin = area.top + (shared is not None)  # the first cell of those that share has the text
-    steady, made = _steady(block), dict[int, Template | None]()
+    steady, lines = _steady(place), _lines(place, values)
+    made = dict[int, Template | None]()
 
     def template(row: int) -> Template | None:
         """That of the run of rows in which this one is."""
@@ -126,27 +134,25 @@ def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: i
         if first not in made:
             made.clear()
             last = min(first + RUN, area.bottom) - 1
-            made[first] = _template(lambda k: spelt(k, unknown), first, last)
+            made[first] = _template(lambda k: spelt(k, unknown), unknown, first, last)
         return made[first]
 
     def strip(row: int) -> bytes:
-        k = row - area.top
-        numbers = (values[:, k] if place.turned else values[k]).ravel().tolist()
+        numbers = next(lines).decode().split(",")
         found = template(row) if steady and row >= begin else None
-        if found is None or not all(map(isfinite, numbers)):
+        if found is None or NO_NUMBER in numbers:
             return spelt(row, numbers).encode()
-        text, places = found
-        value = iter(numbers)
-        filling = [next(value) if place is None else place(row) for place in places]
-        return (text % tuple(filling)).encode()
+        grown = [grow(row) for grow in found.growing]
+        text: str = found.text % found.pick(numbers + grown)
+        return text.encode()
 
     return strip
 
 
 def _spelling(
     book: Book, place: Place, style: int, shared: int | None
-) -> Callable[[int, Sequence[Any]], str]:
-    """Spells a row of a computed block, given its values.
+) -> Callable[[int, Sequence[str]], str]:
+    """Spells a row of a computed block, given its values' texts.
 
     Of what XML escapes, these formulas have comparisons alone.
     """
@@ -162,7 +168,7 @@ def _spelling(
         whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
         return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
 
-    def spelt(row: int, numbers: Sequence[Any]) -> str:
+    def spelt(row: int, numbers: Sequence[str]) -> str:
         k = row - area.top
         seen: Sequence[int] = range(len(columns))
         if block.partial:
@@ -174,7 +180,9 @@ def _spelling(
             texts = [formula(text, n) for text, n in zip(found, seen, strict=True)]
         cells = []
         for n, text in zip(seen, texts, strict=True):
-            kind, value = _value(numbers[n])
+            kind, value = "", numbers[n]
+            if value == NO_NUMBER:
+                kind, value = ' t="e"', "#NUM!"
             at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
             cells.append(f"{at}{text}<v>{value}</v></c>")
         return "".join(cells)
@@ -182,21 +190,17 @@ def _spelling(
     return spelt
 
 
-def _value(number: Any) -> tuple[str, str]:
-    """A value as a cell has it: what kind it is, and its text."""
-    if number is VALUE:
-        return "", VALUE
-    return ("", repr(number)) if isfinite(number) else (' t="e"', "#NUM!")
+def _steady(place: Place) -> bool:
+    """Whether what a cell reads is the same for the cell below, or one place further on: not where
+    going down it sees one key more, or another partner, or no cell."""
+    changing = ("~",) if place.turned else ("≤", "≥")
+    codes = [code for _, subscript, _ in place.block.operands for code in subscript]
+    return not (place.block.partial or any(code[0] in changing for code in codes))
 
 
-def _steady(block: Block) -> bool:
-    """Whether what a cell reads is the same for the next cell, or one place further on: not where
-    it sees as many keys as come before it, or a partner."""
-    codes = [code for _, subscript, _ in block.operands for code in subscript]
-    return not any(code in ("≤i", "≥i") or code[0] == "~" for code in codes)
-
-
-def _template(row_of: Callable[[int], str], first: int, last: int) -> Template | None:
+def _template(
+    row_of: Callable[[int], str], unknown: list[str], first: int, last: int
+) -> Template | None:
     """What the texts of the rows from the first to the last are; None where they differ in more
     than rows and columns that grow with the row, or are too few."""
     if last - first < FEWEST:
@@ -204,31 +208,43 @@ def _template(row_of: Callable[[int], str], first: int, last: int) -> Template |
     one, following = (GROWING.split(row_of(row)) for row in (first, first + 1))
     if len(one) != len(following):
         return None
-    text, places = [], list[Callable[[int], Any] | None]()
+    text, filling, n_values = [], list[int](), 0
+    grown: dict[tuple[str, str], int] = {}
     for a, b in zip(one, following, strict=True):
         if a == b:
-            text.append(a.replace("%", "%%").replace(VALUE, "%r"))
-            places += [None] * a.count(VALUE)
-        elif a.isdigit() and b.isdigit() and int(b) - int(a) == 1:
-            text.append("%d")
-            places.append((int(a) - first).__add__)
-        elif a.isalpha() and b.isalpha() and index(b) - index(a) == 1:
-            text.append("%s")
-            places.append(partial(_column, index(a) - first))
-        else:
+            text.append(a.replace("%", "%%").replace(VALUE, "%s"))
+            filling += range(n_values, n_values + a.count(VALUE))
+            n_values += a.count(VALUE)
+        elif not _follow(a, b):
             return None
-    made = "".join(text)
-    at_last = tuple(_Value() if place is None else place(last) for place in places)
-    return (made, places) if made % at_last == row_of(last) else None
+        else:
+            text.append("%s")
+            filling.append(grown.setdefault((a, b), len(unknown) + len(grown)))
+    growing = [_growth(a, first) for a, _ in grown]
+    made = Template("".join(text), growing, itemgetter(*filling))
+    at_last = made.pick(unknown + [grow(last) for grow in growing])
+    return made if made.text % at_last == row_of(last) else None
+
+
+def _follow(a: str, b: str) -> bool:
+    """Whether one number, or one column, is next to another."""
+    if a.isdigit() and b.isdigit():
+        return int(b) - int(a) == 1
+    return a.isalpha() and b.isalpha() and index(b) - index(a) == 1
+
+
+def _growth(text: str, row: int) -> Callable[[int], str]:
+    """What gives the text for a row, and what follows it for the next ones."""
+    if text.isdigit():
+        return partial(_number, int(text) - row)
+    return partial(_column, index(text) - row)
+
+
+def _number(beyond: int, row: int) -> str:
+    """The number of a row that is so far beyond the row."""
+    return str(row + beyond)
 
 
 def _column(beyond: int, row: int) -> str:
-    """A column that is so far beyond the row."""
+    """The letters of a column that is so far beyond the row."""
     return column(row + beyond)
-
-
-class _Value:
-    """Stands where a value goes while a template is tried."""
-
-    def __repr__(self) -> str:
-        return VALUE

@@ -10,16 +10,17 @@ import re
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.utility import xl_rowcol_to_cell
-from xlsxwriter.worksheet import CellFormulaTuple, CellNumberTuple, CellStringTuple, Worksheet
+from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
@@ -50,6 +51,13 @@ def _nothing(n_cells: int) -> None:
     pass
 
 
+class _Formula(NamedTuple):
+    """A formula among a sheet's own cells, which is spelt when its row is written."""
+
+    entry: Entry
+    format: Any
+
+
 class _Sheet(Worksheet):
     """A worksheet whose numbers are read back bit for bit, and whose blocks are written by rows.
 
@@ -58,42 +66,56 @@ class _Sheet(Worksheet):
     the blocks that cross it.
     """
 
+    spell: Callable[[Entry, int, int], tuple[str, Any]]  # a formula's text and value
+
     def __init__(self) -> None:
         super().__init__()
-        self.strips: list[tuple[Rect, Strip]] = []  # an area, and its cells row by row
+        self.blocks: list[
+            tuple[Rect, Callable[[], Strip]]
+        ] = []  # an area, and what spells its rows
         self.bulky = False  # whether cells may go without an address
+        self.formulas = False  # whether a block of it is computed
         self.n_shared = 0  # formulas that a column shares
         self.n_cells = 0  # of blocks
 
-    def add_strips(self, area: Rect, strip: Strip) -> None:
-        """Have a block written: `strip(row)` gives the XML of its cells in that row."""
+    def add_block(self, area: Rect, begin: Callable[[], Strip]) -> None:
+        """Have a block written. `begin` is called when its first row is: `begin()(row)` then gives
+        the XML of its cells in a row."""
         self._check_dimensions(area.top, area.left)
         self._check_dimensions(area.bottom - 1, area.right - 1)
-        self.strips.append((area, strip))
+        self.blocks.append((area, begin))
         self.n_cells += area.size
 
     def _write_rows(self) -> None:
-        starts = deque(sorted(self.strips, key=lambda item: item[0].top))
-        self.strips = []  # what a strip keeps goes with its last row
-        crossing: list[tuple[Rect, Strip]] = []
+        blocks = deque(sorted(self.blocks, key=lambda item: item[0].top))
+        across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
+        end = 0  # the row in which the next of them is no more
         for row in range(self.dim_rowmin, self.dim_rowmax + 1):
-            crossing = [item for item in crossing if item[0].bottom > row]
-            while starts and starts[0][0].top == row:
-                crossing.append(starts.popleft())
-            cells = self.table.get(row, {})
-            if not (crossing or cells or row in self.row_info):
-                continue
-            if row in self.row_info:
-                self._write_row(row, None, self.row_info[row])
+            if row == end:
+                across = [item for item in across if item[0].bottom > row]
+                end = min([area.bottom for area, _ in across], default=0)
+            while blocks and blocks[0][0].top == row:
+                area, begin = blocks.popleft()
+                across = sorted([*across, (area, begin())], key=lambda item: item[0].left)
+                end = min(area.bottom for area, _ in across)
+            if across or row in self.table or row in self.row_info:
+                self._write_one(row, across)
+
+    def _write_one(self, row: int, across: list[tuple[Rect, Strip]]) -> None:
+        """Write a row of the sheet: its few cells, and the strips that cross it."""
+        if row not in self.table and row not in self.row_info:
+            strips = [strip(row) for _, strip in across]
+            self.fh.put(b"".join((b'<row r="%d">' % (row + 1), *strips, b"</row>")))
+            return
+        self._write_row(row, None, self.row_info.get(row))
+        strip_at = {area.left: strip for area, strip in across}
+        cells = self.table.get(row, {})
+        for col in sorted({*cells, *strip_at}):
+            if col in strip_at:
+                self.fh.put(strip_at[col](row))
             else:
-                self.fh.write(f'<row r="{row + 1}">')
-            strips = {area.left: strip for area, strip in crossing}
-            for col in sorted({*cells, *strips}):
-                if col in strips:
-                    self.fh.put(strips[col](row))
-                else:
-                    self._write_cell(row, col, cells[col])
-            self.fh.write("</row>")
+                self._write_cell(row, col, cells[col])
+        self.fh.put(b"</row>")
 
     def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
         """A rule's formula. XlsxWriter looks for a hundred functions newer than those used here."""
@@ -109,14 +131,14 @@ class _Sheet(Worksheet):
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, CellFormulaTuple):
+        if kind not in (CellStringTuple, _Formula):
             super()._write_cell(row, col, cell)
             return
         at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
         if kind is CellStringTuple:
             self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
             return
-        formula, value = cell.formula.translate(ESCAPED), cell.value
+        formula, value = self.spell(cell.entry, row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
@@ -124,21 +146,20 @@ class _Sheet(Worksheet):
         elif isinstance(value, bool):
             value = int(value)
             at += ' t="b"'
-        self.fh.write(f"{at}><f>{formula}</f><v>{value}</v></c>")
+        self.fh.write(f"{at}><f>{formula.translate(ESCAPED)}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(
-        self, row: int, col: int, formula: str, value: Any, style: Any, array: bool
-    ) -> None:
+    def put_formula(self, row: int, col: int, entry: Entry, style: Any) -> None:
         """A formula and its value; an array formula looks at ranges entry by entry."""
-        if array:
-            self.write_array_formula(row, col, row, col, "=" + formula, style, value)
+        if entry.array:
+            text, value = self.spell(entry, row, col)
+            self.write_array_formula(row, col, row, col, "=" + text, style, value)
             return
         self._check_dimensions(row, col)
-        self.table[row][col] = CellFormulaTuple(formula, style, value)
+        self.table[row][col] = _Formula(entry, style)
 
 
 class _Text:
@@ -178,8 +199,9 @@ class _Book(Workbook):
         self._prepare_all()
         beside = Path(self.filename).parent
         with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
-            found = packed(self._write, len(self.worksheets_objs), self.bulky, Path(folder))
-            for k, sheet in enumerate(found):
+            order = self._order()
+            found = packed(self._write, order, self.bulky, Path(folder))
+            for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
                 self.report(self.worksheets_objs[k].n_cells)
             packager = self._get_packager()
@@ -189,10 +211,17 @@ class _Book(Workbook):
             for source, name, _ in packager._create_package():
                 archive.writestr(part(name), source.getvalue())
 
+    def _order(self) -> list[int]:
+        """In which order sheets are written: of a bulky file the largest first, so that no core is
+        left with one when the others have done."""
+        sizes = [sheet.n_cells for sheet in self.worksheets_objs]
+        return sorted(range(len(sizes)), key=lambda k: -sizes[k] if self.bulky else k)
+
     def _write(self, k: int, stream: Deflate) -> None:
         """Write the sheet of that number to a stream."""
         sheet = self.worksheets_objs[k]
         sheet.fh, sheet.internal_fh = _Text(stream), False
+        stream.formulas = sheet.formulas
         sheet._assemble_xml_file()
 
     def _prepare_all(self) -> None:
@@ -287,6 +316,7 @@ def _write_sheet(
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
+    ws.spell = partial(_spelt, book, shown, sheet.name)
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in (_heights(sheet) | sheet.heights).items():
@@ -298,14 +328,11 @@ def _write_sheet(
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
-            text = book.text(entry.formula, sheet.name)
-            check_length(text, f"{quoted(sheet.name)}!{xl_rowcol_to_cell(row, col)}")
-            value = shown.cell(sheet.name, row, col)
-            ws.put_formula(row, col, text, value, style, entry.array)
+            ws.put_formula(row, col, entry, style)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
-        ws.add_strips(run.area, labels(run, formats[run.style]._get_xf_index()))
+        ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
         _write_region(book, shown, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
@@ -323,6 +350,16 @@ def _write_sheet(
         ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
         _write_chart(book, workbook, ws, chart)
+
+
+def _spelt(
+    book: Book, shown: Reading, sheet: str, entry: Entry, row: int, col: int
+) -> tuple[str, Any]:
+    """The text and the value of a formula among a sheet's own cells. Raises InputError."""
+    assert entry.formula is not None
+    text = book.text(entry.formula, sheet)
+    check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
+    return text, shown.cell(sheet, row, col)
 
 
 def _heights(sheet: Sheet) -> dict[int, float]:
@@ -350,13 +387,15 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
 
 def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: Any) -> None:
     block, values = place.block, shown.values[place.block.name]
+    number = style._get_xf_index()
     if block.op is None:
-        strip = numbers(place, values, style._get_xf_index(), ws.bulky)
+        begin = partial(numbers, place, values, number, ws.bulky)
     else:
+        ws.formulas = True
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
-        strip = formulas(book, place, values, style._get_xf_index(), shared)
-    ws.add_strips(place.rect(block.whole), strip)
+        begin = partial(formulas, book, place, values, number, shared)
+    ws.add_block(place.rect(block.whole), begin)
 
 
 def _rule(

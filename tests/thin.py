@@ -32,10 +32,10 @@ def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 8) -> Model:
 
 
 @cache
-def thin_game() -> Model:
+def thin_game(n_ctx: int = N_CTX) -> Model:
     """The dialogue game's model: two layers of four heads and an MLP."""
-    model = thinned(replace(dialogue_game.SPEC, n_ctx=N_CTX), WordList(game.WORDS))
-    games = game.games(np.random.default_rng(82), 4)[:, :N_CTX]
+    model = thinned(replace(dialogue_game.SPEC, n_ctx=n_ctx), WordList(game.WORDS))
+    games = game.games(np.random.default_rng(82), 4)[:, :n_ctx]
     return ablation.averaged(model, games.tolist())
 
 

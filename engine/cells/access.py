@@ -39,7 +39,8 @@ class Rect(NamedTuple):
 
     @property
     def size(self) -> int:
-        return max(0, self.bottom - self.top) * max(0, self.right - self.left)
+        top, bottom, left, right = self
+        return (bottom - top) * (right - left) if bottom > top and right > left else 0
 
     @property
     def slices(self) -> tuple[slice, slice]:

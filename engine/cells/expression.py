@@ -31,6 +31,8 @@ LEVELS = {
     "^": POWER,
 }
 DIGITS = 15  # that every spreadsheet keeps of a number in a formula
+WHOLE = 10**DIGITS  # from here on a number is not spelt as a whole one
+AS_THEY_ARE = (str, int, np.ndarray)  # constants that are no float; TRUE is an int
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray
 # what of an address stays when a formula is copied elsewhere; first: the first cell of a range
@@ -70,6 +72,7 @@ Look = Callable[["Area"], Any]  # an area's value: of one cell, or an array [row
 class Expression:
     """A formula without the leading "=", or a part of one."""
 
+    __slots__ = ()
     level = ATOM
 
     def text(self, notation: Notation) -> str:
@@ -151,7 +154,7 @@ def expression(x: Any) -> Expression:
     """x itself where it is a formula, or else the constant."""
     if isinstance(x, Expression):
         return x
-    return Constant(x if isinstance(x, str | bool | int | np.ndarray) else float(x))
+    return Constant(x if isinstance(x, AS_THEY_ARE) else float(x))
 
 
 @dataclass(slots=True, eq=False)
@@ -226,8 +229,12 @@ class Area(Expression):
             if min(height, width) > 1:
                 raise IndexError(f"{self.grid.name} has rows and columns: give both")
             key = (0, key) if height == 1 and width > 1 else (key, 0)
-        top, bottom, part_of_rows = _within(key[0], height)
-        left, right, part_of_cols = _within(key[1], width)
+        i, j = key
+        if type(i) is type(j) is int and 0 <= i < height and 0 <= j < width:
+            row, col = first_row + i, first_col + j
+            return Area(self.grid, Rect(row, row + 1, col, col + 1), self.stays)
+        top, bottom, part_of_rows = _within(i, height)
+        left, right, part_of_cols = _within(j, width)
         if not (0 <= top < bottom <= height and 0 <= left < right <= width):
             raise IndexError(f"{self.grid.name} [{height}, {width}] has no cells {key}")
         rect = Rect(first_row + top, first_row + bottom, first_col + left, first_col + right)
@@ -306,10 +313,10 @@ class Operation(Expression):
 
     def text(self, notation: Notation) -> str:
         left, right = self.left.text(notation), self.right.text(notation)
-        if self.left.level < self.level:
+        level, behind = LEVELS[self.sign], self.right.level
+        if self.left.level < level:
             left = f"({left})"
-        behind_a_sign = self.right.level == NEGATIVE and self.level > JOIN
-        if self.right.level <= self.level or behind_a_sign:
+        if behind <= level or (behind == NEGATIVE and level > JOIN):
             right = f"({right})"
         return left + notation.sign(self.sign) + right
 
@@ -418,9 +425,11 @@ class Call(Expression):
 
 def decimal(number: float | bool) -> str:
     """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    if type(number) is int and -WHOLE < number < WHOLE:
+        return str(number)
     if isinstance(number, bool):
         return "TRUE" if number else "FALSE"
-    if float(number).is_integer() and abs(number) < 1e15:
+    if float(number).is_integer() and abs(number) < WHOLE:
         return str(int(number))
     text = repr(float(number))
     if "e" in text:

@@ -213,8 +213,12 @@ class Formulas:
         self._block, self._style, self._address = block, style, address
         self._runs_down, self._addresses = runs_down, addresses
         # which of the output's row and column each operand depends on
-        self._axes = [_depends(subscript) for _, subscript, _ in block.operands]
-        self._both = [k for k, axes in enumerate(self._axes) if len(axes) == 2]
+        depends = [_depends(subscript) for _, subscript, _ in block.operands]
+        self._alone = [[k for k, axes in enumerate(depends) if axes <= {axis}] for axis in (0, 1)]
+        self._both = [k for k, axes in enumerate(depends) if len(axes) == 2]
+        # how long a line of keys or queries is follows from the row
+        lines = [k for k in self._both if {"≤i", "≥i"} & {*block.operands[k][1]}]
+        self._long = [lines, []]
         self._rows: dict[int, Read] = {}
         self._cols: dict[int, Read] = {}
         self._halves: dict[Single, dict[int, tuple[str, list[int]]]] = {}
@@ -256,13 +260,13 @@ class Formulas:
 
     def _along(self, kept: dict[int, Read], at: int, axis: int, i: int, j: int) -> Read:
         """What the operands are read at that follow one axis of the output alone, or neither."""
-        read = {k: self._read(k, i, j) for k, axes in enumerate(self._axes) if axes <= {axis}}
-        texts = {k: text for k, (text, _) in read.items()}
-        if axis == 0:  # how long a line of keys or queries is follows from the row
-            for k, (_, codes, _) in enumerate(self._block.operands):
-                if len(self._axes[k]) == 2 and ("≤i" in codes or "≥i" in codes):
-                    read[k] = self._read(k, i, j)
-        kept[at] = texts, tuple((k, one) for k, (_, one) in read.items())
+        texts: dict[int, str] = {}
+        single: list[tuple[int, bool]] = []
+        for k in self._alone[axis]:
+            texts[k], one = self._read(k, i, j)
+            single.append((k, one))
+        single += [(k, self._read(k, i, j)[1]) for k in self._long[axis]]
+        kept[at] = texts, tuple(single)
         return kept[at]
 
     def _half(
@@ -276,13 +280,12 @@ class Formulas:
         if len(halves) > MOST_KEPT:
             halves.clear()
         texts, ones = self._cols.get(j) or self._along(self._cols, j, 1, i, j)
-        both = dict.fromkeys(self._both, True)
-        flags = both | dict(ones) | dict(single)
-        key = tuple([flags[k] for k in range(len(self._axes))])
+        rows = dict.fromkeys(self._both, True) | dict(single)
+        flags = dict(ones) | rows
+        key = tuple([flags[k] for k in range(len(flags))])
         text, order = self._templates.get(key) or self._template(key)
-        rows = {k for k, _ in single}
-        filled = tuple("%s" if k in rows or k in both else texts[k] for k in order)
-        left = [k for k in order if k in rows or k in both]
+        filled = tuple(["%s" if k in rows else texts[k] for k in order])
+        left = [k for k in order if k in rows]
         halves[j] = text.replace("%%", "%%%%") % filled, left
         return halves[j]
 

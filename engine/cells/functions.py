@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, Function, expression
 from engine.cells.values import (
+    NUMBERS,
     SIGNS,
     FormulaError,
     checked,
@@ -150,7 +151,7 @@ def _count(*xs: Any) -> float:
 
 def _n_numbers(x: Any) -> int:
     cells = np.asarray(x, dtype=object).flat
-    return sum(isinstance(v, int | float | np.number) for v in cells)
+    return sum(isinstance(v, NUMBERS) for v in cells)
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -233,7 +234,7 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
         return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
     if number(kind) == 0:
-        if cells.dtype != object and isinstance(wanted, bool | int | float | np.number):
+        if cells.dtype != object and isinstance(wanted, NUMBERS):
             at = np.flatnonzero(cells == wanted)
         else:
             key = sort_key(wanted, wanted)
@@ -266,7 +267,7 @@ def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
 def _number_in(x: Any) -> float:
     """The number in a cell; of a text, or of a blank, 0."""
     x = scalar(x)
-    return float(x) if isinstance(x, int | float | np.number) else 0.0
+    return float(x) if isinstance(x, NUMBERS) else 0.0
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
@@ -276,7 +277,7 @@ IFERROR = Function("IFERROR", _if_error, lazy=True)
 INDEX = Function("INDEX", _index)
 ISNUMBER = Function(
     "ISNUMBER",
-    lambda x: isinstance(scalar(x), int | float | np.number) and not isinstance(x, bool),
+    lambda x: isinstance(scalar(x), NUMBERS) and not isinstance(x, bool),
 )
 MATCH = Function("MATCH", _match)
 N = Function("N", _number_in)

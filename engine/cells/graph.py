@@ -286,6 +286,20 @@ class Graph:
                         reader.fill(block)
         return values
 
+    def last(self, name: str) -> np.ndarray:
+        """The values of a computed block alone: of those before it, none are kept for longer than
+        they are read."""
+        blocks, values = self.before(self[name]), dict(self.inputs)
+        reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
+        for k, block in enumerate(blocks):
+            if block.op is not None:
+                with np.errstate(all="ignore"):
+                    values[block.name] = numpy_math.evaluate(block, block.whole, values)
+            for _, _, operand in block.operands:
+                if reads[operand.name] == k:
+                    values.pop(operand.name, None)
+        return values[name]
+
     def cell(self, name: str, i: int, j: int) -> Cell:
         """The cell at row i and column j of a block. Raises InputError where there is none."""
         block = self[name]

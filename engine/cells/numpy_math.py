@@ -122,7 +122,7 @@ def _oriented(vector: np.ndarray, along: str) -> np.ndarray:
     return vector[..., :, None] if along == "i" else vector[..., None, :]
 
 
-MOST_READ = 1_000_000  # numbers of a matrix in a file that are read together
+MOST_READ = 1 << 18  # numbers of a matrix in a file that are read together
 
 
 def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:

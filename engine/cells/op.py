@@ -103,15 +103,18 @@ class Op:
     many: frozenset[str]  # the parameters that take any number of operands
 
     @cached_property
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.function)
+    def _parameters(self) -> list[str]:
+        return list(inspect.signature(self.function).parameters)[1:]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
-        bound = self._signature.bind(None, *args, **kwargs).arguments
+        given = dict(zip(self._parameters, args, strict=False)) | kwargs
+        named = [parameter for parameter in self._parameters if parameter in given]
+        if len(named) < len(args) + len(kwargs):
+            raise TypeError(f"{self.name} takes {', '.join(self._parameters)}, each once")
         pairs: list[tuple[str, Any]] = []
-        for parameter, given in list(bound.items())[1:]:
-            for operand in given if parameter in self.many else (given,):
+        for parameter in named:
+            for operand in given[parameter] if parameter in self.many else (given[parameter],):
                 if operand is not None:
                     pairs.append((parameter, operand))
         return pairs

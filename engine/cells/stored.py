@@ -13,7 +13,6 @@ with the same numbers.
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -33,15 +32,17 @@ DTYPES: Mapping[str, Any] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
 Span = tuple[int, int]
-FEWEST, MOST = 6, 9  # significant digits: 9 always lead back to the same float32
+# a float32's binary exponent, twice, and 1 more if it reaches the power of ten that is next above
+# the least number with that exponent -> its decimal exponent
+EXPONENTS = np.floor(np.log10(np.exp2(np.arange(256.0) - 127))).repeat(2) + np.tile([0.0, 1.0], 256)
+NEXT_TENS = 10.0 ** EXPONENTS[1::2]
 MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
-TENS = 10.0 ** np.arange(MOST_TENS + 1)
-# the decimal exponent of the least float32 with each binary exponent, and the power of ten above it
-LOWEST = np.floor(np.log10(np.exp2(np.arange(256.0) - 127))).astype(np.int64)
-NEXT_TENS = 10.0 ** (LOWEST + 1.0)
-STRIP, MOST_KEPT = 1 << 19, 6  # numbers read from a file together; how many such strips are kept
-AT_ONCE = 1 << 14  # numbers turned into decimals together
-THREADS = os.cpu_count() or 1
+SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its point
+# of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
+LEAST, GREATEST = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
+ONE = 2 * 127  # where 1.0 is in these tables
+STRIP, MOST_KEPT = 1 << 18, 10  # numbers read from a file together; how many such strips are kept
+AT_ONCE = 1 << 13  # numbers turned into decimals together
 
 
 @dataclass(frozen=True)
@@ -251,15 +252,7 @@ class Stored:
         found = self.read()
         if not (self.decimal and found.dtype == np.float32):
             return found.astype(dtype or np.float64)
-        out = np.empty(found.shape)
-        step = max(1, AT_ONCE // max(1, found.shape[1]))
-
-        def turn(k: int) -> None:
-            out[k : k + step] = decimals(found[k : k + step])
-
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(turn, range(0, len(found), step)))
-        return out
+        return decimals(found)
 
     def copy(self) -> np.ndarray:
         """All of it, as an array."""
@@ -279,36 +272,40 @@ def decimals(x: np.ndarray) -> np.ndarray:
 
     With d digits a number is n / 10^k, n and 10^k both exact in float64, so that the division gives
     what reading the decimal gives. The fewest digits win that lead back to the same float32: most
-    numbers need 7 or 8, so that these are tried for all, and 6 and 9 where they may win.
+    numbers need 7 or 8, so that these are tried for all, and 6 and 9 where they may win; 9 always
+    lead back.
     """
-    x = np.ascontiguousarray(x)
-    wide, exponent = x.astype(np.float64), _exponents(x)
-    if exponent.min() < FEWEST - 1 - MOST_TENS + 3 or exponent.max() >= FEWEST:
-        text = orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    found = np.empty(flat.shape)
+    for k in range(0, len(flat), AT_ONCE):
+        found[k : k + AT_ONCE] = _decimals(flat[k : k + AT_ONCE])
+    return found.reshape(x.shape)
+
+
+def _decimals(flat: np.ndarray) -> np.ndarray:
+    """The same of a few numbers, which stay in the processor's cache with what is made of them."""
+    binary = (flat.view(np.int32) >> 23) & 255
+    index = 2 * binary + (np.abs(flat) >= NEXT_TENS.take(binary, mode="clip"))
+    if index.min() < LEAST:
+        index[flat == 0] = ONE
+    if index.min() < LEAST or index.max() > GREATEST:
+        text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
         return np.array(orjson.loads(text), dtype=np.float64)
-    found, with_seven = _rounded(wide, exponent, 8), _rounded(wide, exponent, 7)
-    fits, fits_with_seven = found.astype(np.float32) == x, with_seven.astype(np.float32) == x
-    np.copyto(found, with_seven, where=fits_with_seven)
-    for digits, where in ((MOST, ~(fits | fits_with_seven)), (FEWEST, fits_with_seven)):
+    wide, scale = flat.astype(np.float64), SCALES.take(index, mode="clip")
+    found, with_seven = _rounded(wide, scale), _rounded(wide, scale / 10)
+    fits, fits_with_seven = found.astype(np.float32) == flat, with_seven.astype(np.float32) == flat
+    found = np.where(fits_with_seven, with_seven, found)
+    for of, where in ((scale * 10, ~(fits | fits_with_seven)), (scale / 100, fits_with_seven)):
         at = np.flatnonzero(where)
-        others = _rounded(wide.flat[at], exponent.flat[at], digits)
-        win = others.astype(np.float32) == x.flat[at]
-        found.flat[at[win]] = others[win]
+        others = _rounded(wide.take(at), of.take(at))
+        win = others.astype(np.float32) == flat.take(at)
+        found[at[win]] = others[win]
     return found
 
 
-def _rounded(wide: np.ndarray, exponent: np.ndarray, digits: int) -> np.ndarray:
-    """Numbers to so many significant digits."""
-    tens = TENS[digits - 1 - exponent]
-    found: np.ndarray = wide * tens
+def _rounded(wide: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Numbers to as many digits as they have before their point when they are scaled."""
+    found: np.ndarray = wide * scale
     np.rint(found, out=found)
-    found /= tens
-    return found
-
-
-def _exponents(x: np.ndarray) -> np.ndarray:
-    """The decimal exponent of float32 numbers, by the binary one; 0 of 0."""
-    binary = (x.view(np.int32) >> 23) & 255
-    found: np.ndarray = LOWEST[binary] + (np.abs(x) >= NEXT_TENS[binary])
-    found[x == 0] = 0
+    found /= scale
     return found

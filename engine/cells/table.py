@@ -14,7 +14,7 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Operation
 from engine.cells.stored import Stored
-from engine.cells.values import CellError, FormulaError, number
+from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
 
 
 class _Pending:
@@ -48,12 +48,13 @@ class Reader:
         block = area.grid
         assert isinstance(block, Block)
         rect, array = area.rect, self.values[block.name]
-        if block.expression is not None and array.dtype == object:
+        if block.expression is not None and array.dtype.hasobject:
             self._settle(block, rect, array)
             if rect == block.whole and (numbers := settled(array)) is not array:
                 array = self.values[block.name] = numbers
-        if rect.size == 1:
-            value = array[rect.top, rect.left]
+        top, bottom, left, right = rect
+        if bottom - top == right - left == 1:
+            value = array.item(top, left)
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
             return value.item() if isinstance(value, np.generic) else value
@@ -62,7 +63,7 @@ class Reader:
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
-        if not any(isinstance(x, _Pending) for x in array[rect.slices].flat):
+        if _Pending not in map(type, array[rect.slices].flat):
             return
         if block.runs:
             for i in range(rect.top, rect.bottom):
@@ -107,9 +108,9 @@ class Reader:
             value = value.flat[0]
         if value is None:
             return 0.0  # a formula that gives a blank shows 0
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, TRUTHS):
             return bool(value)
-        return float(value) if isinstance(value, int | np.number) else value
+        return float(value) if isinstance(value, NUMBERS) else value
 
     def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
         """A table's values, of which some rows are pending: they are computed."""

@@ -12,6 +12,9 @@ import numpy as np
 
 from engine.cells.stored import Stored
 
+# kinds of values; tuples, which are twice as fast to ask as unions
+NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)
+
 
 class FormulaError(ArithmeticError):
     """A formula has no value; the message is what its cell shows: #N/A, #DIV/0!, #NUM!, #VALUE!."""
@@ -39,6 +42,8 @@ def checked(x: Any) -> Any:
 
 def number(x: Any) -> Any:
     """A term of arithmetic: blanks are 0, TRUE is 1, a text that is no number an error."""
+    if type(x) is float:
+        return x
     if isinstance(x, np.ndarray):
         if x.dtype != object:
             return x
@@ -59,10 +64,10 @@ def numbers(*xs: Any) -> np.ndarray:
         return np.asarray(xs[0], dtype=np.float64).ravel()
     found: list[float] = []
     for x in xs:
-        if isinstance(x, np.ndarray | Stored):
+        if isinstance(x, RANGES):
             x = np.asarray(x)
             refuse_errors(x)
-            found += [float(v) for v in x.flat if isinstance(v, int | float | np.number)]
+            found += [float(v) for v in x.flat if isinstance(v, NUMBERS)]
         else:
             found.append(number(x))
     return np.array(found, dtype=np.float64)
@@ -85,7 +90,7 @@ def text_of(x: Any) -> str:
     x = scalar(x)
     if x is None:
         return ""
-    if isinstance(x, bool | np.bool_):
+    if isinstance(x, TRUTHS):
         return "TRUE" if x else "FALSE"
     if isinstance(x, str):
         return x
@@ -98,6 +103,8 @@ def text_of(x: Any) -> str:
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
         a, b = number(a), number(b)
+        if type(a) is type(b) is float:
+            return checked(compute(a, b))
         with np.errstate(all="ignore"):
             return checked(compute(a, b))
 
@@ -124,13 +131,15 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
     """How values are ordered: numbers, then texts, whatever their case, then FALSE and TRUE."""
     if x is None:
         x = "" if isinstance(other, str) else 0.0
-    if isinstance(x, bool | np.bool_):
+    if isinstance(x, TRUTHS):
         return 2, bool(x)
     return (1, x.casefold()) if isinstance(x, str) else (0, float(x))
 
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
+        if type(a) is type(b) is float:
+            return holds(a, b)
         a, b = (np.asarray(x) if isinstance(x, Stored) else x for x in (a, b))
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
             if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:

@@ -5,6 +5,7 @@ How much of the pass a graph shows is a `Readout`: no property of a model, but o
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from engine.cells.graph import Graph
@@ -45,7 +46,8 @@ class Forward(Graph):
 Architecture = Callable[[Forward, Sequence[int]], None]  # adds the blocks of a pass over the ids
 
 
-def weight_shapes(architecture: Architecture, spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+@lru_cache(maxsize=16)  # a model is checked again when it is saved, and when it gets averages
+def weight_shapes(architecture: Architecture, spec: ModelSpec) -> Mapping[str, tuple[int, ...]]:
     """The weights that an architecture asks for: name -> shape, vectors with one axis."""
     blank = Forward(spec)
     architecture(blank, [0])

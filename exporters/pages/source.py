@@ -57,7 +57,7 @@ def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
     if model.exact is None or "logits" not in book.values:
         return None
     exact = encoding.graph(model.exact, book.passage, book.plan.readout)
-    return float(np.abs(exact.values["logits"] - book.values["logits"]).max())
+    return float(np.abs(exact.last("logits") - book.values["logits"]).max())
 
 
 def _put_text(put: Callable[..., None], row: int, text: str) -> None:

@@ -26,10 +26,9 @@ from engine.models.tokenizing.unicode import (
     SURROGATES,
     TAB_IN_LINES,
     UNREADABLE,
-    Character,
     joining,
     kinds,
-    normalizer,
+    moved,
     table,
 )
 
@@ -112,15 +111,8 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
 @lru_cache(maxsize=16)  # it asks about every character
 def _characters(settings: Settings) -> np.ndarray:
     """The table of characters; what is normalized to others is outside."""
-    apply, apart = normalizer(settings.normalizers), joining(settings.normalizers)
-    known = kinds() if settings.pattern else {}
-    of_kind = [Character(kind) for kind in range(OUTSIDE + 1)]
-
-    def of(character: str) -> Character:
-        stays = character not in apart and apply(character) == character
-        return of_kind[known.get(character, OTHER) if stays else OUTSIDE]
-
-    return table(of)
+    outside = joining(settings.normalizers).union(moved(settings.normalizers))
+    return table((kinds() if settings.pattern else {}) | dict.fromkeys(outside, OUTSIDE))
 
 
 def _bytes_of(steps: Steps, k: Any) -> Expression:

@@ -6,7 +6,7 @@ library, for it knows another Unicode than Python does.
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ SURROGATES = range(0xD800, 0xE000)
 TAB_IN_LINES = 1  # what LibreOffice reads for a tab in a text of several lines
 FIRST_MARK = 0xE000  # of private use: characters that stand for added tokens
 MOST_OUT = 3  # characters that one is normalized to
+STAYS, AT_ONCE = "ⵣ", 1000  # a letter that nothing changes or joins; characters asked at once
 
 
 class Character(NamedTuple):
@@ -34,21 +35,41 @@ class Character(NamedTuple):
     third: int = 0
 
 
-def table(of: Callable[[str], Character]) -> np.ndarray:
+@lru_cache(maxsize=1)
+def _asked() -> tuple[np.ndarray, np.ndarray, str]:
+    """Every code that a table tells of, which of them are characters, and these."""
+    codes = np.array([*range(LAST + 1), *TAGS, TAGS.stop, PRIVATE, UNREADABLE])
+    unread = np.isin(codes, [0, TAB_IN_LINES, *SURROGATES, UNREADABLE])
+    return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
+
+
+def table(kinds: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
     """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
 
+    A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
     Code 0 is the end of the text.
     """
-    last, outside = Character(END, 0), Character(OUTSIDE)
-    rows: list[tuple[int, ...]] = [(0, *last)]
-    for code in (*range(1, LAST), LAST, *TAGS, TAGS.stop, PRIVATE):
-        unread = code == TAB_IN_LINES or code in SURROGATES
-        found = outside if unread else of(chr(code))
-        if found is not last and found != last:
-            rows.append((code, *found))
-        last = found
-    rows.append((UNREADABLE, *outside))
-    return np.array(rows, dtype=np.float64)
+    codes, read, characters = _asked()
+    rows = np.empty((len(codes), len(Character._fields)))
+    rows[:] = Character(OUTSIDE)
+    rows[read, 0] = [kinds.get(character, OTHER) for character in characters]
+    rows[0] = Character(END, 0)
+    if others:
+        rows[np.searchsorted(codes, [*map(ord, others)])] = [*others.values()]
+    begins = np.ones(len(codes), dtype=bool)
+    begins[1:-1] = (rows[1:-1] != rows[:-2]).any(axis=1)
+    return np.column_stack([codes, rows])[begins]
+
+
+def changed(ask: Callable[[str], str]) -> dict[str, str]:
+    """What the library makes of every character that it changes, asked of many at once."""
+    characters = _asked()[-1].replace(STAYS, "")
+    found: dict[str, str] = {}
+    for k in range(0, len(characters), AT_ONCE):
+        some = characters[k : k + AT_ONCE]
+        made = ask(STAYS.join(["", *some, ""])).split(STAYS)[1:-1]
+        found |= {old: new for old, new in zip(some, made, strict=True) if old != new}
+    return found
 
 
 def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
@@ -91,16 +112,19 @@ def kinds() -> dict[str, int]:
 # --- normalizers ----------------------------------------------------------------------------
 
 
-def normalizer(parts: list[dict[str, Any]]) -> Callable[[str], str]:
-    """What the library's normalizers make of a text."""
+def moved(parts: list[dict[str, Any]]) -> dict[str, str]:
+    """What the library's normalizers make of every character that they change."""
     if not parts:
-        return str
+        return {}
     from tokenizers import Tokenizer, models
 
     spec = json.loads(Tokenizer(models.BPE()).to_str())
     spec["normalizer"] = {"type": "Sequence", "normalizers": parts}
-    found: Callable[[str], str] = Tokenizer.from_str(json.dumps(spec)).normalizer.normalize_str
-    return found
+    apply = Tokenizer.from_str(json.dumps(spec)).normalizer.normalize_str
+    if all(part["type"] != "Precompiled" for part in parts):
+        return changed(apply)
+    each = ((character, apply(character)) for character in _asked()[-1])  # it may join any two
+    return {old: new for old, new in each if old != new}
 
 
 def joining(parts: list[dict[str, Any]]) -> set[str]:
@@ -120,33 +144,42 @@ def joining(parts: list[dict[str, Any]]) -> set[str]:
 
 def normalized(
     parts: list[dict[str, Any]],
-    kind_of: Callable[[str], int],
+    kinds: Mapping[str, int],
     alphabet: Iterable[str],
     cut_off: bool = False,
     nothing: int = OTHER,
 ) -> np.ndarray:
     """The table of a tokenizer that looks characters up after normalizing them.
 
-    `kind_of` gives the kind of a character that is normalized. `cut_off`: one that is given spaces
-    about it stands by itself; else what becomes a space is outside. `nothing` is the kind of one
-    that is taken away. A character whose result has none of the `alphabet` stands for itself, since
-    no piece has it.
+    `kinds` has the kinds of normalized characters that are not OTHER. `cut_off`: one that is given
+    spaces about it stands by itself; else what becomes a space is outside. `nothing` is the kind of
+    one that is taken away. A character whose result has none of the `alphabet` stands for itself,
+    since no piece has it.
     """
-    apply, apart, letters = normalizer(parts), joining(parts), set(alphabet)
+    apart, letters = joining(parts), set(alphabet)
 
-    def of(character: str) -> Character:
-        out = apply(character)
+    def of(character: str, out: str) -> Character:
         core = (out.strip(" ") or out) if cut_off else out
-        among = {kind_of(c) for c in core}
-        spaced = not cut_off and character != " " and parts and any(map(str.isspace, out))
-        if character in apart or spaced or len(core) > MOST_OUT or len(among) > 1:
+        if character in apart:
             return Character(OUTSIDE)
-        if not core:
-            return Character(nothing, 0)
+        if not core or core == character:  # most of them: taken away, or given spaces
+            return Character(ALONE) if core else Character(nothing, 0)
+        among = {kinds.get(c, OTHER) for c in core}
+        spaced = not cut_off and any(map(str.isspace, out))
+        if spaced or len(core) > MOST_OUT or len(among) > 1:
+            return Character(OUTSIDE)
         kind = among.pop() if core == out else ALONE
         if not letters & {character, *core}:
             return Character(kind)
         codes = [*map(ord, core), 0, 0]
         return Character(kind, len(core), codes[0] - ord(character), codes[1], codes[2])
 
-    return table(of)
+    outside = apart if cut_off or not parts else apart | set(spaces()) - {" "}
+    others = {character: of(character, out) for character, out in moved(parts).items()}
+    return table({**kinds, **dict.fromkeys(outside, OUTSIDE)}, others)
+
+
+@lru_cache(maxsize=1)
+def spaces() -> str:
+    """Every character of white space, as Python has them."""
+    return "".join(filter(str.isspace, _asked()[-1]))

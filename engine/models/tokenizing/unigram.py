@@ -18,7 +18,7 @@ from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import SPACE_SIGN, Settings
 from engine.models.tokenizing.steps import Steps
 from engine.models.tokenizing.trie import MOST_NODES, Tree, tree, walk
-from engine.models.tokenizing.unicode import OTHER, OUTSIDE, normalized
+from engine.models.tokenizing.unicode import OTHER, OUTSIDE, normalized, spaces
 
 NO_PIECE = -1_000_000_000  # a score
 UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
@@ -44,14 +44,10 @@ def _characters(settings: Settings) -> np.ndarray:
     typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
     white = OUTSIDE if settings.stripped else typed_sign
 
-    def kind(character: str) -> int:
-        if character == SPACE_SIGN:
-            return typed_sign
-        return white if character != " " and character.isspace() else OTHER
-
+    kinds = dict.fromkeys(spaces(), white) | {" ": OTHER, SPACE_SIGN: typed_sign}
     nothing = OUTSIDE if settings.collapsed else OTHER
     alphabet = {" "}.union(*(piece for piece, _ in settings.model["vocab"]))
-    return normalized(settings.normalizers, kind, alphabet, nothing=nothing)
+    return normalized(settings.normalizers, kinds, alphabet, nothing=nothing)
 
 
 class Path:

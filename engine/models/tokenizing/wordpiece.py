@@ -17,7 +17,7 @@ from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import Settings
 from engine.models.tokenizing.steps import Steps
 from engine.models.tokenizing.trie import Tree, tree, walk
-from engine.models.tokenizing.unicode import ALONE, FIRST_MARK, OTHER, SPACE, normalized
+from engine.models.tokenizing.unicode import ALONE, FIRST_MARK, SPACE, changed, normalized, spaces
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
@@ -40,20 +40,17 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 def _characters(settings: Settings) -> np.ndarray:
     """The table of characters."""
     alphabet = {character for piece in settings.vocabulary for character in piece}
-    return normalized(settings.normalizers, _bert_kind(), alphabet, cut_off=True)
+    return normalized(settings.normalizers, _bert_kinds(), alphabet, cut_off=True)
 
 
-def _bert_kind() -> Any:
-    """The kind of a character: what BERT's pre-tokenizer leaves out, or cuts off by itself."""
+@lru_cache(maxsize=1)
+def _bert_kinds() -> dict[str, int]:
+    """What BERT's pre-tokenizer leaves out, or cuts off by itself."""
     from tokenizers import pre_tokenizers
 
     split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
-
-    def kind(character: str) -> int:
-        pieces = [piece for piece, _ in split(f"a{character}a")]
-        return OTHER if len(pieces) == 1 else SPACE if len(pieces) == 2 else ALONE
-
-    return kind
+    found = changed(lambda text: " ".join(piece for piece, _ in split(text)))
+    return {" ": SPACE} | {old: SPACE if new == " " else ALONE for old, new in found.items()}
 
 
 def add_words(steps: Steps, tokenizer: WordList) -> Result:
@@ -61,7 +58,7 @@ def add_words(steps: Steps, tokenizer: WordList) -> Result:
     pieces = [(0, word, i + 1, 0.0) for i, word in enumerate(tokenizer.words)]
     alphabet = {character for word in tokenizer.words for character in word}
     steps.text()
-    steps.look_up(normalized([], lambda c: SPACE if c.isspace() else OTHER, alphabet))
+    steps.look_up(normalized([], dict.fromkeys(spaces(), SPACE), alphabet))
     words = Words(steps, tree(pieces, 2), steps.n)
     which = MATCH(1, words.fails.area, 0)
     at = INDEX(steps.number.area, 1, which)
