@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import thin
 from conftest import (
     ERROR,
     ROOT,
+    THIN,
     Built,
     CellAt,
     InIronCalc,
@@ -22,8 +24,9 @@ from conftest import (
     typed,
 )
 from openpyxl import load_workbook
-from thin import thin_game, thinned
+from thin import thinned
 
+import cellformer.names
 import workbooks
 from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
@@ -33,7 +36,7 @@ from exporters.book import Book, Reading
 from exporters.programs import Recomputed
 from exporters.reading import Value
 from exporters.story import Suggestion
-from workbooks import cat_sat, dialogue_game, shakespeare
+from workbooks import cat_sat, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
 TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
@@ -260,13 +263,20 @@ def test_two_layers_gives_every_printed_table() -> None:
     "names", [("final-step", "napkin"), pytest.param((), marks=pytest.mark.office)]
 )
 def test_all_at_once_with_an_index(names: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
-    """Two workbooks, and, where there is time, every one; the two large ones with few columns and
-    narrow vectors."""
+    """Two workbooks, and, where there is time, every one: the others as they are built for other
+    tests, the large ones smaller."""
     played = shakespeare.model()
     plays = thinned(played.spec, played.vocabulary)
-    for module, thin in ((dialogue_game, thin_game()), (shakespeare, plays)):
-        monkeypatch.setattr(module, "N_TOKENS", 7)
-        monkeypatch.setattr(module, "model", lambda thin=thin: thin)
+    monkeypatch.setattr(shakespeare, "N_TOKENS", 7)
+    monkeypatch.setattr(shakespeare, "model", lambda: plays)
+    build = cellformer.names.book
+    made = {name: f"{THIN}{name}" if name in thin.THIN else name for name in workbooks.names()}
+
+    def book(name: str) -> Book:
+        alone = names or name == "shakespeare"
+        return build(name) if alone else default_book(made[name])
+
+    monkeypatch.setattr(cellformer.names, "book", book)
     if names:
         monkeypatch.setattr(workbooks, "path", lambda: list(names))
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
