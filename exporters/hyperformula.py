@@ -140,8 +140,6 @@ def _rows(sheet: Sheet) -> list[list[Value]]:
     for (row, col), value in sheet.values.items():
         is_text = isinstance(value, str) and not isinstance(value, CellError)
         rows[row][col] = f"'{value}" if is_text else value
-    if cells.formulas.any():
-        for (row, col), cell in sheet.cells.items():
-            if (formula := cell.formula) is not None:
-                rows[row][col] = "=" + formula.replace("_xlfn.", "")
+    for (row, col), formula in sheet.formulas.items():
+        rows[row][col] = "=" + formula.replace("_xlfn.", "")
     return rows

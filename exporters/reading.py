@@ -108,6 +108,13 @@ class Sheet(Shown):
         """The values of the cells that have formulas."""
         return self._of(np.flatnonzero(self.arrays.formulas))
 
+    @property
+    def formulas(self) -> dict[Span, str]:
+        """The formulas, without their equals signs."""
+        which = np.flatnonzero(self.arrays.formulas)
+        spelt = self.arrays.spelt(which, braces=False)
+        return dict(zip(self.arrays.places(which), spelt, strict=True))
+
     def _of(self, which: scanning.Positions) -> dict[Span, Value]:
         return dict(zip(self.arrays.places(which), self.arrays.valued(which), strict=True))
 

@@ -85,10 +85,10 @@ class Cells:
             found[k] = self.others.get(int(which[k]))
         return found
 
-    def spelt(self, which: Positions) -> list[str]:
+    def spelt(self, which: Positions, braces: bool = True) -> list[str]:
         """The formulas of some cells that have one, an array's within braces. Raises InputError."""
         try:
-            return self._spelt.texts(self._of_all[which])
+            return self._spelt.texts(self._of_all[which], braces)
         except (KeyError, ValueError, ElementTree.ParseError):
             raise InputError("a formula in it cannot be read; save it in a spreadsheet") from None
 
@@ -215,8 +215,8 @@ class _Spelt:
             if b"t=" in attributes:
                 self.kinds[k] = dict(ATTRIBUTE.findall(attributes))
 
-    def texts(self, cells: Positions) -> list[str]:
-        """The formulas of some cells."""
+    def texts(self, cells: Positions, braces: bool) -> list[str]:
+        """The formulas of some cells, arrays' within braces if these are wanted."""
         which = self.formula[cells].tolist()
         texts = b"\0".join([self.xml[k] for k in which]).decode().split("\0") if which else []
         found = [_unescaped(text.encode()) if "&" in text else text for text in texts]
@@ -224,13 +224,13 @@ class _Spelt:
             raise ValueError("a formula holds what no text can")
         for n, k in enumerate(which) if self.kinds else ():
             if k in self.kinds:
-                found[n] = self._special(k, found[n])
+                found[n] = self._special(k, found[n], braces)
         return found
 
-    def _special(self, k: int, text: str) -> str:
+    def _special(self, k: int, text: str, braces: bool) -> str:
         """A formula that has attributes: an array's, or one that cells share."""
         kind = self.kinds[k]
-        if kind.get(b"t") == b"array":
+        if kind.get(b"t") == b"array" and braces:
             return f"{{{text}}}"
         if kind.get(b"t") == b"shared" and not text:
             first = self.shared[kind[b"si"]]

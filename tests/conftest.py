@@ -202,21 +202,22 @@ def default_graph(name: str) -> Graph:
     return model.graph(model.vocabulary.encode(module.PROMPT))
 
 
-THIN = "thin-dialogue-game"  # the largest workbook with narrow vectors, for what takes longest
+THIN = "thin-"  # before the name of a large workbook: a smaller one with the same kinds of formulas
 
 
 @cache
 def default_book(name: str) -> Book:
     """A workbook with its own prompt and number of columns."""
-    if name == THIN:
-        from thin import thin_book
+    if name.startswith(THIN):
+        import thin
 
-        return thin_book()
+        return thin.THIN[name.removeprefix(THIN)]()
     return book(name)
 
 
 class Built(dict[str, Path]):
-    """Workbooks by name, built with their own prompts when they are asked for."""
+    """Workbooks by name, built with their own prompts when they are asked for, by whichever worker
+    is asked first."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -224,7 +225,8 @@ class Built(dict[str, Path]):
         self.formulas: dict[str, FormulaCells] = {}
 
     def __missing__(self, name: str) -> Path:
-        self[name] = write(default_book(name), self.folder / f"{name}.xlsx")
+        path = self.folder / f"{name}.xlsx"
+        self[name] = path if path.is_file() else write(default_book(name), path)
         return self[name]
 
     def file(self, name: str) -> WorkbookFile:
@@ -241,9 +243,12 @@ class Built(dict[str, Path]):
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Every workbook, built with its own prompt."""
-    return Built(tmp_path_factory.mktemp("built"))
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
+    """Every workbook, built with its own prompt, in a folder that the workers share."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "built"
+    folder.mkdir(exist_ok=True)
+    return Built(folder)
 
 
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0

@@ -62,13 +62,11 @@ def _value(value: Value | dict[str, str], formula: str | None) -> Value:
 
 def ours(book: WorkbookFile) -> Cells:
     """What our own reader finds."""
-    return _filled(
-        {
-            (name, *at): (cell.value, cell.formula)
-            for name in book
-            for at, cell in book[name].cells.items()
-        }
-    )
+    found = {}
+    for name in book:
+        formulas = book[name].formulas
+        found |= {(name, *at): (x, formulas.get(at)) for at, x in book[name].values.items()}
+    return _filled(found)
 
 
 def _filled(cells: Cells) -> Cells:

@@ -1,13 +1,16 @@
-"""Random models of the shipped ones' shapes and words, with narrow vectors.
+"""Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
-Their workbooks have the shipped ones' sheets, and shorter formulas: the dialogue game's 23,620 in
-place of 78,860. What is asked of programs many times is asked of them.
+These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
+that), and fewer and shorter ones: 39,000 in place of 163,000. What is asked of programs many times
+is asked of them.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 from conftest import random_model
 
 from engine import Model, ModelSpec, WordList
@@ -15,15 +18,16 @@ from engine.models.generate import passage
 from engine.models.tokenizer import Tokenizer
 from engine.studies import ablation
 from exporters.book import Book
-from workbooks import dialogue_game
+from workbooks import dialogue_game, learn, sampling, semantic_tiny, unrolled
 from workbooks.dialogue_game import game
+from workbooks.semantic_tiny import semantics
 
 N_CTX = 16
 
 
-def thinned(spec: ModelSpec, vocabulary: Tokenizer) -> Model:
+def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 8) -> Model:
     """A random model of a shape, with narrow vectors."""
-    narrow = replace(spec, d_model=8, d_head=2, d_mlp=8)
+    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=8)
     return replace(random_model(narrow), vocabulary=vocabulary)
 
 
@@ -35,8 +39,48 @@ def thin_game(n_ctx: int = N_CTX) -> Model:
     return ablation.averaged(model, games.tolist())
 
 
-def thin_book() -> Book:
-    """Its workbook with the prompt and the columns of the shipped one."""
+def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
+    """Its workbook with the prompt of the shipped one."""
     model = thin_game()
     ids = model.vocabulary.encode(dialogue_game.PROMPT)
-    return dialogue_game.build(model, passage(model, ids, dialogue_game.N_TOKENS))
+    return dialogue_game.build(model, passage(model, ids, n_tokens))
+
+
+def thin_words() -> Book:
+    """The workbook of forty words wired by hand. The vectors are no narrower: its study holds those
+    of a shipped model beside them."""
+    spec = semantics.spec()
+    model = thinned(spec, WordList(semantics.WORDS), spec.d_model)
+    texts = semantics.sentences(np.random.default_rng(0), 4)
+    model = ablation.averaged(model, [ids[ids >= 0][:-1].tolist() for ids in texts])
+    ids = model.vocabulary.encode(semantic_tiny.PROMPT)
+    return semantic_tiny.build(model, passage(model, ids, len(ids) + 1))
+
+
+def thin_learner() -> Book:
+    """The workbook of a model that learns, from one sentence at a time."""
+    narrow = replace(learn.SPEC, d_model=2, d_head=2, d_mlp=2)
+    return learn.built(narrow, 1, learn.step.RATE)
+
+
+def unrolled_twice() -> Book:
+    """The workbook of steps that follow one another, with two of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unrolled, "N_STEPS", 2)
+        return unrolled.book()
+
+
+def drawn_seldom() -> Book:
+    """The workbook of a thousand draws, with twenty of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling, "NUMBERS", sampling.NUMBERS[:20])
+        return sampling.book()
+
+
+THIN: dict[str, Callable[[], Book]] = {
+    "dialogue-game": lambda: thin_book(6),
+    "learn": thin_learner,
+    "sampling": drawn_seldom,
+    "semantic-tiny": thin_words,
+    "unrolled": unrolled_twice,
+}
