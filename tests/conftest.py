@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,9 @@ def script(name: str, folder: str = "docs") -> ModuleType:
 # --- the command ------------------------------------------------------------------------------
 
 
+COMMAND = cache(typer.main.get_command)  # what it takes is found once: it is the same each time
+
+
 class Done(NamedTuple):
     """What the command did."""
 
@@ -180,6 +184,7 @@ def cli(*args: object, cwd: Path | None = None) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["cellformer", *map(str, args)])
+        patch.setattr(typer.main, "get_command", COMMAND)
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         if cwd:

@@ -32,7 +32,7 @@ from exporters import xlsx
 from exporters.book import Book
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
-from exporters.verify import read, verify
+from exporters.verify import FormulaCells, read, verify
 
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 IN_LIBREOFFICE = NAMES[::2]  # the others are there as large workbooks, see test_scale
@@ -78,6 +78,12 @@ def checkpoints(both) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+def formula_cells(checkpoints) -> dict[str, FormulaCells]:
+    """Their formula cells, read once."""
+    return {name: read(path) for name, path in checkpoints.items()}
+
+
+@pytest.fixture(scope="module")
 def office(checkpoints, tmp_path_factory) -> dict[str, Recomputed]:
     """What LibreOffice makes of some of them, from wrong values."""
     paths = {name: checkpoints[name] for name in IN_LIBREOFFICE}
@@ -85,9 +91,9 @@ def office(checkpoints, tmp_path_factory) -> dict[str, Recomputed]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, checkpoints) -> None:
+def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, formula_cells) -> None:
     needs("ironcalc")
-    report = verify(checkpoints[name], "ironcalc")
+    report = verify(formula_cells[name], "ironcalc")
     assert report.agrees, report
 
 
@@ -99,8 +105,8 @@ def test_its_workbook_can_be_read_back(name: str, both) -> None:
 
 @pytest.mark.office
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_and_in_libreoffice(name, checkpoints, office) -> None:
-    assert_agrees(read(checkpoints[name]), office[name])
+def test_and_in_libreoffice(name, formula_cells, office) -> None:
+    assert_agrees(formula_cells[name], office[name])
 
 
 def test_run_trace_info_and_generate_take_a_folder() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import GOLDEN
 from learnt import KINDS, learnt, texts
+from tokenizers import Tokenizer
 
 from engine import InputError
 from engine.models.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
@@ -23,7 +24,7 @@ def folder(request, tmp_path_factory) -> Path:
     """A folder with a learnt tokenizer of each kind, padded and cut to a length as some are."""
     path = tmp_path_factory.mktemp("learnt") / request.param
     path.mkdir()
-    inner = KINDS[request.param]()
+    inner = Tokenizer.from_str(learnt(request.param).inner.to_str())
     inner.enable_padding(length=20)
     inner.enable_truncation(8)
     inner.save(str(path / "tokenizer.json"))

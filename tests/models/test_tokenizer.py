@@ -1,6 +1,7 @@
 """Tokenizers, and how a token is shown."""
 
 import json
+from pathlib import Path
 
 import pytest
 from conftest import random_model, saved
@@ -80,13 +81,13 @@ def bytes_to_unicode() -> dict[int, str]:
 EXTRA = ("=1+1", "+1", "-x", "@cmd", '"&<', " the", "😀")
 
 
-@pytest.fixture
-def byte_level(tmp_path):
+@pytest.fixture(scope="module")
+def byte_level(tmp_path_factory) -> Path:
     """A folder with GPT-2's alphabet and some awkward tokens, and a model of that size."""
     alphabet = bytes_to_unicode()
     tokens = list(alphabet.values())
     tokens += ["".join(alphabet[b] for b in text.encode()) for text in EXTRA]
-    folder = tmp_path / "model"
+    folder = tmp_path_factory.mktemp("byte-level") / "model"
     spec = ModelSpec(d_vocab=len(tokens), d_model=2, n_ctx=9, n_layers=1, n_heads=1, d_head=2)
     checkpoint.save(random_model(spec), folder)
     (folder / "words.json").unlink()
@@ -95,17 +96,23 @@ def byte_level(tmp_path):
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("saved_by", ["us", pytest.param("libreoffice", marks=pytest.mark.office)])
-def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(
-    saved_by: str, byte_level, tmp_path
-) -> None:
+@pytest.fixture(scope="module")
+def awkward(byte_level) -> tuple[Path, tuple[str, ...], list[int]]:
+    """A workbook of that model, its texts, and the prompt's ids."""
     model = checkpoint.load(byte_level)
     texts = model.vocabulary.texts
     assert texts[256:] == EXTRA and "\t" in texts and "\x00" in texts
     ids = [texts.index(t) for t in ("=", "+", "-", "@", "\t", "\x00", '"', "😀", "=1+1")]
     book = anymodel.build("bytes", model, passage(model, ids))
-    path = write(book, tmp_path / "bytes.xlsx")
+    return write(book, byte_level.parent / "bytes.xlsx"), texts, ids
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved_by", ["us", pytest.param("libreoffice", marks=pytest.mark.office)])
+def test_gpt2_s_byte_level_alphabet_stays_text_in_a_workbook(
+    saved_by: str, awkward, tmp_path
+) -> None:
+    path, texts, ids = awkward
     if saved_by == "libreoffice":
         (path,) = saved({"bytes": path}, tmp_path / "out").values()
     play = WorkbookFile(path)["Play"]

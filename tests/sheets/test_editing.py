@@ -1,8 +1,7 @@
 """Edited workbooks: what differs is found, and nothing else; the edited model comes back."""
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 import pytest
 from conftest import (
     EARLIER,
-    GOLDEN,
+    THIN,
+    CellAt,
     Edits,
     assert_read_back,
     cli,
@@ -21,10 +21,10 @@ from conftest import (
     saved,
     typed,
 )
+from corners import corner
 from openpyxl import load_workbook
-from thin import thin_book
 
-from engine import Evaluator, InputError, ModelSpec
+from engine import Evaluator, InputError, Model, ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import ablation
@@ -51,7 +51,7 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
 @pytest.fixture(scope="module")
 def thin() -> Book:
     """The dialogue game of narrow vectors."""
-    return thin_book()
+    return default_book(THIN)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def office(built, thin, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     folder = tmp_path_factory.mktemp("office")
     cells = {thin.cell(*cell): value for cell, value in edits.items()}
     cells[thin.cell("sentence", 0, 0)] = TYPED
-    hundred = typed(write(thin, folder / "thin.xlsx"), folder / "hundred.xlsx", cells)
+    hundred = typed(built[THIN], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
     paths = saved({"hundred": hundred, "three": three}, folder / "out")
     return {name: WorkbookFile(path) for name, path in paths.items()}
@@ -115,7 +115,7 @@ def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", EARLIER)
+@pytest.mark.parametrize("name", [THIN if name == "dialogue-game" else name for name in EARLIER])
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0
@@ -174,14 +174,6 @@ def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
 WEIGHT = ("Weights 1", (8, 1))  # sheet, row and column from 0
 
 
-def text_in_a_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B9"] = "a lot"
-
-
-def no_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B9"] = None
-
-
 def error_in_a_weight(sheets: Any) -> None:
     sheets["Weights 1"]["B9"] = "#DIV/0!"
 
@@ -192,10 +184,6 @@ def deleted_sheet(sheets: Any) -> None:
 
 def deleted_source(sheets: Any) -> None:
     del sheets["Source"]
-
-
-def damaged_source(sheets: Any) -> None:
-    sheets["Source"]["A8"] = "UEsDBBQAAAAIAAAAIVxa"
 
 
 def inserted_row(sheets: Any) -> None:
@@ -210,29 +198,27 @@ def inserted_column(sheets: Any) -> None:
     sheets["Block 0"].insert_cols(3)
 
 
-def unknown_token(sheets: Any) -> None:
-    sheets["Play"][f"D{ID_ROW + 1}"] = 99
-
-
 BAD = [
-    (text_in_a_weight, "holds the text 'a lot'"),
-    (no_weight, "is empty"),
     (error_in_a_weight, "holds the error #DIV/0!"),
     (deleted_sheet, "sheet 'Weights 1' is missing"),
     (deleted_source, "no sheet Source"),
-    (damaged_source, "its checkpoint is damaged"),
     (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
     (deleted_row, "a row was deleted in sheet 'Weights 1' about row 12"),
     (inserted_column, "a column was inserted in sheet 'Block 0' about column 3"),
-    (unknown_token, "99 is no id"),
+]
+TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
+    (("Weights 1", 8, 1), "a lot", "holds the text 'a lot'"),
+    (("Weights 1", 8, 1), "", "is empty"),
+    (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "its checkpoint is damaged"),
+    (("Play", ID_ROW, 3), 99, "99 is no id"),
 ]
 
 
 @pytest.fixture(scope="module")
 def two_layers(tmp_path_factory) -> Path:
     """A workbook of two small layers."""
-    model = random_model(ModelSpec(5, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2))
-    book = anymodel.build("two-layers", model, passage(model, [1, 2, 3]))
+    model = random_model(ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2))
+    book = anymodel.build("two-layers", model, passage(model, [1, 2]))
     place = book.places["blocks.1.attn.h0.W_Q"]
     assert (place.sheet, place.cell(1, 0)) == WEIGHT
     return write(book, tmp_path_factory.mktemp("two") / "two-layers.xlsx")
@@ -242,7 +228,17 @@ def two_layers(tmp_path_factory) -> Path:
 def test_what_cannot_be_read_back_gets_one_line(
     change, fact: str, two_layers, tmp_path: Path
 ) -> None:
-    path = edit(two_layers, tmp_path / "edited.xlsx", change)
+    assert_refused(edit(two_layers, tmp_path / "edited.xlsx", change), fact, tmp_path)
+
+
+@pytest.mark.parametrize(("cell", "value", "fact"), TYPED_BADLY)
+def test_what_cannot_be_typed_gets_one_line(
+    cell: CellAt, value: float | str, fact: str, two_layers, tmp_path: Path
+) -> None:
+    assert_refused(typed(two_layers, tmp_path / "edited.xlsx", {cell: value}), fact, tmp_path)
+
+
+def assert_refused(path: Path, fact: str, tmp_path: Path) -> None:
     for args in (("diff", path), ("import", path, "-o", tmp_path / "model")):
         code, out, err = cli(*args)
         assert code == 2
@@ -286,10 +282,15 @@ WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
 FIXED_EPS = ("opt", "opt-350m", "distilbert")  # no field of their config has it
 
 
+@cache
+def averaged(name: str) -> Model:
+    return ablation.averaged(MODELS[name], [[2, 3, 4, 5]])
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("seed", range(3))
 def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None:
-    model = ablation.averaged(MODELS[name], [[2, 3, 4, 5]])
+    model = averaged(name)
     ids = [3, 5, 2, 6]  # without 1, which is RoBERTa's padding
     graph = model.graph(ids)
     rng = np.random.default_rng(seed)
@@ -345,12 +346,12 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
 
 def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("exporters.source.MOST_CARRIED", 10)
-    model = replace(MODELS["gpt2"])
+    folder = corner("gpt2", tmp_path / "gpt2", n_layers=1)
+    model = checkpoint.load(folder)
     path = write(anymodel.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
     done = cli("diff", path)
     assert done.code == 2
     assert "--model" in done.err
-    shutil.copytree(GOLDEN / "gpt2", tmp_path / "gpt2")
-    done = cli("diff", path, "--model", tmp_path / "gpt2")
+    done = cli("diff", path, "--model", folder)
     assert done.code == 0
     assert "nothing differs" in done.out

@@ -22,6 +22,13 @@ MASKED = {
 }
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> dict[str, Path]:
+    """Their workbooks, written once."""
+    folder = tmp_path_factory.mktemp("encoders")
+    return {kind: cf.write(book(kind), folder / f"{kind}.xlsx") for kind in KINDS}
+
+
 @cache
 def book(kind: str) -> Book:
     if kind == "sentence":
@@ -61,57 +68,60 @@ def test_a_mask_that_is_typed_is_the_word_that_is_ranked(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
-    kind: str, tmp_path: Path
+    kind: str, written
 ) -> None:
-    where = book(kind)
-    path = cf.write(where, tmp_path / "book.xlsx")
-    assert verify(path, "ironcalc").agrees
-    sheet, cells = InIronCalc(path), list(read(path).formulas)
+    where, found = book(kind), read(written[kind])
+    assert verify(found, "ironcalc").agrees
+    sheet, cells = InIronCalc(found.path), list(found.formulas)
     sentence = PAIRS[1][1] if kind == "sentence" else MASKED[kind][2]
     for text in (sentence, "", "long " * 20):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             ids = cut(kind, text)
             if len(text) <= 60:
-                found = [sheet[where.cell("tokens", t, 0)] for t in range(len(ids))]
-                assert found == ids, text
+                shown = [sheet[where.cell("tokens", t, 0)] for t in range(len(ids))]
+                assert shown == ids, text
             assert [cell for cell in cells if ERROR.match(str(sheet[cell]))] == [], text
 
 
 @pytest.mark.office
-def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(tmp_path: Path) -> None:
+def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(
+    written, tmp_path: Path
+) -> None:
     """One pair typed; `benchmarks/sentences.py` types twenty."""
-    written = {kind: cf.write(book(kind), tmp_path / f"{kind}.xlsx") for kind in KINDS[:2]}
     where, pair = book("sentence"), PAIRS[7]
     names = zip(("sentence", "b.sentence"), pair, strict=True)
     cells = {where.cell(name, 0, 0): text for name, text in names}
     answered = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
-    found = libreoffice_shows({**written, "typed": answered}, tmp_path / "office")
-    for kind, path in written.items():
-        assert_agrees(read(path), found[kind])
+    untyped = {kind: read(written[kind]) for kind in KINDS[:2]}
+    paths = {kind: cells.path for kind, cells in untyped.items()} | {"typed": answered}
+    found = libreoffice_shows(paths, tmp_path / "office")
+    for kind, formulas in untyped.items():
+        assert_agrees(formulas, found[kind])
     sheet, row, col = where.cell("cosine", 0, 0)
     assert abs(found["typed"][sheet][row, col] - cosine(encoder("sentence"), *pair)) < 1e-9
-    report = verify(written["bert"], "gnumeric")
+    report = verify(untyped["bert"], "gnumeric")
     assert report.skipped or report.agrees
 
 
-def edited(kind: str, folder: Path) -> Path:
+def edited(kind: str, path: Path, folder: Path) -> Path:
     """A workbook in which a weight and a sentence were typed."""
     where = book(kind)
     cells: dict[tuple[str, int, int], float | str] = {where.cell("W_pos", 2, 1): 3.0}
     cells[where.cell("sentence", 0, 0)] = "the object"
-    return typed(cf.write(where, folder / "book.xlsx"), folder / "edited.xlsx", cells)
+    return typed(path, folder / "edited.xlsx", cells)
 
 
-def test_diff_says_what_was_typed_and_what_became_of_the_cosine(tmp_path: Path) -> None:
-    done = cli("diff", edited("sentence", tmp_path))
+def test_diff_says_what_was_typed_and_what_became_of_the_cosine(written, tmp_path: Path) -> None:
+    done = cli("diff", edited("sentence", written["sentence"], tmp_path))
     assert done.code == 0, done
     for text in ("W_pos[2,1]", "sentence[0,0]", "cosine", "baseline"):
         assert text in done.out
     assert "typed over" not in done.out
 
 
-def test_an_edited_encoder_is_imported(tmp_path: Path) -> None:
-    assert cli("import", edited("bert", tmp_path), "-o", tmp_path / "out").code == 0
+def test_an_edited_encoder_is_imported(written, tmp_path: Path) -> None:
+    path = edited("bert", written["bert"], tmp_path)
+    assert cli("import", path, "-o", tmp_path / "out").code == 0
     weights, expected = cf.load(tmp_path / "out").weights, dict(encoder("bert").weights)
     expected["W_pos"] = expected["W_pos"].copy()
     expected["W_pos"][2, 1] = 3.0

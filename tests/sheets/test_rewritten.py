@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import GOLDEN, cli, default_book, needs, saved, typed
+from conftest import cli, default_book, needs, saved, typed
+from corners import corner
 from openpyxl import load_workbook
 
 import cellformer as cf
@@ -54,9 +55,9 @@ def test_another_formula_is_another_one(built: str, now: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def books() -> dict[str, Book]:
+def books(tmp_path_factory) -> dict[str, Book]:
     """Of words, of a worksheet, of an encoder."""
-    encoder = checkpoint.load(GOLDEN / "distilbert")
+    encoder = checkpoint.load(corner("distilbert", tmp_path_factory.mktemp("m"), n_layers=1))
     return {
         "cat-sat": default_book("cat-sat"),
         "loss": cf.build("loss"),
