@@ -444,7 +444,7 @@ SELDOM = (
     stablelm,
 )  # they share most of what they compute with those
 MAKERS = (*OFTEN, *SELDOM, *ENCODERS)
-TIMES = dict.fromkeys(OFTEN, 12) | dict.fromkeys(SELDOM, 6) | dict.fromkeys(ENCODERS, 4)
+TIMES = dict.fromkeys(OFTEN, 30) | dict.fromkeys(SELDOM, 10) | dict.fromkeys(ENCODERS, 4)
 RUNS = [(maker, n) for maker in MAKERS for n in range(TIMES[maker])]
 
 
