@@ -38,6 +38,7 @@ from exporters.xlsx import write
 N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
+GAME = f"{THIN}dialogue-game"
 
 
 def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -51,7 +52,7 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
 @pytest.fixture(scope="module")
 def thin() -> Book:
     """The dialogue game of narrow vectors."""
-    return default_book(THIN)
+    return default_book(GAME)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def office(built, thin, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     folder = tmp_path_factory.mktemp("office")
     cells = {thin.cell(*cell): value for cell, value in edits.items()}
     cells[thin.cell("sentence", 0, 0)] = TYPED
-    hundred = typed(built[THIN], folder / "hundred.xlsx", cells)
+    hundred = typed(built[GAME], folder / "hundred.xlsx", cells)
     three = edit(built["cat-sat"], folder / "three.xlsx", three_edits)
     paths = saved({"hundred": hundred, "three": three}, folder / "out")
     return {name: WorkbookFile(path) for name, path in paths.items()}
@@ -115,7 +116,7 @@ def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [THIN if name == "dialogue-game" else name for name in EARLIER])
+@pytest.mark.parametrize("name", [GAME if name == "dialogue-game" else name for name in EARLIER])
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0
