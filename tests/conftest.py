@@ -106,21 +106,21 @@ settings.load_profile("cellformer")
 # Files that take longest, begun first: none is left over for one worker at the end.
 LONGEST = (
     "test_workbooks",
+    "test_gallery",
     "test_checkpoints",
     "test_scale",
-    "test_gallery",
-    "test_tokenizing",
     "test_dialogue_game",
-    "test_editing",
-    "test_superposition",
-    "test_text",
     "test_shakespeare",
     "test_typed_text",
-    "test_views",
-    "test_choosing",
+    "test_tokenizing",
+    "test_text",
+    "test_editing",
     "test_fuzz",
+    "test_choosing",
     "test_encoders",
-    "test_command",
+    "test_dialogue_pages",
+    "test_views",
+    "test_superposition",
 )
 
 
