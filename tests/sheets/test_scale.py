@@ -358,6 +358,19 @@ def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_page_s_formula_that_no_program_takes(tmp_path: Path, monkeypatch, cores: int) -> None:
+    """It is found as its sheet is written, where there are two cores by a copy of the program."""
+    monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
+    monkeypatch.setattr(sheets, "THREADS", cores)
+    monkeypatch.setattr(strips, "LONGEST", 300)
+    model = checkpoint.load(GOLDEN / "gpt2")
+    book = anymodel.build("gpt2", model, passage(model, [1, 2, 3]))
+    with pytest.raises(InputError, match=r"^\w+![A-Z]+\d+ needs formulas of .* shorter prompt"):
+        xlsx.write(book, tmp_path / "long.xlsx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_workbook_too_large_to_be_compared_is_told(parts, monkeypatch) -> None:
     monkeypatch.setattr("exporters.reading.MOST_READ", 1000)
     with pytest.raises(InputError, match=r"unpacks to .* MB"):
