@@ -24,7 +24,7 @@ check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 class Deflate:
     """A stream that is written to a file. Without a pool of threads, pieces are compressed here.
 
-    `formulas`: it holds formulas, and not numbers alone.
+    `formulas`: a block of it is computed, and it does not hold numbers alone.
     """
 
     def __init__(self, file: BinaryIO, many: bool, pool: ThreadPoolExecutor | None = None):

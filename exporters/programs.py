@@ -117,6 +117,7 @@ def _number(text: str) -> Value:
         pass
     if text in ("TRUE", "FALSE"):
         return text == "TRUE"
-    with suppress(ValueError):
-        return float(text.removesuffix("%")) / 100
+    if text.endswith("%"):
+        with suppress(ValueError):
+            return float(text[:-1]) / 100
     return text

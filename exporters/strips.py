@@ -62,16 +62,19 @@ def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     columns = [column(col) for col in range(area.left, area.right)]
     before, after = f'<c r="{columns[0]}'.encode(), f'" s="{style}"><v>'.encode()
     between, end = f'</v></c><c s="{style}"><v>'.encode(), b"</v></c>"
-    cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
-
-    def addressed(row: int) -> bytes:
-        return cells.replace(b"#", b"%d" % (row + 1)) % tuple(next(lines).split(b","))
 
     def bare(row: int) -> bytes:
         line = next(lines).replace(b",", between)
         return b"".join((before, b"%d" % (row + 1), after, line, end))
 
-    return bare if bulky else addressed
+    if bulky:
+        return bare
+    cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
+
+    def addressed(row: int) -> bytes:
+        return cells.replace(b"#", b"%d" % (row + 1)) % tuple(next(lines).split(b","))
+
+    return addressed
 
 
 def _lines(place: Place, values: Any) -> Iterator[bytes]:
@@ -99,15 +102,15 @@ def labels(run: Run, style: int) -> Strip:
     """A row or a column of labels."""
     area = run.area
     names = [column(col) for col in range(area.left, area.right)]
-    numbers = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
-    text = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
+    counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
+    between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
 
     def strip(row: int) -> bytes:
         first, number = row - area.top, row + 1
         if not run.texts:
-            return numbers % tuple([x for n in range(len(names)) for x in (number, first + n)])
+            return counted % tuple([x for n in range(len(names)) for x in (number, first + n)])
         cells = [
-            f'<c r="{name}{number}{text}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
+            f'<c r="{name}{number}{between}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
             for n, name in enumerate(names)
         ]
         return "".join(cells).encode()

@@ -36,6 +36,7 @@ from exporters.sheets import packed, part, put
 from exporters.strips import ESCAPED, Strip, check_length, formulas, labels, numbers
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
+Begin = Callable[[], Strip]
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 PADDING = 0.7109375  # what a column is wider than its characters
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
@@ -70,15 +71,13 @@ class _Sheet(Worksheet):
 
     def __init__(self) -> None:
         super().__init__()
-        self.blocks: list[
-            tuple[Rect, Callable[[], Strip]]
-        ] = []  # an area, and what spells its rows
+        self.blocks: list[tuple[Rect, Begin]] = []  # an area, and what spells its rows
         self.bulky = False  # whether cells may go without an address
         self.formulas = False  # whether a block of it is computed
         self.n_shared = 0  # formulas that a column shares
         self.n_cells = 0  # of blocks
 
-    def add_block(self, area: Rect, begin: Callable[[], Strip]) -> None:
+    def add_block(self, area: Rect, begin: Begin) -> None:
         """Have a block written. `begin` is called when its first row is: `begin()(row)` then gives
         the XML of its cells in a row."""
         self._check_dimensions(area.top, area.left)
@@ -107,7 +106,10 @@ class _Sheet(Worksheet):
             strips = [strip(row) for _, strip in across]
             self.fh.put(b"".join((b'<row r="%d">' % (row + 1), *strips, b"</row>")))
             return
-        self._write_row(row, None, self.row_info.get(row))
+        if row in self.row_info:
+            self._write_row(row, None, self.row_info[row])
+        else:
+            self.fh.put(b'<row r="%d">' % (row + 1))
         strip_at = {area.left: strip for area, strip in across}
         cells = self.table.get(row, {})
         for col in sorted({*cells, *strip_at}):
@@ -116,6 +118,18 @@ class _Sheet(Worksheet):
             else:
                 self._write_cell(row, col, cells[col])
         self.fh.put(b"</row>")
+
+    def _get_range_data(self, top: int, left: int, bottom: int, right: int) -> list[Any]:
+        """What charts keep of some cells. XlsxWriter knows formulas of its own kind alone."""
+        rows, cols = range(top, bottom + 1), range(left, right + 1)
+        return [x for row in rows for col in cols for x in self._kept(row, col)]
+
+    def _kept(self, row: int, col: int) -> list[Any]:
+        cell = self.table.get(row, {}).get(col)
+        if isinstance(cell, _Formula):
+            return [self.spell(cell.entry, row, col)[1]]
+        found: list[Any] = super()._get_range_data(row, col, row, col)
+        return found
 
     def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
         """A rule's formula. XlsxWriter looks for a hundred functions newer than those used here."""

@@ -15,7 +15,7 @@ from engine.models.forward import weight_shapes
 
 N_WORDS = 3
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
-UNLIKE = ("layer_types", "attention_types")  # a config that has one lists what layers are
+UNLIKE = ("layer_types", "attention_types", "mlp_only_layers")  # where they stand, layers differ
 
 
 def corner(name: str, folder: Path, n_layers: int = 2) -> Path:

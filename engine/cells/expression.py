@@ -31,7 +31,7 @@ LEVELS = {
     "^": POWER,
 }
 DIGITS = 15  # that every spreadsheet keeps of a number in a formula
-WHOLE = 10**DIGITS  # from here on a number is not spelt as a whole one
+WHOLE = 10**DIGITS  # whole numbers below it are spelt without a point
 AS_THEY_ARE = (str, int, np.ndarray)  # constants that are no float; TRUE is an int
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray

@@ -287,8 +287,8 @@ class Graph:
         return values
 
     def last(self, name: str) -> np.ndarray:
-        """The values of a computed block alone: of those before it, none are kept for longer than
-        they are read."""
+        """The values of a block that an op computes, from no tables; those of the blocks before it
+        are let go when nothing reads them any more."""
         blocks, values = self.before(self[name]), dict(self.inputs)
         reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
         for k, block in enumerate(blocks):

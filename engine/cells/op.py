@@ -103,8 +103,12 @@ class Op:
     many: frozenset[str]  # the parameters that take any number of operands
 
     @cached_property
-    def _parameters(self) -> list[str]:
-        return list(inspect.signature(self.function).parameters)[1:]
+    def _parameters(self) -> dict[str, inspect.Parameter]:
+        return dict([*inspect.signature(self.function).parameters.items()][1:])
+
+    @cached_property
+    def _needed(self) -> list[str]:
+        return [name for name, p in self._parameters.items() if p.default is p.empty]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
         """The operands given, as (parameter, operand); optional ones that are None are left out."""
@@ -112,6 +116,8 @@ class Op:
         named = [parameter for parameter in self._parameters if parameter in given]
         if len(named) < len(args) + len(kwargs):
             raise TypeError(f"{self.name} takes {', '.join(self._parameters)}, each once")
+        if missing := [parameter for parameter in self._needed if parameter not in given]:
+            raise TypeError(f"{self.name} lacks {', '.join(missing)}")
         pairs: list[tuple[str, Any]] = []
         for parameter in named:
             for operand in given[parameter] if parameter in self.many else (given[parameter],):

@@ -39,9 +39,9 @@ NEXT_TENS = 10.0 ** EXPONENTS[1::2]
 MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
 SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its point
 # of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
-LEAST, GREATEST = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
+FIRST_EXACT, LAST_EXACT = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
 ONE = 2 * 127  # where 1.0 is in these tables
-STRIP, MOST_KEPT = 1 << 18, 10  # numbers read from a file together; how many such strips are kept
+STRIP, MOST_KEPT = 1 << 18, 40  # numbers read from a file together; how many such strips are kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
 
 
@@ -115,10 +115,10 @@ class TensorFile:
         """
         if (name, rows) in self._kept:
             return self._kept[name, rows]
-        if any(kept != name for kept, _ in self._kept):
-            self._kept.clear()
         found = self._in_order(name, rows)
         if again and found.size <= STRIP:
+            if any(kept != name for kept, _ in self._kept):
+                self._kept.clear()
             self._kept[name, rows] = found
             if len(self._kept) > MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
@@ -292,9 +292,9 @@ def _decimals(flat: np.ndarray) -> np.ndarray:
     """The same of a few numbers, which stay in the processor's cache with what is made of them."""
     binary = (flat.view(np.int32) >> 23) & 255
     index = 2 * binary + (np.abs(flat) >= NEXT_TENS.take(binary, mode="clip"))
-    if index.min() < LEAST:
+    if index.min() < FIRST_EXACT:
         index[flat == 0] = ONE
-    if index.min() < LEAST or index.max() > GREATEST:
+    if index.min() < FIRST_EXACT or index.max() > LAST_EXACT:
         text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
         return np.array(orjson.loads(text), dtype=np.float64)
     wide, scale = flat.astype(np.float64), SCALES.take(index, mode="clip")

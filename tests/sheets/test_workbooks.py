@@ -162,6 +162,20 @@ def kinds(file: WorkbookFile) -> set[str]:
     return {AGAIN.sub(r"\1", formula) for formula in found}
 
 
+@pytest.mark.parametrize("name", ["cat-sat", "loss", "napkin"])
+def test_charts_keep_what_their_cells_show(name: str, built) -> None:
+    """A program that does not recompute draws them all the same, with words as words."""
+    with zipfile.ZipFile(built[name]) as archive:
+        charts = [archive.read(part) for part in archive.namelist() if "/charts/chart" in part]
+    assert charts
+    for chart in charts:
+        kept = [int(n) for n in re.findall(rb'<c:ptCount val="(\d+)"', chart)]
+        n_series = chart.count(b"<c:ser>")
+        assert len(kept) >= 2 * n_series and min(kept) > 0
+    if name == "cat-sat":
+        assert any(b"<c:cat><c:strRef>" in chart and b"<c:v>mat</c:v>" in chart for chart in charts)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thin.THIN)
 def test_a_thin_workbook_has_every_kind_of_formula(name: str, built) -> None:

@@ -43,7 +43,7 @@ def _asked() -> tuple[np.ndarray, np.ndarray, str]:
     return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
 
 
-def table(kinds: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
+def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
     """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
 
     A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
@@ -52,7 +52,7 @@ def table(kinds: Mapping[str, int], others: Mapping[str, Character] | None = Non
     codes, read, characters = _asked()
     rows = np.empty((len(codes), len(Character._fields)))
     rows[:] = Character(OUTSIDE)
-    rows[read, 0] = [kinds.get(character, OTHER) for character in characters]
+    rows[read, 0] = [kind_of.get(character, OTHER) for character in characters]
     rows[0] = Character(END, 0)
     if others:
         rows[np.searchsorted(codes, [*map(ord, others)])] = [*others.values()]
@@ -144,17 +144,17 @@ def joining(parts: list[dict[str, Any]]) -> set[str]:
 
 def normalized(
     parts: list[dict[str, Any]],
-    kinds: Mapping[str, int],
+    kind_of: Mapping[str, int],
     alphabet: Iterable[str],
     cut_off: bool = False,
     nothing: int = OTHER,
 ) -> np.ndarray:
     """The table of a tokenizer that looks characters up after normalizing them.
 
-    `kinds` has the kinds of normalized characters that are not OTHER. `cut_off`: one that is given
-    spaces about it stands by itself; else what becomes a space is outside. `nothing` is the kind of
-    one that is taken away. A character whose result has none of the `alphabet` stands for itself,
-    since no piece has it.
+    `kind_of` has the kinds of normalized characters that are not OTHER. `cut_off`: one that is
+    given spaces about it stands by itself; else what becomes a space is outside. `nothing` is the
+    kind of one that is taken away. A character whose result has none of the `alphabet` stands for
+    itself, since no piece has it.
     """
     apart, letters = joining(parts), set(alphabet)
 
@@ -164,7 +164,7 @@ def normalized(
             return Character(OUTSIDE)
         if not core or core == character:  # most of them: taken away, or given spaces
             return Character(ALONE) if core else Character(nothing, 0)
-        among = {kinds.get(c, OTHER) for c in core}
+        among = {kind_of.get(c, OTHER) for c in core}
         spaced = not cut_off and any(map(str.isspace, out))
         if spaced or len(core) > MOST_OUT or len(among) > 1:
             return Character(OUTSIDE)
@@ -176,7 +176,7 @@ def normalized(
 
     outside = apart if cut_off or not parts else apart | set(spaces()) - {" "}
     others = {character: of(character, out) for character, out in moved(parts).items()}
-    return table({**kinds, **dict.fromkeys(outside, OUTSIDE)}, others)
+    return table({**kind_of, **dict.fromkeys(outside, OUTSIDE)}, others)
 
 
 @lru_cache(maxsize=1)
