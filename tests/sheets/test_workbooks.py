@@ -159,7 +159,7 @@ def kinds(file: WorkbookFile) -> set[str]:
         for pattern, one in ALIKE:
             text = re.sub(pattern, one, text)
         found |= set(text.split("\n"))
-    return {AGAIN.sub(r"\1", formula) for formula in found}
+    return {AGAIN.sub(r"\1…", formula) for formula in found}
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "loss", "napkin"])
