@@ -41,7 +41,8 @@ SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its poin
 # of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
 FIRST_EXACT, LAST_EXACT = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
 ONE = 2 * 127  # where 1.0 is in these tables
-STRIP, MOST_KEPT = 1 << 18, 40  # numbers read from a file together; how many such strips are kept
+STRIP = 1 << 18  # numbers read from a file together
+MOST_KEPT = 12_000_000  # numbers; of larger tensors nothing is kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
 
 
@@ -110,18 +111,17 @@ class TensorFile:
     def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
         """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
 
-        Where they will be read again the last few are kept, of one tensor: matrices of heads are
-        columns of one matrix, and are read in turn.
+        Where they will be read again they are kept, until another tensor is or a large one is read:
+        matrices of heads are columns of one matrix, and are read in turn.
         """
         if (name, rows) in self._kept:
             return self._kept[name, rows]
+        large = prod(self.shape(name)) > MOST_KEPT
+        if (again or large) and any(kept != name for kept, _ in self._kept):
+            self._kept.clear()
         found = self._in_order(name, rows)
-        if again and found.size <= STRIP:
-            if any(kept != name for kept, _ in self._kept):
-                self._kept.clear()
+        if again and not large:
             self._kept[name, rows] = found
-            if len(self._kept) > MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
         return found
 
     def _in_order(self, name: str, rows: Span) -> np.ndarray:
