@@ -36,7 +36,7 @@ from exporters.sheets import packed, part, put
 from exporters.strips import ESCAPED, Strip, check_length, formulas, labels, numbers
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
-Begin = Callable[[], Strip]
+Begin = Callable[[], Strip]  # called when the first row of a block is written
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 PADDING = 0.7109375  # what a column is wider than its characters
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape

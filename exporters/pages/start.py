@@ -10,7 +10,7 @@ from exporters.tour import Stop
 
 SHEET = "Start"
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
-LONGEST_MERGED = 155  # of one that the last column is part of
+LONGEST_MERGED = 145  # of one that the last column is part of
 
 
 def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
