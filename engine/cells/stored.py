@@ -32,15 +32,13 @@ DTYPES: Mapping[str, Any] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
 Span = tuple[int, int]
-# a float32's binary exponent, twice, and 1 more if it reaches the power of ten that is next above
-# the least number with that exponent -> its decimal exponent
-EXPONENTS = np.floor(np.log10(np.exp2(np.arange(256.0) - 127))).repeat(2) + np.tile([0.0, 1.0], 256)
-NEXT_TENS = 10.0 ** EXPONENTS[1::2]
-MOST_TENS = 22  # 10^22 is the last power of ten that float64 holds exactly
-SCALES = 10.0 ** (7 - EXPONENTS)  # what gives a number 8 digits before its point
-# of these, 6 to 9 digits are found by multiplying with, and dividing by, exact powers of ten
-FIRST_EXACT, LAST_EXACT = np.flatnonzero((EXPONENTS >= 8 - MOST_TENS) & (EXPONENTS < 6))[[0, -1]]
-ONE = 2 * 127  # where 1.0 is in these tables
+BINADES = np.arange(256.0)  # a float32's exponent as its bits have it
+HALF_STEPS = np.exp2(BINADES - 127 - 24)  # half of what lies between neighbours of that exponent
+# the largest power of ten within two of these is 1 / SCALES; 10^22 is the last that float64 holds
+POWERS = np.ceil(np.log10(0.5 / HALF_STEPS))
+SCALES = np.where((POWERS >= 0) & (POWERS <= 22), 10.0 ** POWERS.clip(0, 22), np.nan)
+SCALES[0] = 1.0  # of 0, which is its own decimal
+NEAR = HALF_STEPS * SCALES + 1e-6  # a bit more than half a step, when it is scaled: from 0.5 to 5
 STRIP = 1 << 18  # numbers read from a file together
 MOST_KEPT = 12_000_000  # numbers; of larger tensors nothing is kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
@@ -274,13 +272,7 @@ class Stored:
 
 
 def decimals(x: np.ndarray) -> np.ndarray:
-    """The shortest decimals of float32 numbers [rows, columns], as float64.
-
-    With d digits a number is n / 10^k, n and 10^k both exact in float64, so that the division gives
-    what reading the decimal gives. The fewest digits win that lead back to the same float32: most
-    numbers need 7 or 8, so that these are tried for all, and 6 and 9 where they may win; 9 always
-    lead back.
-    """
+    """The shortest decimals of float32 numbers [rows, columns], as float64."""
     flat = np.ascontiguousarray(x).reshape(-1)
     found = np.empty(flat.shape)
     for k in range(0, len(flat), AT_ONCE):
@@ -289,29 +281,32 @@ def decimals(x: np.ndarray) -> np.ndarray:
 
 
 def _decimals(flat: np.ndarray) -> np.ndarray:
-    """The same of a few numbers, which stay in the processor's cache with what is made of them."""
-    binary = (flat.view(np.int32) >> 23) & 255
-    index = 2 * binary + (np.abs(flat) >= NEXT_TENS.take(binary, mode="clip"))
-    if index.min() < FIRST_EXACT:
-        index[flat == 0] = ONE
-    if index.min() < FIRST_EXACT or index.max() > LAST_EXACT:
-        text = orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)
-        return np.array(orjson.loads(text), dtype=np.float64)
-    wide, scale = flat.astype(np.float64), SCALES.take(index, mode="clip")
-    found, with_seven = _rounded(wide, scale), _rounded(wide, scale / 10)
-    fits, fits_with_seven = found.astype(np.float32) == flat, with_seven.astype(np.float32) == flat
-    found = np.where(fits_with_seven, with_seven, found)
-    for of, where in ((scale * 10, ~(fits | fits_with_seven)), (scale / 100, fits_with_seven)):
-        at = np.flatnonzero(where)
-        others = _rounded(wide.take(at), of.take(at))
-        win = others.astype(np.float32) == flat.take(at)
-        found[at[win]] = others[win]
-    return found
+    """The same of a few numbers, which stay in the processor's cache with what is made of them.
 
-
-def _rounded(wide: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Numbers to as many digits as they have before their point when they are scaled."""
-    found: np.ndarray = wide * scale
+    A decimal leads back to a float32 that it is nearer to than half a step between neighbours.
+    A number is scaled by a power of ten so that half a step is 0.5 at least, and less than 5: then
+    the nearest integer is such a decimal, the nearest multiple of ten is a shorter one where it is
+    near enough, and a multiple of a hundred is never nearer than that. Integer and power are exact
+    in float64, so that their quotient is what reading the decimal gives. What does not lead back
+    (next to a power of two steps differ), and what is too large or too small, is spelt and read.
+    """
+    binade = ((flat.view(np.int32) >> 23) & 255).astype(np.intp)
+    scale = SCALES.take(binade, mode="clip")
+    found = flat * scale
+    tens = found * 0.1
+    np.rint(tens, out=tens)
+    tens *= 10
+    away = tens - found
+    np.abs(away, out=away)
+    shorter = away < NEAR.take(binade, mode="clip")
     np.rint(found, out=found)
+    # not `np.where`: the processor would guess wrong at every other number
+    np.subtract(found, tens, out=away)
+    away *= shorter
+    found -= away
     found /= scale
+    wrong = np.flatnonzero(found.astype(np.float32) != flat)
+    if len(wrong):
+        text = orjson.dumps(flat[wrong], option=orjson.OPT_SERIALIZE_NUMPY)
+        found[wrong] = orjson.loads(text)
     return found

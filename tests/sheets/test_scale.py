@@ -204,6 +204,16 @@ def test_decimals_are_the_shortest(scale: float) -> None:
     np.testing.assert_array_equal(decimals(x).astype(np.float32), x)
 
 
+def test_decimals_are_the_shortest_whatever_the_exponent() -> None:
+    """Numbers of every exponent that float32 has, the first ones of each among them."""
+    rng = np.random.default_rng(1)
+    mantissas = np.concatenate([np.arange(40), rng.integers(0, 1 << 23, 160)]).astype(np.uint32)
+    x = (np.arange(255, dtype=np.uint32)[:, None] << 23 | mantissas).view(np.float32)
+    x[:, ::2] *= -1
+    shortest = np.array(orjson.loads(orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)))
+    np.testing.assert_array_equal(decimals(x).view(np.int64), shortest.view(np.int64))
+
+
 def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
     data = (many_words / "model.safetensors").read_bytes()
     (tmp_path / "short.safetensors").write_bytes(data[:-1000])
