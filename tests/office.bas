@@ -34,8 +34,7 @@ Function Fault(commands)
     f = Split(lines.readLine(), Chr(9))
     Select Case f(0)
     Case "open"
-      Recalculate CLng(f(1))
-      book = StarDesktop.loadComponentFromURL(f(2), "_blank", 0, Array(Property("Hidden", True)))
+      book = StarDesktop.loadComponentFromURL(f(1), "_blank", 0, Array(Property("Hidden", True)))
     Case "type"
       cells(n) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
       before(n) = Held(cells(n))
@@ -99,14 +98,3 @@ Function Property(name, value)
   Property.Name = name
   Property.Value = value
 End Function
-
-Sub Recalculate(when)  ' what is opened from now on: 0 always, 1 never
-  provider = createUnoService("com.sun.star.configuration.ConfigurationProvider")
-  settings = provider.createInstanceWithArguments( _
-    "com.sun.star.configuration.ConfigurationUpdateAccess", _
-    Array(Property("nodepath", "/org.openoffice.Office.Calc/Formula/Load")))
-  If settings.OOXMLRecalcMode <> when Then
-    settings.OOXMLRecalcMode = when
-    settings.commitChanges()
-  End If
-End Sub

@@ -22,7 +22,6 @@ from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text that begins with = is a formula; an empty one, blank
 Command = tuple[object, ...]  # a word of the macro's, and what it is about
-ALWAYS, NEVER = 0, 1  # whether a workbook is recalculated when it is opened
 STARTING = 60  # seconds, at most
 
 PROFILE = {
@@ -115,43 +114,35 @@ def office() -> Office:
 def recomputed(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
     """What a workbook shows after each of several edits, which are made one at a time.
 
-    It is opened and recalculated, whatever values the file holds; for each edit cells are typed,
-    all is recalculated, and the cells become again what they were.
+    For each of them cells are typed, every formula is computed, whatever value it had, and the
+    cells become again what they were.
     """
-    office().does(_recomputed(path, edits, folder))
-    return [written_sheets(path, folder / str(k)) for k in range(len(edits))]
-
-
-def _recomputed(path: Path, edits: Sequence[Typed], folder: Path) -> Iterator[Command]:
-    yield _open(path, ALWAYS)
+    commands = [_open(path)]
     for k, cells in enumerate(edits):
-        if cells:
-            yield from _type(cells)
-            yield ("compute",)
-        yield _save(folder / str(k) / f"{path.stem}.csv", CSV)
-        if cells:
-            yield ("put back",)
-    yield ("close",)
+        commands += [*_type(cells), ("compute",), _save_sheets(path, folder / str(k))]
+        commands += [("put back",)]
+    office().does([*commands, ("close",)])
+    return [written_sheets(path, folder / str(k)) for k in range(len(edits))]
 
 
 def typed_by_hand(path: Path, texts: Sequence[Typed], folder: Path) -> list[Recomputed]:
     """What a workbook shows after each of several texts, typed one upon the other as people do it:
-    nothing is recalculated but what depends on what is typed."""
-    commands = [_open(path, NEVER)]
+    it opens with the values that it holds, and nothing is computed but what depends on a text."""
+    commands = [_open(path)]
     for k, cells in enumerate(texts):
-        commands += [*_type(cells), _save(folder / str(k) / f"{path.stem}.csv", CSV)]
+        commands += [*_type(cells), _save_sheets(path, folder / str(k))]
     office().does([*commands, ("close",)])
     return [written_sheets(path, folder / str(k)) for k in range(len(texts))]
 
 
 def save(path: Path, target: Path) -> Path:
-    """A workbook as LibreOffice recalculates and saves it."""
-    office().does([_open(path, ALWAYS), _save(target, XLSX), ("close",)])
+    """A workbook as LibreOffice computes and saves it."""
+    office().does([_open(path), ("compute",), _save(target, XLSX), ("close",)])
     return target
 
 
-def _open(path: Path, when: int) -> Command:
-    return "open", when, path.resolve().as_uri()
+def _open(path: Path) -> Command:
+    return "open", path.resolve().as_uri()
 
 
 def _type(cells: Typed) -> Iterator[Command]:
@@ -167,6 +158,10 @@ def _type(cells: Typed) -> Iterator[Command]:
 def _in_a_line(text: str) -> str:
     """A text without what ends a field or a line of commands, which the macro puts in again."""
     return text.translate({code: 0xE000 + code for code in range(9, 14)})
+
+
+def _save_sheets(path: Path, folder: Path) -> Command:
+    return _save(folder / f"{path.stem}.csv", CSV)
 
 
 def _save(target: Path, kind: str) -> Command:

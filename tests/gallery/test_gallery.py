@@ -21,9 +21,7 @@ from conftest import (
     cli,
     default_book,
     libreoffice_after,
-    libreoffice_shows,
     script,
-    typed,
 )
 from openpyxl import load_workbook
 from thin import thinned
@@ -174,19 +172,16 @@ def tried_in_libreoffice(name: str) -> list[int]:
 @pytest.fixture(scope="module")
 def office(built, tmp_path_factory) -> Callable[[str], list[Recomputed]]:
     """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it;
-    where cells wait for each other in a circle, of a copy with the edit, as all before counts."""
+    where cells wait for each other in a circle, of each in a copy, as all before would count."""
 
     @cache
     def shown(name: str) -> list[Recomputed]:
-        folder = tmp_path_factory.mktemp("office")
-        edits = [promises(name)[k].typed for k in tried_in_libreoffice(name)]
+        folder, tried = tmp_path_factory.mktemp("office"), tried_in_libreoffice(name)
+        edits = [{}, *(promises(name)[k].typed for k in tried)]
         if not built.file(name).iterates:
-            return libreoffice_after(built[name], [{}, *edits], folder / "office")
-        copies = {
-            f"edit {k}": typed(built[name], folder / f"{k}.xlsx", edit)
-            for k, edit in enumerate(edits)
-        }
-        return [*libreoffice_shows({"": built[name], **copies}, folder / "office").values()]
+            return libreoffice_after(built[name], edits, folder / "all")
+        each = enumerate(edits)
+        return [libreoffice_after(built[name], [edit], folder / str(k))[0] for k, edit in each]
 
     return shown
 
