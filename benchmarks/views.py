@@ -3,8 +3,8 @@
     python benchmarks/views.py [N]
 
 N random sentences (20) are typed into dialogue-game, whose cached values are all wrong;
-LibreOffice recomputes it each time, and every formula of those sheets is held against the engine's, and the
-word at Play's target against the likeliest of the engine's forward pass of that sentence.
+LibreOffice recomputes it each time. Every formula of those sheets is held against the engine's, and
+the word at Play's target against the likeliest of the engine's forward pass of that sentence.
 """
 
 import sys
