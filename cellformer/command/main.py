@@ -6,6 +6,7 @@ What a user gives and cannot be used ends in one line on standard error, see `en
 import gc
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,9 +132,7 @@ def build(
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(
-        lambda placed: loaded.book(model, found, live or (), followed, listed, placed), path
-    )
+    building.write(partial(loaded.book, model, found, live or (), followed, listed), path)
 
 
 @app.command("open")
