@@ -239,7 +239,12 @@ class _Book(Workbook):
     def _store_workbook(self) -> None:
         self._prepare_all()
         beside = Path(self.filename).parent
-        with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
+        # opened without cutting it to nothing, after which closing would wait for the disk
+        with (
+            open(self.filename, "r+b") as file,
+            ZipFile(file, "w") as archive,
+            TemporaryDirectory(dir=beside) as folder,
+        ):
             order = self._order()
             here = [k for k in order if self.worksheets_objs[k].ahead]
             found = packed(self._write, order, self.bulky, Path(folder), here)

@@ -3,6 +3,7 @@
 What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
+import atexit
 import gc
 import os
 from dataclasses import replace
@@ -260,5 +261,6 @@ def train(
 
 def main() -> None:
     """Run the command."""
+    atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     ending.run(app)
