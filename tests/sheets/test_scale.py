@@ -367,6 +367,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
 
 def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(strips, "LONGEST", 100)
+    monkeypatch.setattr(xlsx, "FEW_OPERANDS", 0)
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
         build(checkpoint.load(many_words), tmp_path / "long.xlsx")
     assert list(tmp_path.iterdir()) == []
