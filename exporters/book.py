@@ -59,8 +59,7 @@ class TableFormula(Expression):
 
     @property
     def _made(self) -> Expression:
-        assert self.block.expression is not None
-        return self.block.expression(self.i, self.j)
+        return self.block.formula(self.i, self.j)
 
 
 class Place(NamedTuple):
@@ -387,8 +386,7 @@ class Book:
         """
         here = self.places[block.name].sheet
         if block.expression is not None:
-            cell_of = block.expression
-            return lambda i, j: self.text(cell_of(i, j), here)
+            return lambda i, j: self.text(block.formula(i, j), here)
 
         def where(operand: Block, rect: Rect) -> str:
             place = self.places[operand.name]

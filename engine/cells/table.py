@@ -99,9 +99,8 @@ class Reader:
 
     def compute(self, block: Block, i: int, j: int) -> Any:
         """The value of one cell of a table: a number, a text, TRUE or FALSE, or an error."""
-        assert block.expression is not None
         try:
-            value = block.expression(i, j).value(self)
+            value = block.formula(i, j).value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):
