@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     array: bool = False  # an array formula: it looks at a range entry by entry
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class TableFormula(Expression):
     """The formula of a table's cell, made when it is asked for. Its value is the table's."""
 
