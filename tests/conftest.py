@@ -21,6 +21,8 @@ import pytest
 import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 import workbooks
 from cellformer.command import main as command
@@ -124,7 +126,37 @@ LONGEST = (
 )
 
 
+# Files that look at most of the gallery's workbooks: one worker, which makes these once, runs them.
+OF_THE_GALLERY = (
+    "test_workbooks",
+    "test_gallery",
+    "test_forecast",
+    "test_learn",
+    "test_look",
+    "test_machine",
+    "test_maps",
+    "test_sampling",
+    "test_semantics",
+    "test_source_pages",
+    "test_superposition",
+    "test_tour",
+)
+
 FIRST_TIER = "not office and not slow"
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests run on one worker, and those of files that share the gallery's workbooks."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "the gallery" if Path(file).stem in OF_THE_GALLERY else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Which tests run together."""
+    return ByFile(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
