@@ -11,6 +11,7 @@ from engine.models.generate import Passage
 from engine.models.tokenizer import shown
 from engine.studies import ablation
 from exporters import anyencoder
+from exporters.book import Placed
 from exporters.model_book import ModelBook
 from exporters.pages import vocabulary
 from exporters.plan import LEAD, LOSS, Followed, Plan, for_model
@@ -45,9 +46,11 @@ def build(
     live: Sequence[str] = (),
     followed: Followed = "",
     words: Mapping[str, Sequence[int]] | None = None,
+    placed: Placed | None = None,
 ) -> ModelBook:
     """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
-    too; with maps of `words`, ids by their groups. Raises InputError where these are not to be had.
+    too; with maps of `words`, ids by their groups. `placed` is told of it before its values are
+    computed. Raises InputError where these are not to be had.
     """
     plan = replace(for_model(model, live), followed=followed)
     if words and (live or plan.gives != "next word"):
@@ -58,7 +61,7 @@ def build(
             "logit; `cellformer gradient` prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
-        return anyencoder.build(title, model, passage)
+        return anyencoder.build(title, model, passage, placed)
     if plan.readout.by_head:
         model = ablation.averaged(model, [passage.ids])
     graph = encoding.graph(model, passage, plan.readout)
@@ -85,7 +88,7 @@ def build(
         tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
     )
     chosen = vocabulary.of_groups(words) if words else None
-    return assemble(title, model, passage, story, plan=plan, chosen=chosen)
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:

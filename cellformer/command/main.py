@@ -119,7 +119,7 @@ def build(
         if chosen:
             raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
-        return building.write(lambda: names.book(name), path)
+        return building.write(lambda placed: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
@@ -131,7 +131,9 @@ def build(
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.book(model, found, live or (), followed, listed), path)
+    building.write(
+        lambda placed: loaded.book(model, found, live or (), followed, listed, placed), path
+    )
 
 
 @app.command("open")

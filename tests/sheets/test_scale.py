@@ -1,15 +1,17 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
 import io
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -18,15 +20,16 @@ from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows
 from corners import corner, n_columns
 from kinds import kinds
 
+from cellformer.command import build as building
 from engine import Evaluator, InputError, Model
 from engine.cells import compressing
 from engine.cells.stored import SafetensorsFile, Stored, decimals
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import forecast
-from exporters import anymodel, deflate, layout, sheets, strips, xlsx
+from exporters import ahead, anymodel, deflate, layout, sheets, strips, xlsx
 from exporters.audit import audit
-from exporters.book import Book
+from exporters.book import Book, Placed
 from exporters.plan import for_model
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
@@ -421,7 +424,7 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
             file = io.BytesIO()
             stream = deflate.Deflate(file, True, pool if threads else None)
             for k in range(0, len(data), 70_001):
-                stream.write(data[k : k + 70_001])
+                stream.write([data[k : k + 70_001]])
             stream.close()
         found.append(file.getvalue())
         assert (stream.size, stream.crc) == (len(data), zlib.crc32(data))
@@ -442,6 +445,56 @@ def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path, monkeypatch) 
     with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
         assert archive.testzip() is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["built.xlsx", "gpt2"]
+
+
+@pytest.fixture
+def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
+    """A build of a large file that has its words on several sheets, with a core to spare."""
+    monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib"))
+    monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
+    monkeypatch.setattr(building, "LARGE", 0)
+    for module in (xlsx, ahead):
+        monkeypatch.setattr(module, "MOST_ADDRESSED", 0)
+    for module in (sheets, ahead):
+        monkeypatch.setattr(module, "THREADS", 2)
+    model = in_file.with_decimals()
+    return lambda placed: anymodel.build("many", model, passage(model, IDS), placed=placed)
+
+
+def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monkeypatch) -> None:
+    begun, files = [], []
+    write = xlsx.write
+
+    def written(book: Book, path: Path, *more: object, ahead: Mapping[str, Any]) -> Path:
+        begun.append(sorted(ahead))
+        return write(book, path, *more, ahead=ahead)
+
+    monkeypatch.setattr(xlsx, "write", written)
+    path = tmp_path / "built.xlsx"
+    for cores in (2, 1):
+        monkeypatch.setattr(sheets, "THREADS", cores)
+        building.write(on_several_sheets, path)
+        files.append(path.read_bytes())
+        assert [*tmp_path.iterdir()] == [path]
+    assert begun == [[f"Vocabulary {k}" for k in range(4)], []]
+    assert files[0] == files[1]
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+
+
+def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
+    on_several_sheets, tmp_path
+) -> None:
+    def stop(book: Book) -> None:
+        assert not book.graph._values
+        begun.begin(book)
+        assert begun.parts
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), ahead.Ahead(tmp_path / "built.xlsx") as begun:
+        on_several_sheets(stop)
+    assert [*tmp_path.iterdir()] == []
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("most", [0, 1_000_000])
