@@ -21,6 +21,8 @@ import pytest
 import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 import workbooks
 from cellformer.command import main as command
@@ -31,7 +33,7 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
-from exporters import edited
+from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
 from exporters.programs import (
@@ -99,6 +101,8 @@ for library in ("OMP", "OPENBLAS"):
 
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
+# Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
+verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
@@ -124,7 +128,41 @@ LONGEST = (
 )
 
 
+# Files whose tests run on one worker, which makes once what they share.
+TOGETHER = {
+    "the gallery's workbooks": (
+        "test_workbooks",
+        "test_gallery",
+        "test_forecast",
+        "test_learn",
+        "test_look",
+        "test_machine",
+        "test_maps",
+        "test_sampling",
+        "test_semantics",
+        "test_source_pages",
+        "test_superposition",
+        "test_tour",
+    ),
+    "transformers, which takes its time to import": ("test_fuzz", "test_text"),
+}
+SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
+
 FIRST_TIER = "not office and not slow"
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests run on one worker, and those of files that share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return SHARED.get(Path(file).stem, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Which tests run together."""
+    return ByFile(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -17,7 +17,8 @@ import numpy as np
 import orjson
 import pytest
 from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
-from corners import corner
+from corners import corner, n_columns
+from kinds import kinds
 
 from cellformer.command import build as building
 from engine import Evaluator, InputError, Model
@@ -98,16 +99,19 @@ def several(in_file, tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def architectures(tmp_path_factory) -> dict[str, Path]:
     """A large workbook of every golden model, with few words and all of its kinds of layers."""
-    folder, found = tmp_path_factory.mktemp("architectures"), {}
+    folder = tmp_path_factory.mktemp("architectures")
+    return {name: large(name, folder / name, 1, n_columns(name)) for name in GOLDEN_NAMES}
+
+
+def large(name: str, folder: Path, n_layers: int, n_tokens: int) -> Path:
+    """The workbook of a golden model with few words, which counts them as many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 1)
         patch.setattr(strips, "FEWEST", 1)  # rows that are filled in
-        for name in GOLDEN_NAMES:
-            model = checkpoint.load(corner(name, folder / name))
-            book = anymodel.build(name, model, passage(model, [1, 2, 0, 2]))
-            assert book.large
-            found[name] = xlsx.write(book, folder / f"{name}.xlsx")
-    return found
+        model = checkpoint.load(corner(name, folder, n_layers))
+        book = anymodel.build(name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
+        assert book.large
+        return xlsx.write(book, folder.with_suffix(".xlsx"))
 
 
 @pytest.fixture(scope="module")
@@ -328,6 +332,12 @@ def test_every_architecture_as_a_large_workbook(name: str, architectures) -> Non
     """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
     needs("ironcalc")
     assert verify(architectures[name], "ironcalc").agrees
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_one_layer_has_the_formulas_of_two(name: str, architectures, tmp_path: Path) -> None:
+    two = WorkbookFile(large(name, tmp_path / name, 2, 4))
+    assert kinds(two) == kinds(WorkbookFile(architectures[name]))
 
 
 @OFFICE
