@@ -16,9 +16,18 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
+from conftest import (
+    GOLDEN,
+    ROOT,
+    assert_agrees,
+    cli,
+    libreoffice_after,
+    libreoffice_shows,
+    needs,
+)
 from corners import corner, n_columns
 from kinds import kinds
+from office import Typed
 
 from cellformer.command import build as building
 from engine import Evaluator, InputError, Model
@@ -144,23 +153,27 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
 def office(
     many_words, in_file, several, architectures, parts, stories, compact, tmp_path_factory
 ) -> dict[str, Recomputed]:
-    """All that LibreOffice is asked here, in one start."""
+    """All that LibreOffice is asked here; what is edited is opened once."""
     folder = tmp_path_factory.mktemp("office")
-    paths = {"part": parts["part"], "stories": stories[2], "compact": compact}
-    paths |= {kind: several[kind] for kind in KINDS}
+    paths = {"stories": stories[2], "compact": compact} | {kind: several[kind] for kind in KINDS}
     paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
+    found = libreoffice_shows(paths, folder / "office")
     model = checkpoint.load(many_words)
     book = anymodel.build("many", model, passage(model, IDS))
     many = xlsx.write(book, folder / "many.xlsx")
     block_1 = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
-    typings: dict[str, tuple[Path, dict[CellAt, float | str]]] = {
-        "typed id": (many, {("Play", 9, 4): 77}),
-        "head off": (many, {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}),
-        "part edited": (parts["part"], {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}),
-    }
-    for name, (path, cells) in typings.items():
-        paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return libreoffice_shows(paths, folder / "office")
+    head_off = {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}
+    typings: list[tuple[Path, dict[str, Typed]]] = [
+        (many, {"typed id": {("Play", 9, 4): 77}, "head off": head_off}),
+        (
+            parts["part"],
+            {"part": {}, "part edited": {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}},
+        ),
+    ]
+    for path, edits in typings:
+        shown = libreoffice_after(path, [*edits.values()], folder / path.stem)
+        found |= dict(zip(edits, shown, strict=True))
+    return found
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:
