@@ -22,7 +22,7 @@ from exporters.strips import labels, numbers, whole_row
 
 
 class Ahead(ExitStack):
-    """What has been begun of the workbook at a path: when it is left, copies and their files end."""
+    """What has been begun of the workbook at a path; when it is left, copies and files end."""
 
     def __init__(self, path: Path):
         super().__init__()
