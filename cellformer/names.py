@@ -16,7 +16,7 @@ from engine.models.model import Model
 from engine.models.tokenizer import IdsOnly, mask_of
 from engine.studies.forecast import forecast
 from exporters import anymodel
-from exporters.book import Book
+from exporters.book import Book, Placed
 from exporters.plan import Followed, for_model
 
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
@@ -53,12 +53,13 @@ class Loaded:
         live: Sequence[str] = (),
         followed: Followed = "",
         words: Mapping[str, Sequence[int]] | None = None,
+        placed: Placed | None = None,
     ) -> Book:
         """The workbook of a passage; `live` names the parts that recompute, () everything. With
         what is `followed` back it has the backward pass, too; with `words`, ids by group, maps of
-        them."""
+        them. `placed` is told of it before its values are computed."""
         if live or followed or words or formats.means(self.name):
-            return anymodel.build(title(self.name), model, passage, live, followed, words)
+            return anymodel.build(title(self.name), model, passage, live, followed, words, placed)
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

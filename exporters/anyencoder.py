@@ -4,6 +4,7 @@ from engine.models import encoding
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies import ablation
+from exporters.book import Placed
 from exporters.model_book import ModelBook
 from exporters.plan import for_model
 from exporters.story import Story, Suggestion
@@ -14,8 +15,9 @@ SENTENCES = "Play: type two sentences; the cosine of their vectors says how alik
 MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
 
 
-def build(title: str, model: Model, passage: Passage) -> ModelBook:
-    """The workbook of a prompt, or of two sentences."""
+def build(title: str, model: Model, passage: Passage, placed: Placed | None = None) -> ModelBook:
+    """The workbook of a prompt, or of two sentences; `placed` is told of it before its values are
+    computed."""
     plan, spec = for_model(model), model.spec
     given = [passage.ids[: passage.n_prompt], *([list(passage.second)] if passage.second else [])]
     if plan.readout.by_head:
@@ -37,7 +39,7 @@ def build(title: str, model: Model, passage: Passage) -> ModelBook:
         ],
         tries=_tries(model, given),
     )
-    return assemble(title, model, passage, story, plan=plan)
+    return assemble(title, model, passage, story, plan=plan, placed=placed)
 
 
 def _tries(model: Model, given: list[list[int]]) -> list[Suggestion]:

@@ -29,6 +29,7 @@ from exporters.dressing import Dressing
 from exporters.story import Held, Suggestion
 
 MAX_SHEET_NAME = 31
+Placed = Callable[["Book"], object]  # told of a book when `alone` is known, and nothing is computed
 
 
 class Entry(NamedTuple):
@@ -307,6 +308,8 @@ class Book:
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
     iterates: bool = False
 
+    # large tables of numbers that have their rows of a sheet to themselves, but for labels
+    alone: list[Place] = field(default_factory=list)
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)
     _clean: "Reading | None" = None

@@ -2,23 +2,42 @@
 
 Data is compressed in pieces, each of which knows the end of the one before, so that together they
 are the single stream that a zip file holds. Where a piece ends does not depend on how many threads
-there are; what bytes it has depends on the compressor.
+there are; what bytes it has depends on the compressor. A part of a stream that looks back at
+nothing before it may be compressed elsewhere, and appended.
 """
 
 import os
+import shutil
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import BinaryIO
+from pathlib import Path
+from typing import IO, BinaryIO, NamedTuple
 
 from engine.cells.compressing import ISAL, compressor
 
 PIECE = 1 << 18  # bytes, at least
 WINDOW = 1 << 15  # how far back deflate looks
 THREADS = os.cpu_count() or 1
+COPIED = 1 << 18  # bytes at once
 check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
+
+
+class Packed(NamedTuple):
+    """A stream, or a part of one, in a file of its own."""
+
+    path: Path
+    n_packed: int  # bytes when compressed
+    size: int
+    crc: int
+
+    def move(self, file: IO[bytes]) -> None:
+        """Move it to the end of another file."""
+        with open(self.path, "rb") as held:
+            shutil.copyfileobj(held, file, COPIED)
+        self.path.unlink()
 
 
 class Deflate:
@@ -36,21 +55,40 @@ class Deflate:
         self._before = b""
         self._pending: deque[Future[bytes]] = deque()
 
-    def write(self, data: bytes) -> None:
-        """Take data."""
-        self._held.append(data)
-        self._n_held += len(data)
+    def write(self, data: Sequence[bytes]) -> None:
+        """Take data, in pieces."""
+        self._held += data
+        self._n_held += sum(map(len, data))
         if self._n_held < PIECE:
             return
         self._send(False)
         while len(self._pending) > THREADS + 2:
             self._put(self._pending.popleft().result())
 
-    def close(self) -> None:
-        """Write the rest, and the end."""
-        self._send(True)
-        for future in self._pending:
-            self._put(future.result())
+    def begin_part(self) -> None:
+        """Have what follows compressed as if nothing came before."""
+        if self._held:
+            self._send(False)
+        self._before = b""
+
+    def append(self, part: Packed) -> None:
+        """Take a part that is compressed. Only ISA-L joins check sums."""
+        self.begin_part()
+        self._wait()
+        part.move(self._file)
+        self.n_packed += part.n_packed
+        self.size += part.size
+        self.crc = ISAL.crc32_combine(self.crc, part.crc, part.size)
+
+    def close(self, last: bool = True) -> None:
+        """Write the rest, and the end where it is the `last` part of a stream."""
+        if last or self._held:
+            self._send(last)
+        self._wait()
+
+    def _wait(self) -> None:
+        while self._pending:
+            self._put(self._pending.popleft().result())
 
     def _send(self, last: bool) -> None:
         """Have what is held compressed as a piece."""

@@ -216,13 +216,17 @@ def bands(book: ModelBook, name: str) -> list[Band]:
     return found
 
 
-def lay_out(book: ModelBook) -> None:
-    """Give every block of the book's graph its place, with titles, equations and labels."""
+def split(book: ModelBook) -> None:
+    """Give tables of more words than a sheet has columns their places."""
     for block in book.blocks:
         if block.kind == "weight":
             across = 0 if turned(block, book) else 1
             if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
                 _split(book, block, block.shape[across])
+
+
+def lay_out(book: ModelBook) -> None:
+    """Give every other block of the book's graph its place, with titles, equations and labels."""
     for block in book.blocks:
         name = sheet_of(block, book)
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
@@ -246,7 +250,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
     n_pieces = -(-n_words // MOST_COLUMNS)
     step = -(-n_words // n_pieces)
     across = 0 if turned(block, book) else 1
-    values, names = book.values[block.name], []
+    values, names = book.graph.inputs[block.name], []
     for k in range(n_pieces):
         begin, end = k * step, min((k + 1) * step, n_words)
         spans = [slice(0, n) for n in block.shape]
@@ -254,12 +258,13 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         shape = (end - begin, block.shape[1]) if across == 0 else (block.shape[0], end - begin)
         piece = replace(block, name=f"{block.name}.{k}", shape=shape)
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
-        book.values[piece.name] = cut
+        book.others[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
         sheet.purpose = purpose(sheet.name, book.plan.followed)
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
+        book.alone.append(place)
         sheet.regions.append((place, theme.region_style(block, False)))
         texts = book.labels[block.axes[across]]
         above = Rect(place.top - 1, place.top, place.left, place.left + end - begin)

@@ -8,40 +8,39 @@ sheets are written one after another, compressed in threads. A sheet's stream is
 way, so the workbook has the same bytes however many cores there are.
 """
 
-import shutil
+import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from threading import Thread
+from time import sleep
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from engine.cells.errors import InputError
-from exporters.deflate import THREADS, Deflate
+from exporters.deflate import THREADS, Deflate, Packed
 
 Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
+Work = Callable[[int], Packed]
 EPOCH = (1980, 1, 1, 0, 0, 0)
-COPIED = 1 << 20  # bytes at once
 
 
-class Packed(NamedTuple):
-    """A sheet as it goes into the workbook: a file that holds its stream."""
-
-    path: Path
-    n_packed: int
-    size: int
-    crc: int
-
-
-def packed(write: Write, order: Sequence[int], many: bool, folder: Path) -> Iterator[Packed]:
-    """The sheets of these numbers, written to files in a folder; `many`: of millions of cells."""
-    if many and len(order) > 1 and THREADS > 1 and sys.platform == "linux":
-        yield from _by_copies(write, order, many, folder)
+def packed(
+    write: Write, order: Sequence[int], many: bool, folder: Path, here: Sequence[int] = ()
+) -> Iterator[Packed]:
+    """The sheets of these numbers, written to files in a folder; `many`: of millions of cells;
+    those of `here` by no copy: their rows are written already."""
+    if many and len(order) > 1 and can_copy():
+        elsewhere = [k for k in order if k not in here]
+        with copies(THREADS, partial(_pack, write, many, folder), elsewhere) as found:
+            for k in order:
+                yield found[k].result() if k in found else _pack(write, many, folder, k)
         return
     with ThreadPoolExecutor(THREADS) as pool:
         for k in order:
@@ -60,36 +59,52 @@ def _pack(
     return Packed(path, stream.n_packed, stream.size, stream.crc)
 
 
-_work: Callable[[int], Packed]  # what a copy of this program does: it is copied with it
+def can_copy() -> bool:
+    """Whether the system copies a running program, and there is a core for the copy."""
+    return THREADS > 1 and sys.platform == "linux"
 
 
-def _one(k: int) -> Packed:
-    return _work(k)
-
-
-def _by_copies(write: Write, order: Sequence[int], many: bool, folder: Path) -> Iterator[Packed]:
-    """The same by a copy of this program for each core. A copy writes sheets and nothing else: it
-    needs none of the threads that there may be here."""
-    global _work
-    _work = partial(_pack, write, many, folder)
+@contextmanager
+def copies(
+    n_copies: int, work: Work, numbers: Sequence[int]
+) -> Iterator[Mapping[int, Future[Packed]]]:
+    """Copies of this program, as it is now, that do the work of each number. A copy writes sheets
+    and nothing else: it needs none of the threads that there may be here. Raises InputError."""
+    pool = ProcessPoolExecutor(n_copies, get_context("fork"), _begin, (work,))
     try:
-        with ProcessPoolExecutor(THREADS, get_context("fork"), _undisturbed) as pool:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of threads
-                found = pool.map(_one, order)
-            yield from found
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads
+            found = {k: pool.submit(_one, k) for k in numbers}
+        yield found
     except BrokenProcessPool:
         raise InputError(
             "the system ended a process that wrote a sheet, most likely for want of memory; "
             "end other programs, or take a smaller model"
         ) from None
     finally:
-        del _work
+        pool.shutdown(cancel_futures=True)
 
 
-def _undisturbed() -> None:
-    """An interruption is for the program that waits for the copies."""
+_work: Work  # what a copy of this program does
+
+
+def _begin(work: Work) -> None:
+    """What a copy does first. An interruption is for the program that waits for the copies."""
+    global _work
+    _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(program: int) -> None:
+    """End this copy when the system has ended the program that waits for it."""
+    while os.getppid() == program:
+        sleep(1)
+    os._exit(1)
+
+
+def _one(k: int) -> Packed:
+    return _work(k)
 
 
 def part(name: str) -> ZipInfo:
@@ -107,9 +122,7 @@ def put(archive: ZipFile, name: str, sheet: Packed) -> None:
     found.header_offset = whole.tell()
     found.CRC, found.compress_size, found.file_size = sheet.crc, sheet.n_packed, sheet.size
     whole.write(found.FileHeader())
-    with open(sheet.path, "rb") as file:
-        shutil.copyfileobj(file, whole, COPIED)
-    sheet.path.unlink()
+    sheet.move(whole)
     archive.start_dir = whole.tell()
     archive.filelist.append(found)
     archive.NameToInfo[name] = found

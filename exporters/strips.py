@@ -8,7 +8,7 @@ filled in for all the others.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from engine.cells.stored import Stored
 from exporters.address import a1, column, index
 from exporters.book import Book, Place, Run
 
-Strip = Callable[[int], bytes]  # a row of the sheet -> the XML of a block's cells in it
+Strip = Callable[[int], list[bytes]]  # a row of the sheet -> the XML of a block's cells in it
 MOST_READ = 1 << 18  # numbers of a block that are read together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
 SPELT = 1 << 11  # numbers that are spelt together
@@ -51,6 +51,15 @@ def check_length(formula: str, where: str, remedy: str = "take a shorter prompt"
         )
 
 
+def whole_row(row: int, across: Iterable[Strip]) -> list[bytes]:
+    """The XML of a row of the sheet that holds these strips, from left to right."""
+    parts = [b'<row r="%d">' % (row + 1)]
+    for strip in across:
+        parts += strip(row)
+    parts.append(b"</row>")
+    return parts
+
+
 def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     """A block that holds values: each row of the sheet is a row, or a column, of it.
 
@@ -60,25 +69,29 @@ def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
     area = place.rect(place.block.whole)
     lines = _lines(place, values)
     columns = [column(col) for col in range(area.left, area.right)]
-    before, after = f'<c r="{columns[0]}'.encode(), f'" s="{style}"><v>'.encode()
+    begin = f'<c r="{columns[0]}%d" s="{style}"><v>'.encode()
     between, end = f'</v></c><c s="{style}"><v>'.encode(), b"</v></c>"
 
-    def bare(row: int) -> bytes:
-        line = next(lines).replace(b",", between)
-        return b"".join((before, b"%d" % (row + 1), after, line, end))
+    def bare(row: int) -> list[bytes]:
+        cells = [begin % (row + 1)]
+        for text in next(lines):
+            cells += (text.replace(b",", between), between)
+        return [*cells[:-1], end]
 
     if bulky:
         return bare
     cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
 
-    def addressed(row: int) -> bytes:
-        return cells.replace(b"#", b"%d" % (row + 1)) % tuple(next(lines).split(b","))
+    def addressed(row: int) -> list[bytes]:
+        texts = b",".join(next(lines)).split(b",")
+        return [cells.replace(b"#", b"%d" % (row + 1)) % tuple(texts)]
 
     return addressed
 
 
-def _lines(place: Place, values: Any) -> Iterator[bytes]:
-    """The numbers of a block, row of the sheet by row, with commas between them.
+def _lines(place: Place, values: Any) -> Iterator[list[bytes]]:
+    """The numbers of a block, row of the sheet by row, with commas between them: of a wide row some
+    to a text, which stay in the processor's cache with what is made of them.
 
     They are read some at a time: the block may be a matrix that is still in its file.
     """
@@ -93,9 +106,16 @@ def _lines(place: Place, values: Any) -> Iterator[bytes]:
         part = values.part(*cut).read() if decimal else values[cut]
         part = np.ascontiguousarray(part.T if place.turned else part)
         for k in range(0, len(part), together):
-            text = orjson.dumps(part[k : k + together], option=orjson.OPT_SERIALIZE_NUMPY)
-            for line in text.split(b"]")[:-2]:  # [[1,2],[3,4]]
-                yield line[2:]
+            if width > SPELT:
+                yield [_spelt(part[k, c : c + SPELT])[1:-1] for c in range(0, width, SPELT)]
+                continue
+            for line in _spelt(part[k : k + together])[2:-2].split(b"],["):  # [[1,2],[3,4]]
+                yield [line]
+
+
+def _spelt(x: np.ndarray) -> bytes:
+    """An array as JSON."""
+    return orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def labels(run: Run, style: int) -> Strip:
@@ -104,18 +124,22 @@ def labels(run: Run, style: int) -> Strip:
     names = [column(col) for col in range(area.left, area.right)]
     counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
     between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
+    begin = area.top
 
-    def strip(row: int) -> bytes:
-        first, number = row - area.top, row + 1
+    def down(row: int) -> list[bytes]:
+        return [counted % (row + 1, row - begin)]
+
+    def strip(row: int) -> list[bytes]:
+        first, number = row - begin, row + 1
         if not run.texts:
-            return counted % tuple([x for n in range(len(names)) for x in (number, first + n)])
-        cells = [
-            f'<c r="{name}{number}{between}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
-            for n, name in enumerate(names)
+            return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
+        texts = [run.texts[first + n].translate(ESCAPED) for n in range(len(names))]
+        return [
+            f'<c r="{name}{number}{between}{text}</t></is></c>'.encode()
+            for name, text in zip(names, texts, strict=True)
         ]
-        return "".join(cells).encode()
 
-    return strip
+    return strip if run.texts or len(names) > 1 else down
 
 
 def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:
@@ -140,14 +164,14 @@ def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: i
             made[first] = _template(lambda k: spelt(k, unknown), unknown, first, last)
         return made[first]
 
-    def strip(row: int) -> bytes:
-        numbers = next(lines).decode().split(",")
+    def strip(row: int) -> list[bytes]:
+        numbers = b",".join(next(lines)).decode().split(",")
         found = template(row) if steady and row >= begin else None
         if found is None or NO_NUMBER in numbers:
-            return spelt(row, numbers).encode()
+            return [spelt(row, numbers).encode()]
         grown = [grow(row) for grow in found.growing]
         text: str = found.text % found.pick(numbers + grown)
-        return text.encode()
+        return [text.encode()]
 
     return strip
 

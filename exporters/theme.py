@@ -19,6 +19,7 @@ FILLS = {
 ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
 COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
 READOUT = ("logits", "probs", "softmax")
+COMMONEST = ("weight blue", "label number")  # styles of most cells: a file numbers them first
 COLUMN_WIDTH = 8.5
 CHARACTER = 7  # pixels
 FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
@@ -237,6 +238,11 @@ def kind(block: Block) -> str:
     if ".attn.h" in block.name and block.leaf in ATTENTION:
         return "attention"
     return "readout" if block.name.split(".")[0] in READOUT else "activation"
+
+
+def number(style: str) -> int:
+    """The number that one of the commonest styles has in a file."""
+    return COMMONEST.index(style) + 1
 
 
 def region_style(block: Block, reads_elsewhere: bool) -> str:

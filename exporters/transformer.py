@@ -22,7 +22,7 @@ from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
 from exporters import pages as of_all_words
 from exporters.address import quoted
-from exporters.book import Sheet
+from exporters.book import Placed, Sheet
 from exporters.layout import PLAY
 from exporters.model_book import ModelBook
 from exporters.order import reading_order
@@ -47,6 +47,7 @@ def assemble(
     study: Callable[[ModelBook], None] | None = None,
     plan: Plan | None = None,
     chosen: Chosen | None = None,
+    placed: Placed | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
@@ -54,7 +55,8 @@ def assemble(
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
     own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
     what these read from the rest is put as constants, and nothing else is there. A story without a
-    title leaves out the tour, whose place on Start depends on the story.
+    title leaves out the tour, whose place on Start depends on the story. `placed` is told of the
+    book before its values are computed.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
     graph, views, labels = _blocks(model, passage, plan)
@@ -71,6 +73,9 @@ def assemble(
         section=story.section,
         chosen=chosen,
     )
+    layout.split(book)
+    if placed:
+        placed(book)
     _add_pages(book)
     if study:
         study(book)

@@ -8,13 +8,14 @@ of a book have the last digits of the processor that computed them: docs/workboo
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZipFile
 
 from xlsxwriter import Workbook
@@ -30,14 +31,23 @@ from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Chart, Entry, Place, Reading, Series, Sheet
-from exporters.deflate import Deflate
+from exporters.deflate import Deflate, Packed
 from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 from exporters.sheets import packed, part, put
-from exporters.strips import ESCAPED, Strip, check_length, formulas, labels, numbers
+from exporters.strips import (
+    ESCAPED,
+    Strip,
+    check_length,
+    formulas,
+    labels,
+    numbers,
+    whole_row,
+)
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Begin = Callable[[], Strip]  # called when the first row of a block is written
 Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
+NONE_AHEAD: Mapping[str, Future[Packed]] = {}
 PADDING = 0.7109375  # what a column is wider than its characters
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
 CREATED = datetime(2026, 1, 1)
@@ -45,18 +55,12 @@ CREATED = datetime(2026, 1, 1)
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
 NOTE = {"author": "", "width": 240, "height": 64, "color": theme.FILLS["input"]}
 MOST_CHANGE = 1e6  # of a cell in one iteration, in LibreOffice: beyond it there is an error
+FEW_OPERANDS = 50  # of a block; their addresses are not too long for a formula
 MAX_ROW, MAX_COLUMN = 1_048_575, 16_383  # of every sheet, counted from 0
 
 
 def _nothing(n_cells: int) -> None:
     pass
-
-
-class _Formula(NamedTuple):
-    """A formula among a sheet's own cells, which is spelt when its row is written."""
-
-    entry: Entry
-    format: Any
 
 
 class _Sheet(Worksheet):
@@ -68,11 +72,14 @@ class _Sheet(Worksheet):
     """
 
     spell: Callable[[Entry, int, int], tuple[str, Any]]  # a formula's text and value
+    formats: Formats
 
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[tuple[Rect, Begin]] = []  # an area, and what spells its rows
         self.bulky = False  # whether cells may go without an address
+        self.alone: Rect | None = None  # a table in rows that are a part of the stream
+        self.ahead: Future[Packed] | None = None  # these rows, where they are written already
         self.formulas = False  # whether a block of it is computed
         self.n_shared = 0  # formulas that a column shares
         self.n_cells = 0  # of blocks
@@ -86,30 +93,46 @@ class _Sheet(Worksheet):
         self.n_cells += area.size
 
     def _write_rows(self) -> None:
-        blocks = deque(sorted(self.blocks, key=lambda item: item[0].top))
+        first, end = self.dim_rowmin, self.dim_rowmax + 1
+        if self.alone is None:
+            self._write_some(first, end)
+            return
+        self._write_some(first, self.alone.top)
+        self.fh.stream.begin_part()
+        if self.ahead:
+            self.fh.stream.append(self.ahead.result())
+        else:
+            self._write_some(self.alone.top, self.alone.bottom)
+        self.fh.stream.begin_part()
+        self._write_some(self.alone.bottom, end)
+
+    def _write_some(self, first: int, after: int) -> None:
+        """Write the rows from the first on, and before another; no block reaches out of these."""
+        begun = [block for block in self.blocks if first <= block[0].top < after]
+        blocks = deque(sorted(begun, key=lambda item: item[0].top))
         across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
+        strips: list[Strip] = []  # the same without their areas
         end = 0  # the row in which the next of them is no more
-        for row in range(self.dim_rowmin, self.dim_rowmax + 1):
-            if row == end:
+        for row in range(first, after):
+            if row == end or (blocks and blocks[0][0].top == row):
                 across = [item for item in across if item[0].bottom > row]
+                while blocks and blocks[0][0].top == row:
+                    area, begin = blocks.popleft()
+                    across.append((area, begin()))
+                across.sort(key=lambda item: item[0].left)
+                strips = [strip for _, strip in across]
                 end = min([area.bottom for area, _ in across], default=0)
-            while blocks and blocks[0][0].top == row:
-                area, begin = blocks.popleft()
-                across = sorted([*across, (area, begin())], key=lambda item: item[0].left)
-                end = min(area.bottom for area, _ in across)
-            if across or row in self.table or row in self.row_info:
+            if row in self.table or row in self.row_info:
                 self._write_one(row, across)
+            elif strips:
+                self.fh.put(whole_row(row, strips))
 
     def _write_one(self, row: int, across: list[tuple[Rect, Strip]]) -> None:
         """Write a row of the sheet: its few cells, and the strips that cross it."""
-        if row not in self.table and row not in self.row_info:
-            strips = [strip(row) for _, strip in across]
-            self.fh.put(b"".join((b'<row r="%d">' % (row + 1), *strips, b"</row>")))
-            return
         if row in self.row_info:
             self._write_row(row, None, self.row_info[row])
         else:
-            self.fh.put(b'<row r="%d">' % (row + 1))
+            self.fh.put([b'<row r="%d">' % (row + 1)])
         strip_at = {area.left: strip for area, strip in across}
         cells = self.table.get(row, {})
         for col in sorted({*cells, *strip_at}):
@@ -117,7 +140,7 @@ class _Sheet(Worksheet):
                 self.fh.put(strip_at[col](row))
             else:
                 self._write_cell(row, col, cells[col])
-        self.fh.put(b"</row>")
+        self.fh.put([b"</row>"])
 
     def _get_range_data(self, top: int, left: int, bottom: int, right: int) -> list[Any]:
         """What charts keep of some cells. XlsxWriter knows formulas of its own kind alone."""
@@ -126,8 +149,8 @@ class _Sheet(Worksheet):
 
     def _kept(self, row: int, col: int) -> list[Any]:
         cell = self.table.get(row, {}).get(col)
-        if isinstance(cell, _Formula):
-            return [self.spell(cell.entry, row, col)[1]]
+        if isinstance(cell, Entry):
+            return [self.spell(cell, row, col)[1]]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
 
@@ -145,14 +168,15 @@ class _Sheet(Worksheet):
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, _Formula):
+        if kind not in (CellStringTuple, Entry):
             super()._write_cell(row, col, cell)
             return
-        at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
+        style = self.formats[cell.style] if kind is Entry else cell.format
+        at = f'<c r="{column(col)}{row + 1}" s="{style._get_xf_index()}"'
         if kind is CellStringTuple:
             self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
             return
-        formula, value = self.spell(cell.entry, row, col)
+        formula, value = self.spell(cell, row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
@@ -166,24 +190,27 @@ class _Sheet(Worksheet):
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(self, row: int, col: int, entry: Entry, style: Any) -> None:
-        """A formula and its value; an array formula looks at ranges entry by entry."""
+    def put_formula(self, row: int, col: int, entry: Entry) -> None:
+        """A formula, which is spelt when its row is written; an array formula, which looks at
+        ranges entry by entry, at once."""
         if entry.array:
             text, value = self.spell(entry, row, col)
+            style = self.formats[entry.style]
             self.write_array_formula(row, col, row, col, "=" + text, style, value)
             return
         self._check_dimensions(row, col)
-        self.table[row][col] = _Formula(entry, style)
+        self.table[row][col] = entry
 
 
 class _Text:
     """A stream that takes text, as XlsxWriter writes it, and whole rows of bytes."""
 
     def __init__(self, stream: Deflate):
+        self.stream = stream
         self.put = stream.write
 
     def write(self, text: str) -> None:
-        self.put(text.encode())
+        self.put([text.encode()])
 
 
 class _Label(str):
@@ -212,9 +239,15 @@ class _Book(Workbook):
     def _store_workbook(self) -> None:
         self._prepare_all()
         beside = Path(self.filename).parent
-        with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
+        # opened without cutting it to nothing, after which closing would wait for the disk
+        with (
+            open(self.filename, "r+b") as file,
+            ZipFile(file, "w") as archive,
+            TemporaryDirectory(dir=beside) as folder,
+        ):
             order = self._order()
-            found = packed(self._write, order, self.bulky, Path(folder))
+            here = [k for k in order if self.worksheets_objs[k].ahead]
+            found = packed(self._write, order, self.bulky, Path(folder), here)
             for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
                 self.report(self.worksheets_objs[k].n_cells)
@@ -252,13 +285,18 @@ class _Book(Workbook):
 
 
 def write(
-    book: Book, path: str | Path, report: Progress = _nothing, shown: Reading | None = None
+    book: Book,
+    path: str | Path,
+    report: Progress = _nothing,
+    shown: Reading | None = None,
+    ahead: Mapping[str, Future[Packed]] = NONE_AHEAD,
 ) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
 
     `report` is called as rows are written, with the number of cells since the last call. `shown`
     are the values of its cells, as built unless given: after edits (`book.edited`) the file is as
-    if somebody had typed them into it.
+    if somebody had typed them into it. `ahead` has the rows of tables that are written already, as
+    built, by sheets.
     """
     shown = shown or book.clean
     path = Path(path)
@@ -273,10 +311,12 @@ def write(
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        for style in theme.COMMONEST:
+            formats[style]._get_xf_index()
         workbook.bulky, workbook.report = book.n_cells > MOST_ADDRESSED, report
         for sheet in book.sheets.values():
             ws = workbook.add_worksheet(sheet.name)
-            ws.bulky = workbook.bulky
+            ws.bulky, ws.ahead = workbook.bulky, ahead.get(sheet.name)
             _write_sheet(book, shown, sheet, workbook, ws, formats)
         for name, area in _names(book).items():
             workbook.define_name(name, f"={area}")
@@ -313,9 +353,9 @@ def _check_fits(place: Place) -> None:
 
 def _check_formulas(book: Book, place: Place) -> None:
     """Raise InputError for formulas that are longer than programs take: before anything is written,
-    of the cell whose addresses are the longest."""
+    of the cell whose addresses are the longest, where there are many."""
     block = place.block
-    if block.op:
+    if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
         remedy = "its layer has too many heads: --live one of the others"
         check_length(last, block.name, remedy)
@@ -330,7 +370,7 @@ def _write_sheet(
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
-    ws.spell = partial(_spelt, book, shown, sheet.name)
+    ws.spell, ws.formats = partial(_spelt, book, shown, sheet.name), formats
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in (_heights(sheet) | sheet.heights).items():
@@ -342,7 +382,7 @@ def _write_sheet(
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
-            ws.put_formula(row, col, entry, style)
+            ws.put_formula(row, col, entry)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
@@ -409,7 +449,10 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
         begin = partial(formulas, book, place, values, number, shared)
-    ws.add_block(place.rect(block.whole), begin)
+    area = place.rect(block.whole)
+    ws.add_block(area, begin)
+    if ws.bulky and place in book.alone:
+        ws.alone = area
 
 
 def _rule(

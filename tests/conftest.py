@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -17,10 +17,14 @@ from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
+import office
 import pytest
 import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
+from office import CellAt, Typed
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 import workbooks
 from cellformer.command import main as command
@@ -31,15 +35,10 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
-from exporters import edited
+from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
-from exporters.programs import (
-    XLSX,
-    Recomputed,
-    convert_in_libreoffice,
-    recompute_in_libreoffice,
-)
+from exporters.programs import Recomputed
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -99,6 +98,8 @@ for library in ("OMP", "OPENBLAS"):
 
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
+# Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
+verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
@@ -124,7 +125,41 @@ LONGEST = (
 )
 
 
+# Files whose tests run on one worker, which makes once what they share.
+TOGETHER = {
+    "the gallery's workbooks": (
+        "test_workbooks",
+        "test_gallery",
+        "test_forecast",
+        "test_learn",
+        "test_look",
+        "test_machine",
+        "test_maps",
+        "test_sampling",
+        "test_semantics",
+        "test_source_pages",
+        "test_superposition",
+        "test_tour",
+    ),
+    "transformers, which takes its time to import": ("test_fuzz", "test_text"),
+}
+SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
+
 FIRST_TIER = "not office and not slow"
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests run on one worker, and those of files that share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return SHARED.get(Path(file).stem, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Which tests run together."""
+    return ByFile(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -256,10 +291,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
     return Built(folder)
 
 
-CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
-
-
-def typed(path: Path, target: Path, cells: Mapping[CellAt, float | str]) -> Path:
+def typed(path: Path, target: Path, cells: Typed) -> Path:
     """A copy of a workbook with values typed into cells, and every computed value as it was.
 
     A text that begins with = is a formula; an empty one leaves the cell blank.
@@ -310,7 +342,7 @@ class InIronCalc:
         return self.model.get_cell_value(*self._at(cell))
 
     @contextlib.contextmanager
-    def typed(self, cells: Mapping[CellAt, float | str]) -> Iterator[None]:
+    def typed(self, cells: Typed) -> Iterator[None]:
         """What it shows while values are typed into cells."""
         before = {cell: self[cell] for cell in cells}
         self._type(cells)
@@ -345,24 +377,30 @@ def assert_recomputes_after(
     return after
 
 
-# --- LibreOffice, started as seldom as can be ----------------------------------------------------
+# --- LibreOffice, which is started once ----------------------------------------------------------
 
 
 def libreoffice_shows(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
-    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
-    needs("libreoffice")
-    wrong = [folder / f"{k}.xlsx" for k in range(len(paths))]
+    """What LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
     folder.mkdir()
-    for path, copy in zip(paths.values(), wrong, strict=True):
-        poison(path, copy)
-    return dict(zip(paths, recompute_in_libreoffice(wrong, folder / "out"), strict=True))
+    shown = enumerate(paths.items())
+    return {key: libreoffice_after(path, [{}], folder / str(k))[0] for k, (key, path) in shown}
+
+
+def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
+    """What LibreOffice makes of a workbook whose every cached value is wrong after each of several
+    edits, made one at a time."""
+    needs("libreoffice")
+    folder.mkdir()
+    poison(path, folder / "wrong.xlsx")
+    return office.recomputed(folder / "wrong.xlsx", edits, folder)
 
 
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
-    """Workbooks as one LibreOffice saves them, by their keys."""
+    """Workbooks as LibreOffice saves them, by their keys."""
     needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
-    return dict(zip(paths, convert_in_libreoffice([*paths.values()], XLSX, folder), strict=True))
+    return {key: office.save(path, folder / path.name) for key, path in paths.items()}
 
 
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:

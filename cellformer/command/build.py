@@ -15,9 +15,10 @@ from engine.studies.forecast import forecast
 from exporters import plan
 
 if TYPE_CHECKING:
-    from exporters.book import Book
+    from exporters.book import Book, Placed
 
 LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
+COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
 GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
@@ -56,18 +57,19 @@ def announce(model: Model, n_tokens: int) -> None:
             line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
 
 
-def write(build: "Callable[[], Book]", path: Path) -> None:
+def write(build: "Callable[[Placed], Book]", path: Path) -> None:
     """Build and write, a large one with a bar."""
     from exporters import xlsx
+    from exporters.ahead import Ahead
 
-    book = build()
-    finite.check(book.graph, book.values)
-    if book.n_cells > LARGE:
-        columns = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
-        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task("", total=book.n_cells)
-            path = xlsx.write(book, path, lambda n: bar.advance(task, n))
-    else:
-        path = xlsx.write(book, path)
+    with Ahead(path) as ahead:
+        book = build(ahead.begin)
+        finite.check(book.graph, book.values)
+        if book.n_cells > LARGE:
+            with Progress(*COLUMNS, TimeRemainingColumn(), console=console) as bar:
+                task = bar.add_task("", total=book.n_cells)
+                xlsx.write(book, path, lambda n: bar.advance(task, n), ahead=ahead.parts)
+        else:
+            xlsx.write(book, path)
     size = path.stat().st_size / 1024
     line(f"{path}: {len(book.sheets)} sheets, {book.n_formulas:,} formulas, {size:,.0f} KB")

@@ -3,9 +3,11 @@
 What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
+import atexit
 import gc
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,7 +121,7 @@ def build(
         if chosen:
             raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
-        return building.write(lambda: names.book(name), path)
+        return building.write(lambda placed: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
@@ -131,7 +133,7 @@ def build(
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(lambda: loaded.book(model, found, live or (), followed, listed), path)
+    building.write(partial(loaded.book, model, found, live or (), followed, listed), path)
 
 
 @app.command("open")
@@ -259,5 +261,6 @@ def train(
 
 def main() -> None:
     """Run the command."""
+    atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     ending.run(app)

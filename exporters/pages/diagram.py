@@ -92,6 +92,6 @@ def members(book: ModelBook, name: str) -> dict[str, Block]:
     the router and the experts."""
     sublayer = name.removesuffix("_out")
     leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(sublayer.rpartition(".")[2], ())
-    inside = [b for b in book.graph if b.leaf in leaves and b.name.startswith(f"{sublayer}.")]
+    inside = [b for b in book.graph if b.name.startswith(f"{sublayer}.") and b.leaf in leaves]
     paths = [block.name.removeprefix(f"{sublayer}.").split(".") for block in inside]
     return {path[0]: b for path, b in zip(paths, inside, strict=True) if len(path) > 1}

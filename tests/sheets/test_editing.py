@@ -39,6 +39,7 @@ N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
 GAME = f"{THIN}dialogue-game"
+SMALLER = {"dialogue-game": GAME, "semantic-tiny": f"{THIN}semantic-tiny"}
 
 
 def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -63,7 +64,7 @@ def edits(thin) -> Edits:
 @pytest.fixture(scope="module")
 def office(built, thin, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
-    saved by LibreOffice, started once."""
+    saved by LibreOffice."""
     folder = tmp_path_factory.mktemp("office")
     cells = {thin.cell(*cell): value for cell, value in edits.items()}
     cells[thin.cell("sentence", 0, 0)] = TYPED
@@ -116,7 +117,7 @@ def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [GAME if name == "dialogue-game" else name for name in EARLIER])
+@pytest.mark.parametrize("name", [SMALLER.get(name, name) for name in EARLIER])
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0

@@ -1,31 +1,44 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
 import io
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
-from corners import corner
+from conftest import (
+    GOLDEN,
+    ROOT,
+    assert_agrees,
+    cli,
+    libreoffice_after,
+    libreoffice_shows,
+    needs,
+)
+from corners import corner, n_columns
+from kinds import kinds
+from office import Typed
 
+from cellformer.command import build as building
 from engine import Evaluator, InputError, Model
 from engine.cells import compressing
 from engine.cells.stored import SafetensorsFile, Stored, decimals
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import forecast
-from exporters import anymodel, deflate, layout, sheets, strips, xlsx
+from exporters import ahead, anymodel, deflate, layout, sheets, strips, xlsx
 from exporters.audit import audit
-from exporters.book import Book
+from exporters.book import Book, Placed
 from exporters.plan import for_model
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
@@ -95,16 +108,19 @@ def several(in_file, tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def architectures(tmp_path_factory) -> dict[str, Path]:
     """A large workbook of every golden model, with few words and all of its kinds of layers."""
-    folder, found = tmp_path_factory.mktemp("architectures"), {}
+    folder = tmp_path_factory.mktemp("architectures")
+    return {name: large(name, folder / name, 1, n_columns(name)) for name in GOLDEN_NAMES}
+
+
+def large(name: str, folder: Path, n_layers: int, n_tokens: int) -> Path:
+    """The workbook of a golden model with few words, which counts them as many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 1)
         patch.setattr(strips, "FEWEST", 1)  # rows that are filled in
-        for name in GOLDEN_NAMES:
-            model = checkpoint.load(corner(name, folder / name))
-            book = anymodel.build(name, model, passage(model, [1, 2, 0, 2]))
-            assert book.large
-            found[name] = xlsx.write(book, folder / f"{name}.xlsx")
-    return found
+        model = checkpoint.load(corner(name, folder, n_layers))
+        book = anymodel.build(name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
+        assert book.large
+        return xlsx.write(book, folder.with_suffix(".xlsx"))
 
 
 @pytest.fixture(scope="module")
@@ -137,23 +153,27 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
 def office(
     many_words, in_file, several, architectures, parts, stories, compact, tmp_path_factory
 ) -> dict[str, Recomputed]:
-    """All that LibreOffice is asked here, in one start."""
+    """All that LibreOffice is asked here; what is edited is opened once."""
     folder = tmp_path_factory.mktemp("office")
-    paths = {"part": parts["part"], "stories": stories[2], "compact": compact}
-    paths |= {kind: several[kind] for kind in KINDS}
+    paths = {"stories": stories[2], "compact": compact} | {kind: several[kind] for kind in KINDS}
     paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
+    found = libreoffice_shows(paths, folder / "office")
     model = checkpoint.load(many_words)
     book = anymodel.build("many", model, passage(model, IDS))
     many = xlsx.write(book, folder / "many.xlsx")
     block_1 = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
-    typings: dict[str, tuple[Path, dict[CellAt, float | str]]] = {
-        "typed id": (many, {("Play", 9, 4): 77}),
-        "head off": (many, {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}),
-        "part edited": (parts["part"], {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}),
-    }
-    for name, (path, cells) in typings.items():
-        paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return libreoffice_shows(paths, folder / "office")
+    head_off = {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}
+    typings: list[tuple[Path, dict[str, Typed]]] = [
+        (many, {"typed id": {("Play", 9, 4): 77}, "head off": head_off}),
+        (
+            parts["part"],
+            {"part": {}, "part edited": {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}},
+        ),
+    ]
+    for path, edits in typings:
+        shown = libreoffice_after(path, [*edits.values()], folder / path.stem)
+        found |= dict(zip(edits, shown, strict=True))
+    return found
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:
@@ -327,6 +347,12 @@ def test_every_architecture_as_a_large_workbook(name: str, architectures) -> Non
     assert verify(architectures[name], "ironcalc").agrees
 
 
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_one_layer_has_the_formulas_of_two(name: str, architectures, tmp_path: Path) -> None:
+    two = WorkbookFile(large(name, tmp_path / name, 2, 4))
+    assert kinds(two) == kinds(WorkbookFile(architectures[name]))
+
+
 @OFFICE
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_every_large_workbook_in_libreoffice(name: str, architectures, office) -> None:
@@ -364,6 +390,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
 
 def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(strips, "LONGEST", 100)
+    monkeypatch.setattr(xlsx, "FEW_OPERANDS", 0)
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
         build(checkpoint.load(many_words), tmp_path / "long.xlsx")
     assert list(tmp_path.iterdir()) == []
@@ -411,7 +438,7 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
             file = io.BytesIO()
             stream = deflate.Deflate(file, True, pool if threads else None)
             for k in range(0, len(data), 70_001):
-                stream.write(data[k : k + 70_001])
+                stream.write([data[k : k + 70_001]])
             stream.close()
         found.append(file.getvalue())
         assert (stream.size, stream.crc) == (len(data), zlib.crc32(data))
@@ -432,6 +459,56 @@ def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path, monkeypatch) 
     with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
         assert archive.testzip() is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["built.xlsx", "gpt2"]
+
+
+@pytest.fixture
+def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
+    """A build of a large file that has its words on several sheets, with a core to spare."""
+    monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib"))
+    monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
+    monkeypatch.setattr(building, "LARGE", 0)
+    for module in (xlsx, ahead):
+        monkeypatch.setattr(module, "MOST_ADDRESSED", 0)
+    for module in (sheets, ahead):
+        monkeypatch.setattr(module, "THREADS", 2)
+    model = in_file.with_decimals()
+    return lambda placed: anymodel.build("many", model, passage(model, IDS), placed=placed)
+
+
+def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monkeypatch) -> None:
+    begun, files = [], []
+    write = xlsx.write
+
+    def written(book: Book, path: Path, *more: object, ahead: Mapping[str, Any]) -> Path:
+        begun.append(sorted(ahead))
+        return write(book, path, *more, ahead=ahead)
+
+    monkeypatch.setattr(xlsx, "write", written)
+    path = tmp_path / "built.xlsx"
+    for cores in (2, 1):
+        monkeypatch.setattr(sheets, "THREADS", cores)
+        building.write(on_several_sheets, path)
+        files.append(path.read_bytes())
+        assert [*tmp_path.iterdir()] == [path]
+    assert begun == [[f"Vocabulary {k}" for k in range(4)], []]
+    assert files[0] == files[1]
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+
+
+def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
+    on_several_sheets, tmp_path
+) -> None:
+    def stop(book: Book) -> None:
+        assert not book.graph._values
+        begun.begin(book)
+        assert begun.parts
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), ahead.Ahead(tmp_path / "built.xlsx") as begun:
+        on_several_sheets(stop)
+    assert [*tmp_path.iterdir()] == []
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("most", [0, 1_000_000])

@@ -1,0 +1,72 @@
+"""Ahead: the rows of the largest tables, compressed while the rest of a workbook is computed.
+
+The vocabulary is a third of a large file, and none of its numbers waits for the forward pass. So
+where the system can copy a running program, copies on the cores that have nothing to do compress
+these rows as soon as they have their place, each sheet's as a part of its stream; `xlsx` puts what
+stands around them. Wherever this does not pay, `xlsx` writes the same bytes in its turn.
+"""
+
+from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+from engine.cells.compressing import ISAL
+from engine.studies.forecast import MOST_ADDRESSED
+from exporters import theme
+from exporters.book import Book
+from exporters.deflate import THREADS, Deflate, Packed
+from exporters.sheets import can_copy, copies
+from exporters.strips import labels, numbers, whole_row
+
+
+class Ahead:
+    """What has been begun of the workbook at a path: with it, copies and their files end."""
+
+    def __init__(self, path: Path):
+        self._beside = path.parent
+        self._stack = ExitStack()
+        self.parts: dict[str, Future[Packed]] = {}  # by the name of the sheet
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def begin(self, book: Book) -> None:
+        """Begin with the tables of a book that have rows to themselves."""
+        tables = book.alone
+        many = sum(place.block.n_cells for place in tables) > MOST_ADDRESSED
+        if not (many and ISAL and can_copy() and self._beside.is_dir()):
+            return
+        try:
+            folder = self._stack.enter_context(TemporaryDirectory(dir=self._beside))
+        except OSError:
+            return  # `write` says it
+        work = partial(_pack, book, Path(folder))
+        found = self._stack.enter_context(copies(THREADS - 1, work, range(len(tables))))
+        self.parts = {place.sheet: found[k] for k, place in enumerate(tables)}
+
+
+def _pack(book: Book, folder: Path, k: int) -> Packed:
+    """Compress the rows of a table into a file in the folder."""
+    place, path = book.alone[k], folder / str(k)
+    area = place.rect(place.block.whole)
+    beside = [run for run in book.sheets[place.sheet].runs if run.area.top == area.top]
+    across = [labels(run, theme.number(run.style)) for run in beside]
+    across.append(numbers(place, book.others[place.block.name], theme.number("weight blue"), True))
+    with open(path, "wb") as file:
+        stream = Deflate(file, True)
+        for row in range(area.top, area.bottom):
+            stream.write(whole_row(row, across))
+        stream.close(last=False)
+    return Packed(path, stream.n_packed, stream.size, stream.crc)
