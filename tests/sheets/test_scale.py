@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -494,6 +495,16 @@ def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monk
     assert files[0] == files[1]
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+
+
+def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkeypatch) -> None:
+    def ended(*args: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(ahead, "_pack", ended)
+    with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
+        building.write(on_several_sheets, tmp_path / "built.xlsx")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
