@@ -22,7 +22,7 @@ from engine.cells.op import Op
 
 Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
 Axes = tuple[str, str]
-MOST_KEPT = 4096  # cells of a table whose formulas are kept: they take about 1.5 KB each
+MOST_KEPT = 2048  # cells of a table whose formulas are kept, at about 1 KB each
 
 
 @dataclass(frozen=True, eq=False)
