@@ -16,11 +16,12 @@ import torch
 import transformers
 from conftest import CellAt, InIronCalc, cli
 from learnt import KINDS, texts
-from typist import Job, typed_in_libreoffice
+from office import recomputed, typed_by_hand
 
 import cellformer as cf
 from engine.models.detokenizing import held
 from exporters.book import Book
+from exporters.programs import Recomputed
 from exporters.reading import Value
 from exporters.verify import poison
 
@@ -122,18 +123,23 @@ def in_sheets(book: Book, path: Path, prompts: list[str], where: Path) -> dict[s
     cells = [book.cell("tokens", t, 0) for t in range(N_TOKENS)] + [book.cell("text.whole", 0, 0)]
     poison(path, where / "wrong.xlsx")
     texts = [{sentence: text} for text in prompts]
-    jobs = [Job(where / "wrong.xlsx", texts, cells, recalculated=True), Job(path, texts, cells)]
-    wrong, by_hand = typed_in_libreoffice(jobs, where)
+    wrong = recomputed(where / "wrong.xlsx", texts, where / "recomputed")
+    by_hand = typed_by_hand(path, texts, where / "by hand")
     sheet, in_ironcalc = InIronCalc(where / "wrong.xlsx"), []
     for text in texts:
         with sheet.typed(text):
             in_ironcalc.append({cell: sheet[cell] for cell in cells})
     programs = {
-        "LibreOffice from wrong values": wrong,
-        "LibreOffice typed": by_hand,
+        "LibreOffice from wrong values": [of(file, cells) for file in wrong],
+        "LibreOffice typed": [of(file, cells) for file in by_hand],
         "IronCalc": in_ironcalc,
     }
     return {who: [shown(found, cells) for found in told] for who, told in programs.items()}
+
+
+def of(file: Recomputed, cells: list[CellAt]) -> dict[CellAt, Value]:
+    """The values of cells."""
+    return {(sheet, row, col): file[sheet][row, col] for sheet, row, col in cells}
 
 
 def shown(found: dict[CellAt, Value], cells: list[CellAt]) -> Told:

@@ -1,5 +1,5 @@
-"""Twenty pairs of sentences, each typed into a copy of a sentence encoder's workbook, for one start
-of LibreOffice: the largest difference of the sheet's cosine from the engine's.
+"""Twenty pairs of sentences, typed into a sentence encoder's workbook that LibreOffice has open:
+the largest difference of the sheet's cosine from the engine's.
 
     PYTHONPATH=.:tests python benchmarks/sentences.py
 """
@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from conftest import libreoffice_shows, typed
+from conftest import libreoffice_after
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
@@ -20,16 +20,16 @@ def main() -> None:
     book = cf.build(model, prompt=PAIRS[0][0], second=PAIRS[0][1], n_tokens=N_TOKENS)
     with tempfile.TemporaryDirectory() as folder:
         path = cf.write(book, Path(folder) / "book.xlsx")
-        paths = {}
-        for k, pair in enumerate(PAIRS):
-            names = zip(("sentence", "b.sentence"), pair, strict=True)
-            cells = {book.cell(name, 0, 0): text for name, text in names}
-            paths[str(k)] = typed(path, Path(folder) / f"{k}.xlsx", cells)
+        names = ("sentence", "b.sentence")
+        edits = [
+            {book.cell(name, 0, 0): text for name, text in zip(names, pair, strict=True)}
+            for pair in PAIRS
+        ]
         begin = time.perf_counter()
-        found = libreoffice_shows(paths, Path(folder) / "office")
+        found = libreoffice_after(path, edits, Path(folder) / "office")
         seconds = time.perf_counter() - begin
         sheet, row, col = book.cell("cosine", 0, 0)
-        cosines = [file[sheet][row, col] for file in found.values()]
+        cosines = [file[sheet][row, col] for file in found]
     for live, pair in zip(cosines, PAIRS, strict=True):
         expected = cosine(model, *pair)
         gaps.append(abs(float(live) - expected))

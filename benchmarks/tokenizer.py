@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 from learnt import texts
-from test_tokenizing import assert_right, book_of, in_engine, row_of, watched
+from office import office, recomputed
+from test_tokenizing import assert_right, book_of, in_engine, row_of
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre
-from typist import Job, typed_in_libreoffice
 
 from engine.models.tokenizer import Library
 from exporters import xlsx
@@ -65,16 +65,14 @@ def measure(tokenizer: Library, folder: Path) -> None:
     poison(plain, wrong)
     sentences = texts(N_TEXTS, LENGTH, seed=1)
     sentence, seconds = book.cell("sentence", 0, 0), []
+    office()  # has started before it is measured
     for n in (1, N_TEXTS):
-        job = Job(
-            wrong, [{sentence: text} for text in sentences[:n]], watched(book), recalculated=True
-        )
-        begin = time.perf_counter()
-        (told,) = typed_in_libreoffice([job], folder / f"typist {n}")
+        begin, edits = time.perf_counter(), [{sentence: text} for text in sentences[:n]]
+        told = recomputed(wrong, edits, folder / f"typed {n}")
         seconds.append(time.perf_counter() - begin)
     each = (seconds[1] - seconds[0]) / (N_TEXTS - 1)
     print(f"LibreOffice, loaded and recomputed: {seconds[0]:.1f} s, and {each:.2f} s a sentence")
-    rows = [row_of(book, shown.__getitem__) for shown in told]
+    rows = [row_of(book, lambda at, shown=shown: shown[at[0]][at[1:]]) for shown in told]
     fine = [assert_right(tokenizer, *each) for each in zip(sentences, rows, strict=True)]
     print(f"{sum(fine)} of {N_TEXTS} texts have the library's ids, the others a message")
     begin = time.perf_counter()

@@ -2,17 +2,18 @@
 
     python benchmarks/views.py [N]
 
-N random sentences (20) are put into copies of dialogue-game whose cached values are all wrong;
-LibreOffice recomputes them, and every formula of those sheets is held against the engine's, and the
-word at Play's target against the likeliest of the engine's forward pass of that sentence.
+N random sentences (20) are typed into dialogue-game, whose cached values are all wrong;
+LibreOffice recomputes it each time. Every formula of those sheets is held against the engine's, and
+the word at Play's target against the likeliest of the engine's forward pass of that sentence.
 """
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from conftest import libreoffice_shows, typed
+from conftest import libreoffice_after
 
 import cellformer as cf
 from exporters.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
@@ -34,17 +35,12 @@ def main() -> None:
         path = cf.write(book, Path(folder) / "built.xlsx")
         file, at = read(path), book.cell("sentence", 0, 0)
         cells = [cell for cell in file.formulas if cell[0] in SHEETS]
-        copies = {
-            text: typed(path, Path(folder) / f"typed {k}.xlsx", {at: text})
-            for k, text in enumerate(texts)
-        }
-        shown = libreoffice_shows(copies, Path(folder) / "office")
-        for ids, text in zip(drawn, texts, strict=True):
+        edits = [{at: text} for text in texts]
+        files = libreoffice_after(path, edits, Path(folder) / "office")
+        for ids, text, shown in zip(drawn, texts, files, strict=True):
             after = book.edited({book.graph["sentence"][0, 0]: text})
-            wanted = read(copies[text])
-            wanted.formulas.clear()
-            wanted.formulas.update({cell: after.cell(*cell) for cell in cells})
-            report = compare("libreoffice", wanted, read_values(shown[text], wanted))
+            wanted = replace(file, formulas={cell: after.cell(*cell) for cell in cells})
+            report = compare("libreoffice", wanted, read_values(shown, wanted))
             likeliest = int(model.graph(ids).values["logits"][-1].argmax())
             target = int(after(book.graph["target"][0, 0]))
             if not report.agrees or target != likeliest:

@@ -64,10 +64,18 @@ def build(
         return anyencoder.build(title, model, passage, placed)
     if plan.readout.by_head:
         model = ablation.averaged(model, [passage.ids])
+    story = _story(title, model, passage, plan)
+    chosen = vocabulary.of_groups(words) if words else None
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)
+
+
+def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
+    """What the start sheet says. The graph that its edits are tried in is let go before the book
+    makes its own: together they would be the most that a large build holds."""
     graph = encoding.graph(model, passage, plan.readout)
     texts = shown(model.vocabulary.texts)
     spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
-    story = Story(
+    return Story(
         title=f"{title}: every cell of a {model.kind} model",
         source="Made by cellformer from a checkpoint.",
         about=[
@@ -75,20 +83,20 @@ def build(
             f"{spec.d_vocab:,} tokens.",
             f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; "
             + (
-                f"live is {', '.join(live)}, and what it reads is constant."
-                if live
+                f"live is {', '.join(plan.live)}, and what it reads is constant."
+                if plan.live
                 else "every number is a formula down to the weights."
             ),
         ],
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
-            *BACK[followed],
+            *BACK[plan.followed],
         ],
-        tries=live_tries(graph, live) if live else tries(graph, texts, passage.n_prompt - 1, typed),
+        tries=live_tries(graph, plan.live)
+        if plan.live
+        else tries(graph, texts, passage.n_prompt - 1, typed),
     )
-    chosen = vocabulary.of_groups(words) if words else None
-    return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:

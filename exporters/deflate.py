@@ -21,7 +21,7 @@ from engine.cells.compressing import ISAL, compressor
 PIECE = 1 << 18  # bytes, at least
 WINDOW = 1 << 15  # how far back deflate looks
 THREADS = os.cpu_count() or 1
-COPIED = 1 << 20  # bytes at once
+COPIED = 1 << 18  # bytes at once
 check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 
 

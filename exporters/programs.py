@@ -41,7 +41,7 @@ def recompute_in_libreoffice(paths: Sequence[Path], folder: Path) -> list[Recomp
     A text that reads like an error counts as one. Raises InputError.
     """
     convert_in_libreoffice(paths, CSV, folder)
-    return [_sheets(path, folder) for path in paths]
+    return [written_sheets(path, folder) for path in paths]
 
 
 def convert_in_libreoffice(paths: Sequence[Path], kind: str, folder: Path) -> list[Path]:
@@ -72,8 +72,8 @@ def _run(command: Sequence[str]) -> None:
         raise InputError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
 
 
-def _sheets(path: Path, folder: Path) -> Recomputed:
-    """What was written of a workbook, read when it is asked for."""
+def written_sheets(path: Path, folder: Path) -> Recomputed:
+    """What was written of a workbook as CSV, read when it is asked for. Raises InputError."""
     # LibreOffice takes a sheet's name for a part of an address, and %41 in it for an A.
     files = {name: folder / f"{path.stem}-{unquote(name)}.csv" for name in WorkbookFile(path)}
     missing = [name for name, file in files.items() if not file.is_file()]

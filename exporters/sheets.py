@@ -8,6 +8,7 @@ sheets are written one after another, compressed in threads. A sheet's stream is
 way, so the workbook has the same bytes however many cores there are.
 """
 
+import os
 import signal
 import sys
 import warnings
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from engine.cells.errors import InputError
@@ -90,6 +93,14 @@ def _begin(work: Work) -> None:
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(program: int) -> None:
+    """End this copy when the system has ended the program that waits for it."""
+    while os.getppid() == program:
+        sleep(1)
+    os._exit(1)
 
 
 def _one(k: int) -> Packed:

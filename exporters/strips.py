@@ -53,8 +53,11 @@ def check_length(formula: str, where: str, remedy: str = "take a shorter prompt"
 
 def whole_row(row: int, across: Iterable[Strip]) -> list[bytes]:
     """The XML of a row of the sheet that holds these strips, from left to right."""
-    cells = [part for strip in across for part in strip(row)]
-    return [b'<row r="%d">' % (row + 1), *cells, b"</row>"]
+    parts = [b'<row r="%d">' % (row + 1)]
+    for strip in across:
+        parts += strip(row)
+    parts.append(b"</row>")
+    return parts
 
 
 def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
@@ -121,18 +124,22 @@ def labels(run: Run, style: int) -> Strip:
     names = [column(col) for col in range(area.left, area.right)]
     counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
     between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
+    begin = area.top
+
+    def down(row: int) -> list[bytes]:
+        return [counted % (row + 1, row - begin)]
 
     def strip(row: int) -> list[bytes]:
-        first, number = row - area.top, row + 1
+        first, number = row - begin, row + 1
         if not run.texts:
             return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
-        cells = [
-            f'<c r="{name}{number}{between}{run.texts[first + n].translate(ESCAPED)}</t></is></c>'
-            for n, name in enumerate(names)
+        texts = [run.texts[first + n].translate(ESCAPED) for n in range(len(names))]
+        return [
+            f'<c r="{name}{number}{between}{text}</t></is></c>'.encode()
+            for name, text in zip(names, texts, strict=True)
         ]
-        return ["".join(cells).encode()]
 
-    return strip
+    return strip if run.texts or len(names) > 1 else down
 
 
 def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:

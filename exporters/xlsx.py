@@ -15,7 +15,7 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZipFile
 
 from xlsxwriter import Workbook
@@ -63,13 +63,6 @@ def _nothing(n_cells: int) -> None:
     pass
 
 
-class _Formula(NamedTuple):
-    """A formula among a sheet's own cells, which is spelt when its row is written."""
-
-    entry: Entry
-    format: Any
-
-
 class _Sheet(Worksheet):
     """A worksheet whose numbers are read back bit for bit, and whose blocks are written by rows.
 
@@ -79,6 +72,7 @@ class _Sheet(Worksheet):
     """
 
     spell: Callable[[Entry, int, int], tuple[str, Any]]  # a formula's text and value
+    formats: Formats
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,23 +111,24 @@ class _Sheet(Worksheet):
         begun = [block for block in self.blocks if first <= block[0].top < after]
         blocks = deque(sorted(begun, key=lambda item: item[0].top))
         across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
+        strips: list[Strip] = []  # the same without their areas
         end = 0  # the row in which the next of them is no more
         for row in range(first, after):
-            if row == end:
+            if row == end or (blocks and blocks[0][0].top == row):
                 across = [item for item in across if item[0].bottom > row]
+                while blocks and blocks[0][0].top == row:
+                    area, begin = blocks.popleft()
+                    across.append((area, begin()))
+                across.sort(key=lambda item: item[0].left)
+                strips = [strip for _, strip in across]
                 end = min([area.bottom for area, _ in across], default=0)
-            while blocks and blocks[0][0].top == row:
-                area, begin = blocks.popleft()
-                across = sorted([*across, (area, begin())], key=lambda item: item[0].left)
-                end = min(area.bottom for area, _ in across)
-            if across or row in self.table or row in self.row_info:
+            if row in self.table or row in self.row_info:
                 self._write_one(row, across)
+            elif strips:
+                self.fh.put(whole_row(row, strips))
 
     def _write_one(self, row: int, across: list[tuple[Rect, Strip]]) -> None:
         """Write a row of the sheet: its few cells, and the strips that cross it."""
-        if row not in self.table and row not in self.row_info:
-            self.fh.put(whole_row(row, [strip for _, strip in across]))
-            return
         if row in self.row_info:
             self._write_row(row, None, self.row_info[row])
         else:
@@ -154,8 +149,8 @@ class _Sheet(Worksheet):
 
     def _kept(self, row: int, col: int) -> list[Any]:
         cell = self.table.get(row, {}).get(col)
-        if isinstance(cell, _Formula):
-            return [self.spell(cell.entry, row, col)[1]]
+        if isinstance(cell, Entry):
+            return [self.spell(cell, row, col)[1]]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
 
@@ -173,14 +168,15 @@ class _Sheet(Worksheet):
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, _Formula):
+        if kind not in (CellStringTuple, Entry):
             super()._write_cell(row, col, cell)
             return
-        at = f'<c r="{column(col)}{row + 1}" s="{cell.format._get_xf_index()}"'
+        style = self.formats[cell.style] if kind is Entry else cell.format
+        at = f'<c r="{column(col)}{row + 1}" s="{style._get_xf_index()}"'
         if kind is CellStringTuple:
             self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
             return
-        formula, value = self.spell(cell.entry, row, col)
+        formula, value = self.spell(cell, row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
@@ -194,14 +190,16 @@ class _Sheet(Worksheet):
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
 
-    def put_formula(self, row: int, col: int, entry: Entry, style: Any) -> None:
-        """A formula and its value; an array formula looks at ranges entry by entry."""
+    def put_formula(self, row: int, col: int, entry: Entry) -> None:
+        """A formula, which is spelt when its row is written; an array formula, which looks at
+        ranges entry by entry, at once."""
         if entry.array:
             text, value = self.spell(entry, row, col)
+            style = self.formats[entry.style]
             self.write_array_formula(row, col, row, col, "=" + text, style, value)
             return
         self._check_dimensions(row, col)
-        self.table[row][col] = _Formula(entry, style)
+        self.table[row][col] = entry
 
 
 class _Text:
@@ -241,7 +239,12 @@ class _Book(Workbook):
     def _store_workbook(self) -> None:
         self._prepare_all()
         beside = Path(self.filename).parent
-        with ZipFile(self.filename, "w") as archive, TemporaryDirectory(dir=beside) as folder:
+        # opened without cutting it to nothing, after which closing would wait for the disk
+        with (
+            open(self.filename, "r+b") as file,
+            ZipFile(file, "w") as archive,
+            TemporaryDirectory(dir=beside) as folder,
+        ):
             order = self._order()
             here = [k for k in order if self.worksheets_objs[k].ahead]
             found = packed(self._write, order, self.bulky, Path(folder), here)
@@ -367,7 +370,7 @@ def _write_sheet(
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
-    ws.spell = partial(_spelt, book, shown, sheet.name)
+    ws.spell, ws.formats = partial(_spelt, book, shown, sheet.name), formats
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in (_heights(sheet) | sheet.heights).items():
@@ -379,7 +382,7 @@ def _write_sheet(
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
-            ws.put_formula(row, col, entry, style)
+            ws.put_formula(row, col, entry)
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -17,10 +17,12 @@ from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
+import office
 import pytest
 import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
+from office import CellAt, Typed
 from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
@@ -36,12 +38,7 @@ from engine.models.forward import weight_shapes
 from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
-from exporters.programs import (
-    XLSX,
-    Recomputed,
-    convert_in_libreoffice,
-    recompute_in_libreoffice,
-)
+from exporters.programs import Recomputed
 from exporters.reading import Value, WorkbookFile
 from exporters.verify import (
     ENGINES,
@@ -293,10 +290,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Built:
     return Built(folder)
 
 
-CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
-
-
-def typed(path: Path, target: Path, cells: Mapping[CellAt, float | str]) -> Path:
+def typed(path: Path, target: Path, cells: Typed) -> Path:
     """A copy of a workbook with values typed into cells, and every computed value as it was.
 
     A text that begins with = is a formula; an empty one leaves the cell blank.
@@ -347,7 +341,7 @@ class InIronCalc:
         return self.model.get_cell_value(*self._at(cell))
 
     @contextlib.contextmanager
-    def typed(self, cells: Mapping[CellAt, float | str]) -> Iterator[None]:
+    def typed(self, cells: Typed) -> Iterator[None]:
         """What it shows while values are typed into cells."""
         before = {cell: self[cell] for cell in cells}
         self._type(cells)
@@ -392,24 +386,30 @@ def assert_recomputes_after(
     return after
 
 
-# --- LibreOffice, started as seldom as can be ----------------------------------------------------
+# --- LibreOffice, which is started once ----------------------------------------------------------
 
 
 def libreoffice_shows(paths: Mapping[str, Path], folder: Path) -> dict[str, Recomputed]:
-    """What one LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
-    needs("libreoffice")
-    wrong = [folder / f"{k}.xlsx" for k in range(len(paths))]
+    """What LibreOffice makes of workbooks whose every cached value is wrong, by their keys."""
     folder.mkdir()
-    for path, copy in zip(paths.values(), wrong, strict=True):
-        poison(path, copy)
-    return dict(zip(paths, recompute_in_libreoffice(wrong, folder / "out"), strict=True))
+    shown = enumerate(paths.items())
+    return {key: libreoffice_after(path, [{}], folder / str(k))[0] for k, (key, path) in shown}
+
+
+def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
+    """What LibreOffice makes of a workbook whose every cached value is wrong after each of several
+    edits, made one at a time."""
+    needs("libreoffice")
+    folder.mkdir()
+    poison(path, folder / "wrong.xlsx")
+    return office.recomputed(folder / "wrong.xlsx", edits, folder)
 
 
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
-    """Workbooks as one LibreOffice saves them, by their keys."""
+    """Workbooks as LibreOffice saves them, by their keys."""
     needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
-    return dict(zip(paths, convert_in_libreoffice([*paths.values()], XLSX, folder), strict=True))
+    return {key: office.save(path, folder / path.name) for key, path in paths.items()}
 
 
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:

@@ -3,9 +3,11 @@
 What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
 
+import atexit
 import gc
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,9 +133,7 @@ def build(
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
     if not live:
         building.announce(model, n_tokens)
-    building.write(
-        lambda placed: loaded.book(model, found, live or (), followed, listed, placed), path
-    )
+    building.write(partial(loaded.book, model, found, live or (), followed, listed), path)
 
 
 @app.command("open")
@@ -261,5 +261,6 @@ def train(
 
 def main() -> None:
     """Run the command."""
+    atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     ending.run(app)

@@ -2,7 +2,7 @@
 
 Many sentences, switches and ways to choose are tried in the workbook of a model of the same shape
 with narrow vectors: the same sheets, and formulas that are shorter. The shipped one is held cell by
-cell in test_workbooks, with its own prompt.
+cell in test_gallery, with its own prompt.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,8 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     assert_recomputes_after,
-    libreoffice_shows,
+    libreoffice_after,
     needs,
-    typed,
 )
 from thin import thin_game
 
@@ -258,19 +257,13 @@ def opened(tmp_path_factory) -> Callable[[int], Opened]:
 
 
 @pytest.fixture(scope="module")
-def office(built, opened, tmp_path_factory) -> tuple[dict[str, Path], dict[str, Recomputed]]:
-    """All that LibreOffice is asked here, in one start: the files, and what it makes of them."""
-    folder, paths = tmp_path_factory.mktemp("office"), {}
-    for name in IN_LIBREOFFICE:
-        paths[name] = write(built_otherwise(name), folder / f"{name}.xlsx")
-    for key in KEYS_IN_LIBREOFFICE:
-        book, path, *_ = opened(N_COLUMNS)
-        paths[key] = typed(path, folder / f"typed {key}.xlsx", typing(key, book))
-    book, path, *_ = opened(NARROW)
-    for k, (text, _) in enumerate(SENTENCES[:2]):
-        name, cells = f"sentence {k}", {book.cell("sentence", 0, 0): text}
-        paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return paths, libreoffice_shows(paths, folder / "office")
+def office(opened, tmp_path_factory) -> dict[str, Recomputed]:
+    """What LibreOffice makes of a workbook in which games and sentences are typed, by these."""
+    book, path, *_ = opened(N_COLUMNS)
+    typed = {key: typing(key, book) for key in KEYS_IN_LIBREOFFICE}
+    typed |= {text: {book.cell("sentence", 0, 0): text} for text, _ in SENTENCES[:2]}
+    shown = libreoffice_after(path, [*typed.values()], tmp_path_factory.mktemp("of") / "office")
+    return dict(zip(typed, shown, strict=True))
 
 
 def inputs_of(other: Graph, book: Book) -> dict[CellName, float | str]:
@@ -299,11 +292,12 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
 
 @OFFICE
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_it_recomputes_however_it_is_built(name: str, office) -> None:
+def test_it_recomputes_however_it_is_built(name: str, tmp_path: Path) -> None:
     """Sampled and greedy, a word alone and a prompt of the whole context, a switch off, an average
     in the place of a part."""
-    paths, found = office
-    assert_agrees(read(paths[name]), found[name])
+    path = write(built_otherwise(name), tmp_path / "built.xlsx")
+    (shown,) = libreoffice_after(path, [{}], tmp_path / "office")
+    assert_agrees(read(path), shown)
 
 
 def test_there_are_two_layers_of_parts_to_switch_off() -> None:
@@ -328,7 +322,7 @@ def test_the_sheet_generates_what_generate_does(key: str, opened) -> None:
 @OFFICE
 @pytest.mark.parametrize("key", KEYS_IN_LIBREOFFICE)
 def test_and_in_libreoffice(key: str, office) -> None:
-    play = office[1][key]["Play"]
+    play = office[key]["Play"]
     ids = typed_games()[key][2]
     assert [play[ID_ROW, PROMPT_COL + k] for k in range(N_COLUMNS)] == ids
 
@@ -351,8 +345,8 @@ def test_no_sentence_makes_an_error(text: str, message: str, opened) -> None:
 
 
 @OFFICE
-@pytest.mark.parametrize("k", range(2))
-def test_nor_in_libreoffice(k: int, office) -> None:
-    file, (text, message) = office[1][f"sentence {k}"], SENTENCES[k]
+@pytest.mark.parametrize(("text", "message"), SENTENCES[:2])
+def test_nor_in_libreoffice(text: str, message: str, office) -> None:
+    file = office[text]
     assert not [sheet for sheet in file if file[sheet].errors]
-    assert_told(text, message, lambda at: file[at[0]][at[1:]], NARROW)
+    assert_told(text, message, lambda at: file[at[0]][at[1:]], N_COLUMNS)

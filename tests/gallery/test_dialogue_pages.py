@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, assert_recomputes_after, libreoffice_shows, typed
+from conftest import CellAt, InIronCalc, assert_recomputes_after, libreoffice_after
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
@@ -247,8 +247,7 @@ def test_and_in_libreoffice(written, tmp_path) -> None:
     """The first ones, which touch the sentence and a table."""
     edits = suggested(0)[1]
     cells = {book().cell(*at): value for at, value in edits.items()}
-    copy = typed(written, tmp_path / "typed.xlsx", cells)
-    file = libreoffice_shows({"typed": copy}, tmp_path / "office")["typed"]
+    (file,) = libreoffice_after(written, [cells], tmp_path / "office")
     assert_kept(0, lambda at: file[at[0]][at[1:]])
     assert not [name for name in file if file[name].errors]
 

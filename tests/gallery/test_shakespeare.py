@@ -12,9 +12,8 @@ from conftest import (
     GOLDEN,
     CellAt,
     assert_agrees,
-    libreoffice_shows,
+    libreoffice_after,
     recomputed_in_ironcalc,
-    typed,
 )
 from thin import thinned
 
@@ -166,8 +165,7 @@ def test_its_formulas_after_an_edit_in_libreoffice(tmp_path: Path) -> None:
     path = write(book, tmp_path / "shakespeare.xlsx")
     cells = read(path)
     *_, suggestion = shakespeare.STORY.tries
-    edited = typed(path, tmp_path / "typed.xlsx", typed_in(book, suggestion))
-    (found,) = libreoffice_shows({"typed": edited}, tmp_path / "office").values()
+    (found,) = libreoffice_after(path, [typed_in(book, suggestion)], tmp_path / "office")
     reading = after(book, suggestion)
     wanted = {cell: reading.cell(*cell) for cell in cells.formulas}
     assert_agrees(replace(cells, formulas=wanted), found)

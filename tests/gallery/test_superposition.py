@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import assert_agrees, default_book, libreoffice_shows, typed
+from conftest import assert_agrees, default_book, libreoffice_after
 
 import workbooks.superposition as module
 from cellformer.command import train
@@ -135,8 +135,7 @@ def test_what_anybody_types(built, tmp_path: Path) -> None:
     edits |= {("near", 0, 0): 0.45, ("widths", 0, 1): 9.0, ("p_seen", 0, 0): 0.4}
     after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
     cells = {book.cell(*at): x for at, x in edits.items()}
-    path = typed(built["superposition"], tmp_path / "typed.xlsx", cells)
-    shown = libreoffice_shows({"typed": path}, tmp_path / "office")["typed"]
+    (shown,) = libreoffice_after(built["superposition"], [cells], tmp_path / "office")
     formulas = built.formula_cells("superposition")
     wanted = replace(formulas, formulas={at: after.cell(*at) for at in formulas.formulas})
     assert_agrees(wanted, shown)

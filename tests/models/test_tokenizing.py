@@ -1,17 +1,16 @@
 """Tokenizers in cells give the ids of the library that they were learnt with."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, poison, typed
+from conftest import CellAt, InIronCalc, libreoffice_after, typed
 from learnt import KINDS, LINES, learnt, texts
 from tokenizers import AddedToken, Regex, Tokenizer, models
 from tokenizers import pre_tokenizers as pre
-from typist import Job, Typed, typed_in_libreoffice
 
 from engine import InputError, WordList
 from engine.cells.evaluator import Evaluator
@@ -127,34 +126,20 @@ def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
     return Row(ids, n_ids, fine, message)
 
 
-def in_libreoffice(sentences: Mapping[str, Sequence[str]], folder: Path) -> dict[str, list[Row]]:
-    """The sentences of each kind, from wrong values, in one start of the program.
-
-    The first stands in the file, where LibreOffice has read it; the others are typed.
-    """
-    books = {kind: book_of(tokenizer(kind)) for kind in sentences}
-    jobs = []
-    for kind, book in books.items():
-        sentence, (first, *others) = book.cell("sentence", 0, 0), sentences[kind]
-        poison(xlsx.write(book, folder / "plain.xlsx"), folder / "wrong.xlsx")
-        path = typed(folder / "wrong.xlsx", folder / f"{kind}.xlsx", {sentence: first})
-        texts: list[Typed] = [{}, *({sentence: text} for text in others)]
-        jobs.append(Job(path, texts, watched(book), recalculated=True))
-    told = typed_in_libreoffice(jobs, folder / "typist")
-    return {
-        kind: [row_of(books[kind], shown.__getitem__) for shown in found]
-        for kind, found in zip(sentences, told, strict=True)
-    }
-
-
 @pytest.mark.office
-def test_libreoffice_gives_the_librarys_ids(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [*EVERY_KIND, "ties"])
+def test_libreoffice_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
+    """From wrong values; the first text stands in the file, where LibreOffice has read it."""
     lines = "\tone,\n two"  # LibreOffice holds a tab of such a text as another character
-    sentences = {kind: [lines, *tried(kind, 29)[-2:]] for kind in EVERY_KIND}
-    sentences["ties"] = ["***", "*****", "a*****a***"]
-    for kind, rows in in_libreoffice(sentences, tmp_path).items():
-        for text, row in zip(sentences[kind], rows, strict=True):
-            assert_right(tokenizer(kind), text, row)
+    sentences = [lines, *tried(kind, 29)[-2:]] if kind != "ties" else ["***", "*****", "a*****a***"]
+    book = book_of(tokenizer(kind))
+    sentence, (first, *others) = book.cell("sentence", 0, 0), sentences
+    path = xlsx.write(book, tmp_path / "plain.xlsx")
+    path = typed(path, tmp_path / "typed.xlsx", {sentence: first})
+    edits = [{}, *({sentence: text} for text in others)]
+    for text, file in zip(sentences, libreoffice_after(path, edits, tmp_path / "of"), strict=True):
+        row = row_of(book, lambda at, file=file: file[at[0]][at[1:]])
+        assert_right(tokenizer(kind), text, row)
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, InIronCalc, random_model
+from conftest import CellAt, InIronCalc, libreoffice_after, random_model
 from encoders import encoder
-from typist import Job, typed_in_libreoffice
+from office import typed_by_hand
 
 import cellformer as cf
 from engine import ModelSpec
@@ -117,11 +117,11 @@ def in_libreoffice(path: Path, ways: Sequence[Sampling], folder: Path) -> Iterat
     cells = [book().cell("tokens", t, 0) for t in range(N_TOKENS)]
     texts = [dials(how) for how in ways]
     # all cells at once, too: LibreOffice computes those of a column that share a formula as one
-    jobs = [Job(path, texts, cells), Job(path, texts[:1], cells, recalculated=True)]
-    found, (all_at_once,) = typed_in_libreoffice(jobs, folder)
+    shown = libreoffice_after(path, texts[:1], folder / "at once")
+    shown += typed_by_hand(path, texts, folder / "by hand")
+    all_at_once, *found = ([file[sheet][row, col] for sheet, row, col in cells] for file in shown)
     assert all_at_once == found[0]
-    for told in found:
-        yield [told[cell] for cell in cells]
+    yield from found
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import pytest
 from conftest import (
     InIronCalc,
     assert_recomputes_after,
-    libreoffice_shows,
+    libreoffice_after,
     random_model,
-    typed,
 )
 
 from engine import ModelSpec
@@ -28,8 +27,8 @@ def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
     model = random_model(LONG)
     book = anymodel.build("filled", model, passage(model, [3, 7, 1, 5], 4))
     path = write(book, tmp_path / "filled.xlsx")
-    copy = typed(path, tmp_path / "typed.xlsx", {book.cell("sentence", 0, 0): "w3 w7"})
-    found = libreoffice_shows({"": copy}, tmp_path / "office")[""]
+    edit = {book.cell("sentence", 0, 0): "w3 w7"}
+    (found,) = libreoffice_after(path, [edit], tmp_path / "office")
     assert not [name for name, sheet in found.items() if sheet.errors]
     after = book.edited({book.graph["sentence"][0, 0]: "w3 w7"})
     for k in range(model.spec.d_vocab):

@@ -64,7 +64,7 @@ def edits(thin) -> Edits:
 @pytest.fixture(scope="module")
 def office(built, thin, edits, tmp_path_factory) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
-    saved by LibreOffice, started once."""
+    saved by LibreOffice."""
     folder = tmp_path_factory.mktemp("office")
     cells = {thin.cell(*cell): value for cell, value in edits.items()}
     cells[thin.cell("sentence", 0, 0)] = TYPED

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import assert_agrees, cli, libreoffice_shows, recomputed_in_ironcalc, typed
+from conftest import (
+    assert_agrees,
+    cli,
+    libreoffice_after,
+    libreoffice_shows,
+    recomputed_in_ironcalc,
+    typed,
+)
 from encoders import N_TOKENS, PAIRS, cosine, encoder
 
 import cellformer as cf
@@ -90,14 +97,13 @@ def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(
     where, pair = book("sentence"), PAIRS[7]
     names = zip(("sentence", "b.sentence"), pair, strict=True)
     cells = {where.cell(name, 0, 0): text for name, text in names}
-    answered = typed(written["sentence"], tmp_path / "typed.xlsx", cells)
     untyped = {kind: read(written[kind]) for kind in KINDS[:2]}
-    paths = {kind: cells.path for kind, cells in untyped.items()} | {"typed": answered}
-    found = libreoffice_shows(paths, tmp_path / "office")
-    for kind, formulas in untyped.items():
-        assert_agrees(formulas, found[kind])
+    paths = {kind: cells.path for kind, cells in untyped.items()}
+    for kind, shown in libreoffice_shows(paths, tmp_path / "office").items():
+        assert_agrees(untyped[kind], shown)
+    (answered,) = libreoffice_after(written["sentence"], [cells], tmp_path / "typed")
     sheet, row, col = where.cell("cosine", 0, 0)
-    assert abs(found["typed"][sheet][row, col] - cosine(encoder("sentence"), *pair)) < 1e-9
+    assert abs(answered[sheet][row, col] - cosine(encoder("sentence"), *pair)) < 1e-9
     report = verify(untyped["bert"], "gnumeric")
     assert report.skipped or report.agrees
 

@@ -45,7 +45,6 @@ def test_ironcalc_agrees_at_every_cell(built: dict[str, Path], name: str) -> Non
 
 @pytest.mark.office
 def test_libreoffice_agrees_at_every_cell(built: dict[str, Path], tmp_path: Path) -> None:
-    """Both in one start."""
     for name, shown in libreoffice_shows(built, tmp_path / "office").items():
         assert_agrees(read(built[name]), shown)
 

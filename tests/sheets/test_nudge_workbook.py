@@ -8,8 +8,7 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     assert_recomputes_after,
-    libreoffice_shows,
-    typed,
+    libreoffice_after,
 )
 
 from cellformer import names
@@ -82,8 +81,7 @@ def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(book, cells, 
     ids, rate = [1, 0, 5, 2], 0.3
     edits = {("sentence", 0, 0): spelt(book, ids), RATE: rate}
     there = {book.cell(*at): value for at, value in edits.items()}
-    path = typed(cells.path, tmp_path / "typed.xlsx", there)
-    shown = libreoffice_shows({"typed": path}, tmp_path / "office")["typed"]
+    (shown,) = libreoffice_after(cells.path, [there], tmp_path / "office")
     after = book.edited({book.graph[at][i, j]: x for (at, i, j), x in edits.items()})
     assert_agrees(replace(cells, formulas={at: after.cell(*at) for at in cells.formulas}), shown)
     alone = book.model.graph(ids)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, libreoffice_shows, random_model, typed
+from conftest import InIronCalc, libreoffice_after, random_model
 
 from engine import ModelSpec
 from engine.cells.evaluator import Evaluator
@@ -56,13 +56,9 @@ def in_ironcalc(source: Path, sentences: list[str], folder: Path) -> Iterator[ve
 
 
 def in_libreoffice(source: Path, sentences: list[str], folder: Path) -> Iterator[verify.Values]:
-    """The same of copies with another sentence each."""
-    book = verify.read(source)
-    paths = {
-        sentence: typed(source, folder / f"{n}.xlsx", {SENTENCE: sentence})
-        for n, sentence in enumerate(sentences)
-    }
-    for file in libreoffice_shows(paths, folder / "office").values():
+    """The same from wrong values, all recalculated after each."""
+    book, edits = verify.read(source), [{SENTENCE: sentence} for sentence in sentences]
+    for file in libreoffice_after(source, edits, folder / "office"):
         yield verify.read_values(file, book)
 
 

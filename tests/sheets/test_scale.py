@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -16,9 +17,18 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
-from conftest import GOLDEN, ROOT, CellAt, assert_agrees, cli, libreoffice_shows, needs, typed
+from conftest import (
+    GOLDEN,
+    ROOT,
+    assert_agrees,
+    cli,
+    libreoffice_after,
+    libreoffice_shows,
+    needs,
+)
 from corners import corner, n_columns
 from kinds import kinds
+from office import Typed
 
 from cellformer.command import build as building
 from engine import Evaluator, InputError, Model
@@ -144,23 +154,27 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
 def office(
     many_words, in_file, several, architectures, parts, stories, compact, tmp_path_factory
 ) -> dict[str, Recomputed]:
-    """All that LibreOffice is asked here, in one start."""
+    """All that LibreOffice is asked here; what is edited is opened once."""
     folder = tmp_path_factory.mktemp("office")
-    paths = {"part": parts["part"], "stories": stories[2], "compact": compact}
-    paths |= {kind: several[kind] for kind in KINDS}
+    paths = {"stories": stories[2], "compact": compact} | {kind: several[kind] for kind in KINDS}
     paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
+    found = libreoffice_shows(paths, folder / "office")
     model = checkpoint.load(many_words)
     book = anymodel.build("many", model, passage(model, IDS))
     many = xlsx.write(book, folder / "many.xlsx")
     block_1 = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
-    typings: dict[str, tuple[Path, dict[CellAt, float | str]]] = {
-        "typed id": (many, {("Play", 9, 4): 77}),
-        "head off": (many, {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}),
-        "part edited": (parts["part"], {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}),
-    }
-    for name, (path, cells) in typings.items():
-        paths[name] = typed(path, folder / f"{name}.xlsx", cells)
-    return libreoffice_shows(paths, folder / "office")
+    head_off = {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}
+    typings: list[tuple[Path, dict[str, Typed]]] = [
+        (many, {"typed id": {("Play", 9, 4): 77}, "head off": head_off}),
+        (
+            parts["part"],
+            {"part": {}, "part edited": {block_1.cell("blocks.1.mlp.W_in", 2, 3): 1.5}},
+        ),
+    ]
+    for path, edits in typings:
+        shown = libreoffice_after(path, [*edits.values()], folder / path.stem)
+        found |= dict(zip(edits, shown, strict=True))
+    return found
 
 
 def test_a_stored_matrix_is_the_array(many_words) -> None:
@@ -377,6 +391,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
 
 def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(strips, "LONGEST", 100)
+    monkeypatch.setattr(xlsx, "FEW_OPERANDS", 0)
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
         build(checkpoint.load(many_words), tmp_path / "long.xlsx")
     assert list(tmp_path.iterdir()) == []
@@ -480,6 +495,16 @@ def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monk
     assert files[0] == files[1]
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+
+
+def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkeypatch) -> None:
+    def ended(*args: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(ahead, "_pack", ended)
+    with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
+        building.write(on_several_sheets, tmp_path / "built.xlsx")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(

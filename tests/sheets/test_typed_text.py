@@ -10,11 +10,10 @@ import pytest
 from conftest import (
     CellAt,
     InIronCalc,
-    libreoffice_shows,
+    libreoffice_after,
     needs,
     random_model,
     recomputed_in_ironcalc,
-    typed,
 )
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -253,16 +252,13 @@ def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
 @pytest.mark.office
 def test_the_same_in_libreoffice(tmp_path: Path) -> None:
     """One text each, typed where the sentence stands."""
-    paths = {}
-    for kind in KINDS:
-        path = cf.write(book(kind), tmp_path / f"{kind}.xlsx")
-        cells = {book(kind).cell("sentence", 0, 0): "the girl"}
-        paths[kind] = typed(path, tmp_path / f"{kind}-typed.xlsx", cells)
     many = answering("byte-level")
-    plain = cf.write(many, tmp_path / "many.xlsx")
-    one = {many.cell("sentence", 0, 0): "12 dogs"}
-    paths["many"] = typed(plain, tmp_path / "many-typed.xlsx", one)
-    files = libreoffice_shows(paths, tmp_path / "office")
+    books = {kind: book(kind) for kind in KINDS} | {"many": many}
+    files = {}
+    for kind, where in books.items():
+        edit = {where.cell("sentence", 0, 0): "12 dogs" if where is many else "the girl"}
+        path = cf.write(where, tmp_path / f"{kind}.xlsx")
+        (files[kind],) = libreoffice_after(path, [edit], tmp_path / kind)
     found = files.pop("many")
     ids = many.model.vocabulary.encode("12 dogs")
     assert_answers(many, lambda at: found[at[0]][at[1:]], ids)

@@ -1,0 +1,171 @@
+"""One LibreOffice for all tests of a process: it opens, types, recomputes and saves as it is told.
+
+To start takes it longer than to compute most workbooks, and to open a workbook again far longer
+than to type into one that is open. A macro in a profile of its own (`office.bas`) drives it, so
+that no more than LibreOffice need be there. It ends when its socket closes, however tests end.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
+
+CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
+Typed = Mapping[CellAt, float | str]  # a text that begins with = is a formula; an empty one, blank
+Command = tuple[object, ...]  # a word of the macro's, and what it is about
+STARTING = 60  # seconds, at most
+
+PROFILE = {
+    "registrymodifications.xcu": """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Setup/Office">
+<prop oor:name="ooSetupInstCompleted" oor:op="fuse"><value>true</value></prop></item>
+</oor:items>""",
+    "basic/script.xlc": """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE library:libraries PUBLIC "-//OpenOffice.org//DTD OfficeDocument 1.0//EN" "libraries.dtd">
+<library:libraries xmlns:library="http://openoffice.org/2000/library">
+<library:library library:name="Standard" library:link="false"/></library:libraries>""",
+    "basic/Standard/script.xlb": """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE library:library PUBLIC "-//OpenOffice.org//DTD OfficeDocument 1.0//EN" "library.dtd">
+<library:library xmlns:library="http://openoffice.org/2000/library" library:name="Standard"
+library:readonly="false" library:passwordprotected="false">
+<library:element library:name="Told"/></library:library>""",
+    "basic/Standard/Told.xba": """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE script:module PUBLIC "-//OpenOffice.org//DTD OfficeDocument 1.0//EN" "module.dtd">
+<script:module xmlns:script="http://openoffice.org/2000/script" script:name="Told"
+script:language="StarBasic">{}</script:module>""".format(
+        escape(Path(__file__).with_suffix(".bas").read_text(encoding="utf-8"))
+    ),
+}
+
+
+class Office:
+    """A LibreOffice that has started and waits for commands."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="office")
+        folder = Path(self._folder.name).resolve()
+        self._commands, profile = folder / "commands", folder / "profile"
+        for name, text in PROFILE.items():
+            part = profile / "user" / name
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(text, encoding="utf-8")
+        with socket.create_server(("127.0.0.1", 0)) as waiting:
+            port = waiting.getsockname()[1]
+            command = [
+                shutil.which("soffice") or "libreoffice",
+                f"-env:UserInstallation={profile.as_uri()}",
+                *("--headless", "--norestore", "--nologo"),
+                f'macro:///Standard.Told.Main("{port}","{self._commands.as_uri()}")',
+            ]
+            # of a group of its own: an interrupt from the keyboard reaches the tests alone
+            self._program = subprocess.Popen(
+                command, start_new_session=True, stderr=subprocess.DEVNULL
+            )
+            waiting.settimeout(STARTING)
+            try:
+                self._link, _ = waiting.accept()
+            except OSError:
+                self._kill()
+                raise
+        self._link.settimeout(TIMEOUT)
+
+    def does(self, commands: Iterable[Command]) -> None:
+        """Wait until commands are done."""
+        lines = ["\t".join(map(str, command)) for command in commands]
+        self._commands.write_text("\n".join(lines), encoding="utf-8")
+        self._link.sendall(b"!")
+        said = b""
+        while not said.endswith(b"\n"):
+            said += self._link.recv(1000) or b"it has ended\n"
+        assert said == b"\n", f"LibreOffice: {said.decode()}"
+
+    def close(self) -> None:
+        """End it."""
+        self._link.close()
+        try:
+            self._program.wait(STARTING)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        self._folder.cleanup()
+
+    def _kill(self) -> None:
+        os.killpg(self._program.pid, signal.SIGKILL)
+        self._program.wait()
+
+
+@cache
+def office() -> Office:
+    """The one LibreOffice, which starts when it is first asked for."""
+    started = Office()
+    atexit.register(started.close)
+    return started
+
+
+def recomputed(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
+    """What a workbook shows after each of several edits, which are made one at a time.
+
+    For each of them cells are typed, every formula is computed, whatever value it had, and the
+    cells become again what they were.
+    """
+    commands = [_open(path)]
+    for k, cells in enumerate(edits):
+        commands += [*_type(cells), ("compute",), _save_sheets(path, folder / str(k))]
+        commands += [("put back",)]
+    office().does([*commands, ("close",)])
+    return [written_sheets(path, folder / str(k)) for k in range(len(edits))]
+
+
+def typed_by_hand(path: Path, texts: Sequence[Typed], folder: Path) -> list[Recomputed]:
+    """What a workbook shows after each of several texts, typed one upon the other as people do it:
+    it opens with the values that it holds, and nothing is computed but what depends on a text."""
+    commands = [_open(path)]
+    for k, cells in enumerate(texts):
+        commands += [*_type(cells), _save_sheets(path, folder / str(k))]
+    office().does([*commands, ("close",)])
+    return [written_sheets(path, folder / str(k)) for k in range(len(texts))]
+
+
+def save(path: Path, target: Path) -> Path:
+    """A workbook as LibreOffice computes and saves it."""
+    office().does([_open(path), ("compute",), _save(target, XLSX), ("close",)])
+    return target
+
+
+def _open(path: Path) -> Command:
+    return "open", path.resolve().as_uri()
+
+
+def _type(cells: Typed) -> Iterator[Command]:
+    for at, value in cells.items():
+        if not isinstance(value, str):
+            yield "type", *at, "number", repr(float(value))
+        elif value.startswith("="):
+            yield "type", *at, "formula", value
+        else:
+            yield "type", *at, "text" if value else "nothing", _in_a_line(value)
+
+
+def _in_a_line(text: str) -> str:
+    """A text without what ends a field or a line of commands, which the macro puts in again."""
+    return text.translate({code: 0xE000 + code for code in range(9, 14)})
+
+
+def _save_sheets(path: Path, folder: Path) -> Command:
+    return _save(folder / f"{path.stem}.csv", CSV)
+
+
+def _save(target: Path, kind: str) -> Command:
+    """The command that writes a file, of CSV one for each sheet."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _, name, *options = kind.split(":")
+    return "save", target.resolve().as_uri(), name, *(options or [""])
