@@ -140,6 +140,7 @@ TOGETHER = {
         "test_source_pages",
         "test_superposition",
         "test_tour",
+        "test_worksheets",
     ),
     "transformers, which takes its time to import": ("test_fuzz", "test_text"),
 }
