@@ -140,6 +140,7 @@ TOGETHER = {
         "test_source_pages",
         "test_superposition",
         "test_tour",
+        "test_worksheets",
     ),
     "transformers, which takes its time to import": ("test_fuzz", "test_text"),
 }
@@ -156,7 +157,6 @@ class ByFile(LoadFileScheduling):
         return SHARED.get(Path(file).stem, file)
 
 
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Which tests run together."""
     return ByFile(config, log)
@@ -362,6 +362,16 @@ class InIronCalc:
     def _at(self, cell: CellAt) -> tuple[int, int, int]:
         sheet, row, col = cell
         return self.number[sheet], row + 1, col + 1
+
+
+def recomputed_in_ironcalc(cells: FormulaCells, folder: Path) -> InIronCalc:
+    """A workbook whose every cached value was wrong, in IronCalc, which agrees at every cell."""
+    poison(cells.path, folder / "wrong.xlsx")
+    sheet = InIronCalc(folder / "wrong.xlsx")
+    sheet.model.evaluate()
+    report = compare("ironcalc", cells, {cell: sheet[cell] for cell in cells.formulas})
+    assert report.agrees, report
+    return sheet
 
 
 def assert_recomputes_after(

@@ -43,7 +43,7 @@ from exporters.book import Book, Placed
 from exporters.plan import for_model
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
-from exporters.verify import read, verify
+from exporters.verify import FormulaCells, read, verify
 from exporters.xlsx import MAX_COLUMN
 
 MANY_WORDS, N_WORDS = 250, 300  # here so many are many
@@ -111,6 +111,12 @@ def architectures(tmp_path_factory) -> dict[str, Path]:
     """A large workbook of every golden model, with few words and all of its kinds of layers."""
     folder = tmp_path_factory.mktemp("architectures")
     return {name: large(name, folder / name, 1, n_columns(name)) for name in GOLDEN_NAMES}
+
+
+@pytest.fixture(scope="module")
+def formula_cells(architectures) -> dict[str, FormulaCells]:
+    """Their formula cells, read once."""
+    return {name: read(path) for name, path in architectures.items()}
 
 
 def large(name: str, folder: Path, n_layers: int, n_tokens: int) -> Path:
@@ -342,10 +348,10 @@ def test_what_is_not_read_back_is_told(parts, many_words) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
-def test_every_architecture_as_a_large_workbook(name: str, architectures) -> None:
+def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> None:
     """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
     needs("ironcalc")
-    assert verify(architectures[name], "ironcalc").agrees
+    assert verify(formula_cells[name], "ironcalc").agrees
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
@@ -356,8 +362,8 @@ def test_one_layer_has_the_formulas_of_two(name: str, architectures, tmp_path: P
 
 @OFFICE
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_every_large_workbook_in_libreoffice(name: str, architectures, office) -> None:
-    assert_agrees(read(architectures[name]), office[name])
+def test_every_large_workbook_in_libreoffice(name: str, formula_cells, office) -> None:
+    assert_agrees(formula_cells[name], office[name])
 
 
 @OFFICE
