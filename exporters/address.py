@@ -7,11 +7,11 @@ and how an address moves with its formula.
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from engine.cells.access import Rect, Span
-from engine.cells.expression import Area, Fixed, decimal
+from engine.cells.expression import Area, Fixed, Grid, decimal
 
+MOST_KNOWN = 4096  # addresses that are remembered for a sheet
 SINCE_2013 = ("UNICHAR", "UNICODE")  # functions that a file names with a prefix
 MOVABLE = re.compile(  # what moves with a formula, after what only looks like it
     r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*'!)
@@ -72,16 +72,26 @@ def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
     return [col + row for row in rows for col in columns]
 
 
-class A1(NamedTuple):
-    """The notation of spreadsheets, for formulas that stand on the sheet `here`."""
+class A1:
+    """The notation of spreadsheets, for formulas that stand on the sheet `here`. It remembers some
+    addresses: of five that a sheet's formulas have, four were there before."""
 
-    locate: Callable[[Area], tuple[str, Rect]]  # the sheet and the rectangle of an area
-    here: str = ""
+    def __init__(self, locate: Callable[[Area], tuple[str, Rect]], here: str = ""):
+        self.locate = locate  # the sheet and the rectangle of an area
+        self.here = here
+        self._known: dict[tuple[Grid, Rect, Fixed, bool], str] = {}
 
     def address(self, area: Area) -> str:
         """`B2`, or `Play!B2` of another sheet."""
-        sheet, rect = self.locate(area)
-        return address(sheet, rect, self.here, area.stays, area.range)
+        key = area.grid, area.rect, area.stays, area.range
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) == MOST_KNOWN:
+                self._known.clear()
+            sheet, rect = self.locate(area)
+            known = address(sheet, rect, self.here, area.stays, area.range)
+            self._known[key] = known
+        return known
 
     def nth(self, area: Area, k: str) -> str:
         """`INDEX(B2:B9,k,1)` of a column, `INDEX(B2:K2,1,k)` of a row. Of one cell, that cell: not

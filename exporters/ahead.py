@@ -11,8 +11,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Self
 
 from engine.cells.compressing import ISAL
 from engine.studies.forecast import MOST_ADDRESSED
@@ -23,24 +21,13 @@ from exporters.sheets import can_copy, copies
 from exporters.strips import labels, numbers, whole_row
 
 
-class Ahead:
-    """What has been begun of the workbook at a path: with it, copies and their files end."""
+class Ahead(ExitStack):
+    """What has been begun of the workbook at a path; when it is left, copies and files end."""
 
     def __init__(self, path: Path):
+        super().__init__()
         self._beside = path.parent
-        self._stack = ExitStack()
         self.parts: dict[str, Future[Packed]] = {}  # by the name of the sheet
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stack.close()
 
     def begin(self, book: Book) -> None:
         """Begin with the tables of a book that have rows to themselves."""
@@ -49,11 +36,11 @@ class Ahead:
         if not (many and ISAL and can_copy() and self._beside.is_dir()):
             return
         try:
-            folder = self._stack.enter_context(TemporaryDirectory(dir=self._beside))
+            folder = self.enter_context(TemporaryDirectory(dir=self._beside))
         except OSError:
             return  # `write` says it
         work = partial(_pack, book, Path(folder))
-        found = self._stack.enter_context(copies(THREADS - 1, work, range(len(tables))))
+        found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
         self.parts = {place.sheet: found[k] for k, place in enumerate(tables)}
 
 

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     array: bool = False  # an array formula: it looks at a range entry by entry
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class TableFormula(Expression):
     """The formula of a table's cell, made when it is asked for. Its value is the table's."""
 
@@ -60,8 +60,7 @@ class TableFormula(Expression):
 
     @property
     def _made(self) -> Expression:
-        assert self.block.expression is not None
-        return self.block.expression(self.i, self.j)
+        return self.block.formula(self.i, self.j)
 
 
 class Place(NamedTuple):
@@ -275,10 +274,14 @@ class Reading(Reader):
 
     def of(self, entry: Entry) -> Any:
         """What an entry shows."""
-        if entry.formula is None:
+        formula = entry.formula
+        if formula is None:
             return None if entry.value == "" else entry.value
         try:
-            value = entry.formula.value(self)
+            if isinstance(formula, TableFormula):  # the graph has computed it
+                value = self.values[formula.block.name].item(formula.i, formula.j)
+            else:
+                value = formula.value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):
@@ -310,6 +313,7 @@ class Book:
     # values of blocks that are not in the graph: pieces of large ones, baselines
     others: dict[str, Any] = field(default_factory=dict)
     _clean: "Reading | None" = None
+    _notations: dict[str, A1] = field(default_factory=dict)  # by the sheet that formulas stand on
 
     def sheet(self, name: str) -> Sheet:
         """The sheet of that name, made at the end if it is new."""
@@ -379,7 +383,9 @@ class Book:
 
     def text(self, formula: Expression, here: str) -> str:
         """A formula as it stands on a sheet, without the leading "="."""
-        return formula.text(A1(self.locate, here))
+        if here not in self._notations:
+            self._notations[here] = A1(self.locate, here)
+        return formula.text(self._notations[here])
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The formulas of a computed block that has a place, by row and column.
@@ -390,8 +396,7 @@ class Book:
         """
         here = self.places[block.name].sheet
         if block.expression is not None:
-            cell_of = block.expression
-            return lambda i, j: self.text(cell_of(i, j), here)
+            return lambda i, j: self.text(block.formula(i, j), here)
 
         def where(operand: Block, rect: Rect) -> str:
             place = self.places[operand.name]

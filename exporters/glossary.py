@@ -260,8 +260,10 @@ FIRST_SCREEN = 30  # rows
 def add_notes(sheet: Sheet) -> None:
     """A note on the first header of a sheet's first screen that is a term, for each term."""
     waiting = {text: term for term in TERMS for text in (term.name, *term.headers)}
-    for (row, col), entry in sorted(sheet.entries.items()):
-        if row < FIRST_SCREEN and entry.style in HEADERS and isinstance(entry.value, str):
+    entries = sheet.entries.items()
+    headers = {at: e for at, e in entries if at[0] < FIRST_SCREEN and e.style in HEADERS}
+    for (row, col), entry in sorted(headers.items()):
+        if isinstance(entry.value, str):
             text = entry.value.rstrip(":").removesuffix("s")
             term = waiting.get(entry.value) or waiting.get(text)
             if term:

@@ -37,13 +37,14 @@ def sides(
     allowed: Sequence[str] = SIDES,
 ) -> list[str]:
     """For points [n, 2], the side that each one's text stands on, or "" where there is no room."""
-    at = pixels(points, size)
+    at = pixels(points, size).tolist()
     dots = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in at]
     taken: list[Box] = []
     found = []
     for k, ((x, y), text) in enumerate(zip(at, texts, strict=True)):
         others = [*taken, *dots[:k], *dots[k + 1 :]]
-        free = (s for s in allowed if not any(box(x, y, text, s).meets(b) for b in others))
+        boxes = ((side, box(x, y, text, side)) for side in allowed)
+        free = (side for side, own in boxes if not any(map(own.meets, others)))
         side = next(free, "")
         found.append(side)
         if side:

@@ -23,6 +23,8 @@ import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
 from office import CellAt, Typed
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 import workbooks
 from cellformer.command import main as command
@@ -33,7 +35,7 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
-from exporters import edited
+from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
 from exporters.programs import Recomputed
@@ -96,6 +98,8 @@ for library in ("OMP", "OPENBLAS"):
 
 # Workbooks that are read back are millions of objects, which the collector need not walk so often.
 gc.set_threshold(200_000, 20, 100)
+# Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
+verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
@@ -121,7 +125,41 @@ LONGEST = (
 )
 
 
+# Files whose tests run on one worker, which makes once what they share.
+TOGETHER = {
+    "the gallery's workbooks": (
+        "test_workbooks",
+        "test_gallery",
+        "test_forecast",
+        "test_learn",
+        "test_look",
+        "test_machine",
+        "test_maps",
+        "test_sampling",
+        "test_semantics",
+        "test_source_pages",
+        "test_superposition",
+        "test_tour",
+        "test_worksheets",
+    ),
+    "transformers, which takes its time to import": ("test_fuzz", "test_text"),
+}
+SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
+
 FIRST_TIER = "not office and not slow"
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests run on one worker, and those of files that share something."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return SHARED.get(Path(file).stem, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """Which tests run together."""
+    return ByFile(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -324,6 +362,16 @@ class InIronCalc:
     def _at(self, cell: CellAt) -> tuple[int, int, int]:
         sheet, row, col = cell
         return self.number[sheet], row + 1, col + 1
+
+
+def recomputed_in_ironcalc(cells: FormulaCells, folder: Path) -> InIronCalc:
+    """A workbook whose every cached value was wrong, in IronCalc, which agrees at every cell."""
+    poison(cells.path, folder / "wrong.xlsx")
+    sheet = InIronCalc(folder / "wrong.xlsx")
+    sheet.model.evaluate()
+    report = compare("ironcalc", cells, {cell: sheet[cell] for cell in cells.formulas})
+    assert report.agrees, report
+    return sheet
 
 
 def assert_recomputes_after(

@@ -4,6 +4,7 @@ import ast
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,7 @@ FORBIDDEN = {  # a room, and those that it must not know
 }
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the house by its name."""
     found = {}
@@ -40,20 +42,17 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-MODULES = modules()
-
-
 def imported(tree: ast.Module) -> Iterator[str]:
     """The modules of the house that a module imports, at its top or within a function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in MODULES)
+            yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, "imports say the whole name"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                if whole in MODULES or node.module in MODULES:
-                    yield whole if whole in MODULES else str(node.module)
+                if whole in modules() or node.module in modules():
+                    yield whole if whole in modules() else str(node.module)
 
 
 def within(name: str, room: str) -> bool:
@@ -62,7 +61,7 @@ def within(name: str, room: str) -> bool:
 
 def test_imports_run_one_way() -> None:
     """The cells know no transformer, the engine no exporter, exporters no workbook."""
-    known = [(name, other) for name, tree in MODULES.items() for other in imported(tree)]
+    known = [(name, other) for name, tree in modules().items() for other in imported(tree)]
     assert len(known) > 200
     for room, others in FORBIDDEN.items():
         for name, other in known:
@@ -71,7 +70,7 @@ def test_imports_run_one_way() -> None:
 
 
 def test_no_import_goes_round_in_a_circle() -> None:
-    graph = {name: {*imported(tree)} - {name} for name, tree in MODULES.items()}
+    graph = {name: {*imported(tree)} - {name} for name, tree in modules().items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
@@ -81,7 +80,7 @@ def test_no_import_goes_round_in_a_circle() -> None:
 def test_functions_fit_on_a_screen() -> None:
     functions = {
         f"{name}.{node.name}": node.end_lineno + 1 - node.lineno
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
     }

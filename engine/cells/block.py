@@ -22,6 +22,7 @@ from engine.cells.op import Op
 
 Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
 Axes = tuple[str, str]
+MOST_KEPT = 2048  # cells of a table whose formulas are kept, at about 1 KB each
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,21 @@ class Block:
         """How many cells there are, blanks not counted."""
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
 
+    def formula(self, i: int, j: int) -> Expression:
+        """The formula of a table's cell. A small table's is made once: its value, its text and what
+        it reads are each asked for at another time."""
+        assert self.expression is not None
+        if self.whole.size > MOST_KEPT:
+            return self.expression(i, j)
+        made = self._formulas.get((i, j))
+        if made is None:
+            made = self._formulas[i, j] = self.expression(i, j)
+        return made
+
+    @cached_property
+    def _formulas(self) -> dict[Span, Expression]:
+        return {}
+
     def begun(self, i: int) -> list[Any]:
         """What a row of a table begins with: the numbers and texts of its cells that are constants,
         None for the others: [columns]. A run shows at once that it has none."""
@@ -85,8 +101,8 @@ class Block:
         if self.runs and n > 2:
             run = self.expression(i, np.arange(1, n))
             if not isinstance(run, Constant | Row):
-                return [constant(self.expression(i, 0))] + [None] * (n - 1)
-        return [constant(self.expression(i, j)) for j in range(n)]
+                return [constant(self.formula(i, 0))] + [None] * (n - 1)
+        return [constant(self.formula(i, j)) for j in range(n)]
 
     def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
         """What the cells `out` read: rectangles of other blocks."""
@@ -94,7 +110,7 @@ class Block:
             return [
                 (area.grid, area.rect)
                 for i, j in out.cells()
-                for area in self.expression(i, j).areas()
+                for area in self.formula(i, j).areas()
                 if isinstance(area.grid, Block)
             ]
         return [

@@ -230,7 +230,7 @@ class Area(Expression):
                 raise IndexError(f"{self.grid.name} has rows and columns: give both")
             key = (0, key) if height == 1 and width > 1 else (key, 0)
         i, j = key
-        if type(i) is type(j) is int and 0 <= i < height and 0 <= j < width:
+        if type(i) is int and type(j) is int and 0 <= i < height and 0 <= j < width:
             row, col = first_row + i, first_col + j
             return Area(self.grid, Rect(row, row + 1, col, col + 1), self.stays)
         top, bottom, part_of_rows = _within(i, height)
@@ -400,7 +400,8 @@ class Function:
     lazy: bool = False
 
     def __call__(self, *arguments: Any) -> "Call":
-        return Call(self, tuple(map(expression, arguments)))
+        given = [a if isinstance(a, Expression) else expression(a) for a in arguments]
+        return Call(self, tuple(given))
 
 
 @dataclass(slots=True, eq=False)

@@ -322,7 +322,7 @@ def _depends(subscript: Subscript) -> frozenset[int]:
 def readable(block: Block, i: int, j: int) -> str:
     """One cell's formula with names and indices."""
     if block.expression is not None:
-        return block.expression(i, j).text(Named(block.name))
+        return block.formula(i, j).text(Named(block.name))
 
     def address(operand: Block, rect: Rect) -> str:
         spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]

@@ -99,7 +99,7 @@ def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> C
 def _product_sum(first: Any, *others: Any) -> float:
     if not others:
         return float(checked(float(np.add.reduce(numbers(first)))))
-    *most, last = (number(np.atleast_2d(np.asarray(x))) for x in (first, *others))
+    *most, last = [number(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
     if any(x.shape != last.shape for x in most):
         raise FormulaError("#VALUE!")
     left = most[0].ravel()

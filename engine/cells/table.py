@@ -48,16 +48,21 @@ class Reader:
         block = area.grid
         assert isinstance(block, Block)
         rect, array = area.rect, self.values[block.name]
+        top, bottom, left, right = rect
+        if bottom - top == right - left == 1:
+            value = array.item(top, left)
+            if type(value) is float:
+                return value
+            if isinstance(value, _Pending):
+                self._settle(block, rect, array)
+                value = array.item(top, left)
+            if isinstance(value, CellError):
+                raise FormulaError(str(value))
+            return value.item() if isinstance(value, np.generic) else value
         if block.expression is not None and array.dtype.hasobject:
             self._settle(block, rect, array)
             if rect == block.whole and (numbers := settled(array)) is not array:
                 array = self.values[block.name] = numbers
-        top, bottom, left, right = rect
-        if bottom - top == right - left == 1:
-            value = array.item(top, left)
-            if isinstance(value, CellError):
-                raise FormulaError(str(value))
-            return value.item() if isinstance(value, np.generic) else value
         if isinstance(array, Stored):
             return array.part(*rect.slices)  # not read before a function needs its numbers
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
@@ -99,9 +104,8 @@ class Reader:
 
     def compute(self, block: Block, i: int, j: int) -> Any:
         """The value of one cell of a table: a number, a text, TRUE or FALSE, or an error."""
-        assert block.expression is not None
         try:
-            value = block.expression(i, j).value(self)
+            value = block.formula(i, j).value(self)
         except FormulaError as error:
             return CellError(error)
         if isinstance(value, np.ndarray):

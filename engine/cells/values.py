@@ -5,6 +5,7 @@ raises `FormulaError`.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -102,8 +103,9 @@ def text_of(x: Any) -> str:
 
 def _arithmetic(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        a, b = number(a), number(b)
-        if type(a) is type(b) is float:
+        if type(a) is not float or type(b) is not float:
+            a, b = number(a), number(b)
+        if type(a) is float and type(b) is float:
             return checked(compute(a, b))
         with np.errstate(all="ignore"):
             return checked(compute(a, b))
@@ -138,7 +140,7 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        if type(a) is type(b) is float:
+        if type(a) is float and type(b) is float:
             return holds(a, b)
         a, b = (np.asarray(x) if isinstance(x, Stored) else x for x in (a, b))
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
@@ -157,16 +159,16 @@ def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
 
 
 SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": _arithmetic(lambda a, b: a + b),
-    "-": _arithmetic(lambda a, b: a - b),
-    "*": _arithmetic(lambda a, b: a * b),
+    "+": _arithmetic(operator.add),
+    "-": _arithmetic(operator.sub),
+    "*": _arithmetic(operator.mul),
     "/": _arithmetic(_divide),
     "^": _arithmetic(_power),
     "&": lambda a, b: text_of(a) + text_of(b),
-    "=": _comparison(lambda a, b: a == b),
-    "<>": _comparison(lambda a, b: a != b),
-    "<": _comparison(lambda a, b: a < b),
-    "<=": _comparison(lambda a, b: a <= b),
-    ">": _comparison(lambda a, b: a > b),
-    ">=": _comparison(lambda a, b: a >= b),
+    "=": _comparison(operator.eq),
+    "<>": _comparison(operator.ne),
+    "<": _comparison(operator.lt),
+    "<=": _comparison(operator.le),
+    ">": _comparison(operator.gt),
+    ">=": _comparison(operator.ge),
 }

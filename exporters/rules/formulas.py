@@ -46,25 +46,22 @@ class Formula(NamedTuple):
 def formula(text: str, sheet: str, row: int, col: int) -> Formula:
     """A formula that stands in a cell, without its equals sign."""
     parts = REFERENCE.split(TEXT.sub('""', text) if '"' in text else text)
-    reads = tuple(_read(p, sheet, row, col) for p in parts[1::2])
-    parts[1::2] = ["A1:A2" if ":" in p and _is_range(p) else "A1" for p in parts[1::2]]
+    named = [parsed(reference) for reference in parts[1::2]]
+    reads = tuple([_from_cell(reference, sheet, row, col) for reference in named])
+    parts[1::2] = ["A1" if r.top == r.bottom and r.left == r.right else "A1:A2" for r in named]
     return Formula(text, "".join(parts), reads)
 
 
-def _is_range(reference: str) -> bool:
-    """Whether it has more than one cell."""
-    _, top, left, bottom, right, _ = parsed(reference)
-    return (top, left) != (bottom, right)
-
-
-def _read(reference: str, sheet: str, row: int, col: int) -> Reference:
-    there, top, left, bottom, right, fixed = parsed(reference)
+def _from_cell(reference: Reference, sheet: str, row: int, col: int) -> Reference:
+    """What a formula reads, counted from its cell."""
+    there, top, left, bottom, right, fixed = reference
+    top_fixed, left_fixed, bottom_fixed, right_fixed = fixed
     return Reference(
         there or sheet,
-        top if fixed[0] else top - row,
-        left if fixed[1] else left - col,
-        bottom if fixed[2] else bottom - row,
-        right if fixed[3] else right - col,
+        top if top_fixed else top - row,
+        left if left_fixed else left - col,
+        bottom if bottom_fixed else bottom - row,
+        right if right_fixed else right - col,
         fixed,
     )
 

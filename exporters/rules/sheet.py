@@ -73,9 +73,11 @@ class SheetRules:
             text = unescape(raw.decode()) if b"&" in raw else raw.decode()
             found = formulas.formula(text, self.name, row, col)
             reads = found.reads
-            yield from ((rule, where) for rule in formulas.faults(found, self.sheets))
+            for rule in formulas.faults(found, self.sheets):
+                yield rule, where
             if kind.get("t") != "array":
-                yield from ((rule, where) for rule in ranges.faults(found.shape, self.areas))
+                for rule in ranges.faults(found.shape, self.areas):
+                    yield rule, where
             if kind.get("t") == "shared":
                 yield from self._first_of_shared(kind, found, (row, col), where)
         else:

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import cli
+from thin import thin_game
 
 from exporters import verify as verification
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import WorkbookFile
+from workbooks import dialogue_game
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 
@@ -234,7 +236,8 @@ def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
+def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(dialogue_game, "model", thin_game)
     how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
     done = cli("build", "dialogue-game", *how, "--tokens", "6", "-o", "d.xlsx", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -252,7 +255,7 @@ def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
     from workbooks.semantic_tiny import semantics
 
     recipe = semantics.recipe
-    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=60))
+    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=10))
     args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
     done = cli("train", *args)
     assert done.code == 0

@@ -152,7 +152,8 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path:
     model = random_model(ModelSpec(d_vocab=learnt(kind).n, **SPEC), seed=2)
     checkpoint.save(replace(model, vocabulary=learnt(kind)), tmp_path / "m")
     out = tmp_path / "m.xlsx"
-    args = ("--prompt", "é  a", "--tokens", "7", "--text-length", "8")
+    n_tokens = len(learnt(kind).encode("é  a")) + 1  # columns for the prompt and one token more
+    args = ("--prompt", "é  a", "--tokens", n_tokens, "--text-length", "8")
     done = cli("build", tmp_path / "m", *args, "-o", out)
     assert done.code == 0, done.err
     report = verify(out, "ironcalc")

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import cli
+from conftest import cli, default_book
 
 import workbooks
 from exporters.reading import WorkbookFile
@@ -15,8 +15,8 @@ WORKSHEETS = [name for name in workbooks.names() if hasattr(workbooks.find(name)
 
 @pytest.mark.parametrize("name", WORKSHEETS)
 def test_run_lists_the_tables_and_trace_follows_a_cell(name: str, monkeypatch) -> None:
-    made = workbooks.find(name).book()
-    monkeypatch.setattr(workbooks.find(name), "book", lambda: made)  # once, for both commands
+    made = default_book(name)
+    monkeypatch.setattr(workbooks.find(name), "book", lambda: made)
     listed = cli("run", name)
     assert listed.code == 0
     watch = made.tries[0].watch

@@ -39,6 +39,7 @@ N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
 GAME = f"{THIN}dialogue-game"
+SMALLER = {"dialogue-game": GAME, "semantic-tiny": f"{THIN}semantic-tiny"}
 
 
 def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -116,7 +117,7 @@ def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None
         assert shown == pytest.approx(logits[i, j], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [GAME if name == "dialogue-game" else name for name in EARLIER])
+@pytest.mark.parametrize("name", [SMALLER.get(name, name) for name in EARLIER])
 def test_nothing_edited_nothing_found(name: str, built) -> None:
     done = cli("diff", built[name])
     assert done.code == 0

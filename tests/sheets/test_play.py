@@ -1,6 +1,7 @@
 """Play: what is typed in it leads to no error, and is what the engine makes of it."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from engine.cells.evaluator import Evaluator
 from engine.models.generate import passage
 from engine.models.prompt import graph
 from exporters import anymodel, verify
+from exporters.book import Book
 from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from exporters.pages.play import MESSAGE_ROW, SENTENCE_ROW
 from exporters.reading import WorkbookFile
@@ -23,7 +25,6 @@ SPEC = ModelSpec(
 MODEL = random_model(SPEC)
 WORDS = MODEL.vocabulary.texts
 IDS = [3, 1, 2, 6]
-BOOK = anymodel.build("both-ways", MODEL, passage(MODEL, IDS))
 SENTENCE = ("Play", SENTENCE_ROW, PROMPT_COL)
 Recomputed = Callable[[Path, list[str], Path], Iterator[verify.Values]]
 SENTENCES = {  # how many words are given, and the message
@@ -35,10 +36,15 @@ SENTENCES = {  # how many words are given, and the message
 }
 
 
+@cache
+def book() -> Book:
+    return anymodel.build("both-ways", MODEL, passage(MODEL, IDS))
+
+
 @pytest.fixture(scope="module")
 def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workbook of a model whose tokens see those after them."""
-    return write(BOOK, tmp_path_factory.mktemp("both-ways") / "book.xlsx")
+    return write(book(), tmp_path_factory.mktemp("both-ways") / "book.xlsx")
 
 
 def in_ironcalc(source: Path, sentences: list[str], folder: Path) -> Iterator[verify.Values]:
@@ -75,7 +81,7 @@ def test_a_model_that_reads_both_ways_takes_any_sentence(
         origins = [values["Play", FROM_ROW, PROMPT_COL + t] for t in range(n_given, 4)]
         assert origins == ["as built"] * (4 - n_given)
         logits = MODEL.graph(expected).values["logits"]
-        place = BOOK.places["logits"]
+        place = book().places["logits"]
         for t, v in np.ndindex(*logits.shape):
             logit = values[(place.sheet, *place.cell(t, v))]
             assert logit == pytest.approx(logits[t, v], abs=1e-9)

@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -25,7 +26,8 @@ from conftest import (
     libreoffice_shows,
     needs,
 )
-from corners import corner
+from corners import corner, n_columns
+from kinds import kinds
 from office import Typed
 
 from cellformer.command import build as building
@@ -41,7 +43,7 @@ from exporters.book import Book, Placed
 from exporters.plan import for_model
 from exporters.programs import Recomputed
 from exporters.reading import WorkbookFile
-from exporters.verify import read, verify
+from exporters.verify import FormulaCells, read, verify
 from exporters.xlsx import MAX_COLUMN
 
 MANY_WORDS, N_WORDS = 250, 300  # here so many are many
@@ -107,16 +109,25 @@ def several(in_file, tmp_path_factory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def architectures(tmp_path_factory) -> dict[str, Path]:
     """A large workbook of every golden model, with few words and all of its kinds of layers."""
-    folder, found = tmp_path_factory.mktemp("architectures"), {}
+    folder = tmp_path_factory.mktemp("architectures")
+    return {name: large(name, folder / name, 1, n_columns(name)) for name in GOLDEN_NAMES}
+
+
+@pytest.fixture(scope="module")
+def formula_cells(architectures) -> dict[str, FormulaCells]:
+    """Their formula cells, read once."""
+    return {name: read(path) for name, path in architectures.items()}
+
+
+def large(name: str, folder: Path, n_layers: int, n_tokens: int) -> Path:
+    """The workbook of a golden model with few words, which counts them as many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 1)
         patch.setattr(strips, "FEWEST", 1)  # rows that are filled in
-        for name in GOLDEN_NAMES:
-            model = checkpoint.load(corner(name, folder / name))
-            book = anymodel.build(name, model, passage(model, [1, 2, 0, 2]))
-            assert book.large
-            found[name] = xlsx.write(book, folder / f"{name}.xlsx")
-    return found
+        model = checkpoint.load(corner(name, folder, n_layers))
+        book = anymodel.build(name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
+        assert book.large
+        return xlsx.write(book, folder.with_suffix(".xlsx"))
 
 
 @pytest.fixture(scope="module")
@@ -337,16 +348,22 @@ def test_what_is_not_read_back_is_told(parts, many_words) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
-def test_every_architecture_as_a_large_workbook(name: str, architectures) -> None:
+def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> None:
     """Formulas shared down columns: rotary positions, shared key-value heads, windows, RMSNorm."""
     needs("ironcalc")
-    assert verify(architectures[name], "ironcalc").agrees
+    assert verify(formula_cells[name], "ironcalc").agrees
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_one_layer_has_the_formulas_of_two(name: str, architectures, tmp_path: Path) -> None:
+    two = WorkbookFile(large(name, tmp_path / name, 2, 4))
+    assert kinds(two) == kinds(WorkbookFile(architectures[name]))
 
 
 @OFFICE
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_every_large_workbook_in_libreoffice(name: str, architectures, office) -> None:
-    assert_agrees(read(architectures[name]), office[name])
+def test_every_large_workbook_in_libreoffice(name: str, formula_cells, office) -> None:
+    assert_agrees(formula_cells[name], office[name])
 
 
 @OFFICE
@@ -484,6 +501,16 @@ def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monk
     assert files[0] == files[1]
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+
+
+def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkeypatch) -> None:
+    def ended(*args: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(ahead, "_pack", ended)
+    with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
+        building.write(on_several_sheets, tmp_path / "built.xlsx")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(

@@ -26,6 +26,7 @@ from conftest import (
     needs,
     random_model,
 )
+from kinds import kinds
 
 import workbooks
 from cellformer.names import is_worksheet
@@ -133,28 +134,6 @@ def hyper(in_javascript, altered) -> dict[str, Answer]:
     paths = [*in_javascript.values(), *altered.values()]
     answers = hyperformula.recompute(paths)
     return {path.name: answer for path, answer in zip(paths, answers, strict=True)}
-
-
-ADDRESS = r"(?:'[^'\n]+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d+"
-ALIKE = (  # in formulas of one kind
-    (r'"(?:[^"\n]|"")*"', '""'),
-    (f"{ADDRESS}:{ADDRESS}", "A:A"),
-    (rf"{ADDRESS}(?![\w(:])", "A1"),
-    (r"(?<![\w.])\d[\d.]*(?:E[+-]?\d+)?", "0"),
-)
-AGAIN = re.compile(r"((?:[,+&]|\b)[^,+&\n]{1,300}?)(?:[,+&]?\1)+")  # a term, and others like it
-
-
-def kinds(file: WorkbookFile) -> set[str]:
-    """The formulas of a workbook, each kind once: whatever cells, texts and numbers they have, and
-    however many terms."""
-    found: set[str] = set()
-    for sheet in file:
-        text = "\n".join(f.replace("\n", " ") for f in file[sheet].formulas.values())
-        for pattern, one in ALIKE:
-            text = re.sub(pattern, one, text)
-        found |= set(text.split("\n"))
-    return {AGAIN.sub(r"\1…", formula) for formula in found}
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "loss", "napkin"])

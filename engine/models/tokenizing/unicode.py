@@ -8,6 +8,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,9 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
     rows[read, 0] = [kind_of.get(character, OTHER) for character in characters]
     rows[0] = Character(END, 0)
     if others:
-        rows[np.searchsorted(codes, [*map(ord, others)])] = [*others.values()]
+        n, fields = len(others), chain.from_iterable(others.values())  # numbers one by one
+        found = np.fromiter(fields, np.float64, n * rows.shape[1]).reshape(n, -1)
+        rows[np.searchsorted(codes, [*map(ord, others)])] = found
     begins = np.ones(len(codes), dtype=bool)
     begins[1:-1] = (rows[1:-1] != rows[:-2]).any(axis=1)
     return np.column_stack([codes, rows])[begins]
@@ -112,12 +115,16 @@ def kinds() -> dict[str, int]:
 # --- normalizers ----------------------------------------------------------------------------
 
 
-def moved(parts: list[dict[str, Any]]) -> dict[str, str]:
+def moved(parts: list[dict[str, Any]]) -> Mapping[str, str]:
     """What the library's normalizers make of every character that they change."""
-    if not parts:
-        return {}
+    return _moved(json.dumps(parts)) if parts else {}
+
+
+@lru_cache(maxsize=8)  # a workbook that is held against its file asks for its own again
+def _moved(spelt: str) -> Mapping[str, str]:
     from tokenizers import Tokenizer, models
 
+    parts = json.loads(spelt)
     spec = json.loads(Tokenizer(models.BPE()).to_str())
     spec["normalizer"] = {"type": "Sequence", "normalizers": parts}
     apply = Tokenizer.from_str(json.dumps(spec)).normalizer.normalize_str
@@ -127,19 +134,23 @@ def moved(parts: list[dict[str, Any]]) -> dict[str, str]:
     return {old: new for old, new in each if old != new}
 
 
-def joining(parts: list[dict[str, Any]]) -> set[str]:
+def joining(parts: list[dict[str, Any]]) -> frozenset[str]:
     """Characters that a normalizer may join with, or move before, those that they stand beside."""
-    names = {part["type"] for part in parts}
+    return _joining(frozenset(part["type"] for part in parts))
+
+
+@lru_cache(maxsize=8)
+def _joining(names: frozenset[str]) -> frozenset[str]:
     if not names & {"NFC", "NFKC", "NFD", "NFKD", "Precompiled", "BertNormalizer"}:
-        return set()
+        return frozenset()
     moved = {chr(c) for c in range(LAST) if unicodedata.combining(chr(c))}
     if names == {"BertNormalizer"}:  # it takes every mark away
-        return {c for c in moved if unicodedata.category(c) != "Mn"}
+        return frozenset(c for c in moved if unicodedata.category(c) != "Mn")
     pairs = (unicodedata.decomposition(chr(c)).split() for c in range(LAST))
     seconds = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
     jamo = {chr(c) for c in range(0x1100, 0x1200)}
     others = {"\r", "\u200d", "\ufe0f"} | {chr(c) for c in range(0x1F1E6, 0x1F200)}
-    return moved | seconds | jamo | (others if "Precompiled" in names else set())
+    return frozenset(moved | seconds | jamo | (others if "Precompiled" in names else set()))
 
 
 def normalized(
@@ -157,17 +168,18 @@ def normalized(
     itself, since no piece has it.
     """
     apart, letters = joining(parts), set(alphabet)
+    alone, taken_away, out_of_reach = Character(ALONE), Character(nothing, 0), Character(OUTSIDE)
 
     def of(character: str, out: str) -> Character:
         core = (out.strip(" ") or out) if cut_off else out
         if character in apart:
-            return Character(OUTSIDE)
+            return out_of_reach
         if not core or core == character:  # most of them: taken away, or given spaces
-            return Character(ALONE) if core else Character(nothing, 0)
+            return alone if core else taken_away
         among = {kind_of.get(c, OTHER) for c in core}
         spaced = not cut_off and any(map(str.isspace, out))
         if spaced or len(core) > MOST_OUT or len(among) > 1:
-            return Character(OUTSIDE)
+            return out_of_reach
         kind = among.pop() if core == out else ALONE
         if not letters & {character, *core}:
             return Character(kind)
