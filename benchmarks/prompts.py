@@ -16,7 +16,7 @@ import torch
 import transformers
 from conftest import CellAt, InIronCalc, cli
 from learnt import KINDS, texts
-from office import recomputed, typed_by_hand
+from libreoffice import recomputed, typed_by_hand
 
 import cellformer as cf
 from engine.models.detokenizing import held

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from learnt import texts
-from office import office, recomputed
+from libreoffice import office, recomputed
 from test_tokenizing import assert_right, book_of, in_engine, row_of
 from tokenizers import Tokenizer, models, trainers
 from tokenizers import pre_tokenizers as pre

@@ -16,13 +16,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+import libreoffice
 import numpy as np
-import office
 import pytest
 import typer.main
 from hypothesis import settings
 from hypothesis import strategies as st
-from office import CellAt, Typed
+from libreoffice import CellAt, Typed
 from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
@@ -403,14 +403,14 @@ def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[
     needs("libreoffice")
     folder.mkdir()
     poison(path, folder / "wrong.xlsx")
-    return office.recomputed(folder / "wrong.xlsx", edits, folder)
+    return libreoffice.recomputed(folder / "wrong.xlsx", edits, folder)
 
 
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     """Workbooks as LibreOffice saves them, by their keys."""
     needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
-    return {key: office.save(path, folder / path.name) for key, path in paths.items()}
+    return {key: libreoffice.save(path, folder / path.name) for key, path in paths.items()}
 
 
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import CellAt, InIronCalc, libreoffice_after, random_model
 from encoders import encoder
-from office import typed_by_hand
+from libreoffice import typed_by_hand
 
 import cellformer as cf
 from engine import ModelSpec

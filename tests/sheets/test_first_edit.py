@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import GOLDEN, default_book, needs, random_model
-from office import Typed, typed_by_hand
+from libreoffice import Typed, typed_by_hand
 
 import cellformer as cf
 from engine import Evaluator, ModelSpec

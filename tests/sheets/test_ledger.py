@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ERROR, CellAt, InIronCalc, needs, random_model, script
-from office import Typed, typed_by_hand
+from libreoffice import Typed, typed_by_hand
 
 import cellformer as cf
 from engine import ModelSpec

@@ -28,7 +28,7 @@ from conftest import (
 )
 from corners import corner, n_columns
 from kinds import kinds
-from office import Typed
+from libreoffice import Typed
 
 from cellformer.command import build as building
 from engine import Evaluator, InputError, Model

@@ -1,4 +1,4 @@
-' What `office.py` tells LibreOffice to do. It sends a byte when a file of commands is written, and
+' What `libreoffice.py` tells LibreOffice to do. It sends a byte when a file of commands is written, and
 ' gets back a line: what went wrong, or nothing. A command is a line, its fields apart by tabs.
 
 Sub Main(port, commands)

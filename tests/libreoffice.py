@@ -1,8 +1,8 @@
 """One LibreOffice for all tests of a process: it opens, types, recomputes and saves as it is told.
 
 To start takes it longer than to compute most workbooks, and to open a workbook again far longer
-than to type into one that is open. A macro in a profile of its own (`office.bas`) drives it, so
-that no more than LibreOffice need be there. It ends when its socket closes, however tests end.
+than to type into one that is open. A macro in a profile of its own (`libreoffice.bas`) drives it:
+no more than LibreOffice need be there. It ends when its socket closes, however tests end.
 """
 
 import atexit
