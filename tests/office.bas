@@ -3,9 +3,9 @@
 
 Sub Main(port, commands)
   Dim heard() As Byte
+  On Error GoTo gone
   connector = createUnoService("com.sun.star.connection.Connector")
   link = connector.connect("socket,host=127.0.0.1,port=" & port)
-  On Error GoTo gone
   Do While link.read(heard, 1) = 1
     link.write(Codes(Fault(commands) & Chr(10)))
   Loop

@@ -74,7 +74,7 @@ class Office:
             waiting.settimeout(STARTING)
             try:
                 self._link, _ = waiting.accept()
-            except OSError:
+            except BaseException:  # it did not come, or nobody waits for it
                 self._kill()
                 raise
         self._link.settimeout(TIMEOUT)
