@@ -20,7 +20,7 @@ from pathlib import Path
 from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
 
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
-Typed = Mapping[CellAt, float | str]  # a text that begins with = is a formula; an empty one, blank
+Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
 Command = tuple[object, ...]  # a word of the macro's, and what it is about
 STARTING = 60  # seconds, at most
 
@@ -149,8 +149,6 @@ def _type(cells: Typed) -> Iterator[Command]:
     for at, value in cells.items():
         if not isinstance(value, str):
             yield "type", *at, "number", repr(float(value))
-        elif value.startswith("="):
-            yield "type", *at, "formula", value
         else:
             yield "type", *at, "text" if value else "nothing", _in_a_line(value)
 

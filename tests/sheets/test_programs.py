@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import libreoffice_shows
+from conftest import libreoffice_after, libreoffice_shows
 from openpyxl import Workbook
 
 from engine import InputError
@@ -63,6 +63,18 @@ def test_csv_has_every_value_whatever_a_cell_looks_like(path: Path, tmp_path: Pa
                 assert isinstance(found, str) == isinstance(value, str)
         assert (shown[name]["B14"], shown[name]["C14"]) == (43832, "typed")
         assert len(shown[name].errors) == 2 * len(LOOKS)
+
+
+@pytest.mark.office
+def test_an_edit_is_made_alone_and_leaves_nothing(path: Path, tmp_path: Path) -> None:
+    """A number in the place of a formula, a text that looks like one, a cell that is cleared."""
+    sheet = SHEETS[0]
+    cells = {(sheet, 0, 1): 7.5, (sheet, 13, 2): "=1+1\tand\nmore", (sheet, 13, 1): ""}
+    first, edited, last = libreoffice_after(path, [{}, cells, {}], tmp_path / "office")
+    assert {at: edited[at[0]][at[1:]] for at in cells} == cells | {(sheet, 13, 1): None}
+    for name in (sheet, SHEETS[1]):
+        assert first[name].values == last[name].values
+    assert first[SHEETS[1]].values == edited[SHEETS[1]].values
 
 
 def test_a_program_that_writes_one_sheet_alone_is_told(path: Path, tmp_path: Path) -> None:
