@@ -35,6 +35,10 @@ Function Fault(commands)
     Select Case f(0)
     Case "open"
       book = StarDesktop.loadComponentFromURL(f(1), "_blank", 0, Array(Property("Hidden", True)))
+      If IsNull(book) Then
+        Fault = "cannot open " & f(1)
+        Exit Function
+      End If
     Case "type"
       cells(n) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
       before(n) = Held(cells(n))

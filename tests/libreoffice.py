@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -22,7 +23,7 @@ from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
 Command = tuple[object, ...]  # a word of the macro's, and what it is about
-STARTING = 60  # seconds, at most
+STARTING, ENDING = 300, 60  # seconds, at most
 
 PROFILE = {
     "registrymodifications.xcu": """<?xml version="1.0" encoding="UTF-8"?>
@@ -80,26 +81,35 @@ class Office:
         self._link.settimeout(TIMEOUT)
 
     def does(self, commands: Iterable[Command]) -> None:
-        """Wait until commands are done."""
+        """Wait until commands are done. Where it does not answer, another one starts next time."""
         lines = ["\t".join(map(str, command)) for command in commands]
         self._commands.write_text("\n".join(lines), encoding="utf-8")
-        self._link.sendall(b"!")
         said = b""
-        while not said.endswith(b"\n"):
-            said += self._link.recv(1000) or b"it has ended\n"
+        try:
+            self._link.sendall(b"!")
+            while not said.endswith(b"\n"):
+                some = self._link.recv(1000)
+                if not some:
+                    raise ConnectionError("LibreOffice has ended")
+                said += some
+        except OSError:
+            self._kill()
+            office.cache_clear()
+            raise
         assert said == b"\n", f"LibreOffice: {said.decode()}"
 
     def close(self) -> None:
         """End it."""
         self._link.close()
         try:
-            self._program.wait(STARTING)
+            self._program.wait(ENDING)
         except subprocess.TimeoutExpired:
             self._kill()
         self._folder.cleanup()
 
     def _kill(self) -> None:
-        os.killpg(self._program.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()
 
 

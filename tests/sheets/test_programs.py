@@ -4,13 +4,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import libreoffice_after, libreoffice_shows
+from conftest import libreoffice_after, libreoffice_shows, needs
 from openpyxl import Workbook
 
 from engine import InputError
 from engine.cells.values import CellError
 from exporters import programs
 from exporters.reading import WorkbookFile
+from exporters.verify import poison
 
 FORMULAS = {
     "=1/3": 1 / 3,
@@ -47,9 +48,23 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "looks.xlsx"
 
 
+def kept(path: Path, folder: Path) -> programs.Recomputed:
+    """As tests ask the LibreOffice that they keep."""
+    return libreoffice_shows({"looks": path}, folder)["looks"]
+
+
+def started(path: Path, folder: Path) -> programs.Recomputed:
+    """As `verify` asks one that it starts."""
+    folder.mkdir()
+    poison(path, folder / "wrong.xlsx")
+    return programs.recompute_in_libreoffice([folder / "wrong.xlsx"], folder / "out")[0]
+
+
 @pytest.mark.office
-def test_csv_has_every_value_whatever_a_cell_looks_like(path: Path, tmp_path: Path) -> None:
-    shown = libreoffice_shows({"looks": path}, tmp_path / "office")["looks"]
+@pytest.mark.parametrize("asked", [kept, started])
+def test_csv_has_every_value_whatever_a_cell_looks_like(asked, path: Path, tmp_path: Path) -> None:
+    needs("libreoffice")
+    shown = asked(path, tmp_path / "office")
     assert list(shown) == ["empty", *SHEETS] and not shown["empty"].values
     for name in SHEETS:
         for i, value in enumerate(FORMULAS.values()):

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import corners
 import numpy as np
 import orjson
 import pytest
@@ -354,10 +355,14 @@ def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> Non
     assert verify(formula_cells[name], "ironcalc").agrees
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
-def test_one_layer_has_the_formulas_of_two(name: str, architectures, tmp_path: Path) -> None:
-    two = WorkbookFile(large(name, tmp_path / name, 2, 4))
-    assert kinds(two) == kinds(WorkbookFile(architectures[name]))
+@pytest.mark.parametrize("name", ["bert", "gemma2", "gpt2", "llama", "mixtral", "qwen3_moe"])
+def test_a_corner_has_the_formulas_of_the_whole(
+    name: str, architectures, tmp_path: Path, monkeypatch
+) -> None:
+    """One layer those of two, four neurons those of all."""
+    monkeypatch.setattr(corners, "NEURONS", ())
+    whole = WorkbookFile(large(name, tmp_path / name, 2, max(4, n_columns(name))))
+    assert kinds(whole) == kinds(WorkbookFile(architectures[name]))
 
 
 @OFFICE
