@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from engine.cells.compressing import ISAL
+from engine.cells.errors import InputError
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.book import Book
@@ -37,10 +38,10 @@ class Ahead(ExitStack):
             return
         try:
             folder = self.enter_context(TemporaryDirectory(dir=self._beside))
-        except OSError:
-            return  # `write` says it
-        work = partial(_pack, book, Path(folder))
-        found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
+            work = partial(_pack, book, Path(folder))
+            found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
+        except (OSError, InputError):
+            return  # `write` does it, or says why not
         self.parts = {place.sheet: found[k] for k, place in enumerate(tables)}
 
 

@@ -12,12 +12,12 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -33,7 +33,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def packed(
     write: Write, order: Sequence[int], many: bool, folder: Path, here: Sequence[int] = ()
-) -> Iterator[Packed]:
+) -> Generator[Packed, None, None]:
     """The sheets of these numbers, written to files in a folder; `many`: of millions of cells;
     those of `here` by no copy: their rows are written already."""
     if many and len(order) > 1 and can_copy():
@@ -72,10 +72,7 @@ def copies(
     and nothing else: it needs none of the threads that there may be here. Raises InputError."""
     pool = ProcessPoolExecutor(n_copies, get_context("fork"), _begin, (work,))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads
-            found = {k: pool.submit(_one, k) for k in numbers}
-        yield found
+        yield _submitted(pool, numbers)
     except BrokenProcessPool:
         raise InputError(
             "the system ended a process that wrote a sheet, most likely for want of memory; "
@@ -85,14 +82,30 @@ def copies(
         pool.shutdown(cancel_futures=True)
 
 
+def _submitted(pool: ProcessPoolExecutor, numbers: Sequence[int]) -> Mapping[int, Future[Packed]]:
+    """The work of each number, begun; the first starts all copies. Raises InputError."""
+    others = set(active_children())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads
+        try:
+            return {k: pool.submit(_one, k) for k in numbers}
+        except OSError as error:
+            for copy in set(active_children()) - others:
+                copy.kill()  # it would wait for work for ever
+            fault = f"the system starts no more processes ({error.strerror})"
+            raise InputError(f"{fault}; end other programs") from None
+
+
 _work: Work  # what a copy of this program does
 
 
 def _begin(work: Work) -> None:
-    """What a copy does first. An interruption is for the program that waits for the copies."""
+    """What a copy does first. An interruption is for the program that waits for the copies; told
+    to end, a copy ends at once."""
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 

@@ -11,7 +11,6 @@ A table's name is the name of its range in the workbook, and what an edit points
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,7 +233,6 @@ class Worksheet:
     def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
         """Give a promised table its formulas."""
 
-        @cache  # it is read for its colour, its value, its text, and for what it reads
         def cell(i: int, j: int) -> Expression:
             return expression(formula(i, j) if callable(formula) else formula)
 

@@ -10,9 +10,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import closing
 from datetime import datetime
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,12 +25,13 @@ from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
-from engine.cells.expression import Area, decimal, expression
+from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.address import a1, column, quoted
-from exporters.book import Book, Chart, Entry, Place, Reading, Series, Sheet
+from exporters.book import Book, Entry, Place, Reading, Sheet
+from exporters.charts import add_chart
 from exporters.deflate import Deflate, Packed
 from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 from exporters.sheets import packed, part, put
@@ -97,14 +98,16 @@ class _Sheet(Worksheet):
         if self.alone is None:
             self._write_some(first, end)
             return
-        self._write_some(first, self.alone.top)
+        top, bottom, _, _ = self.alone
+        assert not any(top <= row < bottom for row in (*self.table, *self.row_info))
+        self._write_some(first, top)
         self.fh.stream.begin_part()
         if self.ahead:
             self.fh.stream.append(self.ahead.result())
         else:
-            self._write_some(self.alone.top, self.alone.bottom)
+            self._write_some(top, bottom)
         self.fh.stream.begin_part()
-        self._write_some(self.alone.bottom, end)
+        self._write_some(bottom, end)
 
     def _write_some(self, first: int, after: int) -> None:
         """Write the rows from the first on, and before another; no block reaches out of these."""
@@ -213,13 +216,6 @@ class _Text:
         self.put([text.encode()])
 
 
-class _Label(str):
-    """A text beside a point. XlsxWriter looks at `str(label)`: one like wow!A1 is no reference."""
-
-    def __str__(self) -> str:
-        return ""
-
-
 class _Book(Workbook):
     """A workbook whose sheets go into the zip file as they are written, never held whole."""
 
@@ -239,15 +235,15 @@ class _Book(Workbook):
     def _store_workbook(self) -> None:
         self._prepare_all()
         beside = Path(self.filename).parent
+        order = self._order()
+        here = [k for k in order if self.worksheets_objs[k].ahead]
         # opened without cutting it to nothing, after which closing would wait for the disk
         with (
             open(self.filename, "r+b") as file,
             ZipFile(file, "w") as archive,
             TemporaryDirectory(dir=beside) as folder,
+            closing(packed(self._write, order, self.bulky, Path(folder), here)) as found,
         ):
-            order = self._order()
-            here = [k for k in order if self.worksheets_objs[k].ahead]
-            found = packed(self._write, order, self.bulky, Path(folder), here)
             for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
                 self.report(self.worksheets_objs[k].n_cells)
@@ -403,7 +399,7 @@ def _write_sheet(
     for (row, col), text in sheet.notes.items():
         ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
-        _write_chart(book, workbook, ws, chart)
+        add_chart(book, workbook, ws, chart)
 
 
 def _spelt(
@@ -484,67 +480,3 @@ def _rule(
             cells = a1(area, "all", as_range=True)
             return theme.diverging(f"MAX(MAX({cells}),-MIN({cells}),{theme.FAINTEST})")
     return theme.SHADES[dressing]
-
-
-def _write_chart(book: Book, workbook: Workbook, ws: _Sheet, chart: Chart) -> None:
-    kind: dict[str, str] = {"type": chart.kind}
-    if chart.joined:
-        kind["subtype"] = "straight_with_markers"
-    drawn = workbook.add_chart(kind)
-    several = len(chart.series) > 1
-    colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
-    for series, colour in zip(chart.series, cycle(colours)):
-        drawn.add_series(_series(book, chart, series, series.colour or colour))
-    drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
-    lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
-    numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
-    if chart.shares:
-        numbers |= {"min": 0, "max": 1}
-    if chart.reach:
-        numbers |= {"min": -chart.reach, "max": chart.reach}
-    x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
-    if chart.kind == "bar":
-        drawn.set_x_axis(numbers | {"name": chart.axes[0]})
-        drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
-    else:
-        drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
-        drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
-    names = [series.name for series in chart.series]
-    unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
-    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
-    legend = {"position": "bottom", "delete_series": unnamed}
-    drawn.set_legend(legend if told else {"none": True})
-    drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
-    ws.insert_chart(chart.row, chart.col, drawn)
-
-
-def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
-    """One series, as XlsxWriter has it."""
-    found: dict[str, Any] = {
-        "name": _name_of(book, series.name),
-        "categories": "=" + book.address(series.categories.fixed),
-        "values": "=" + book.address(series.values.fixed),
-    }
-    if chart.kind in ("column", "bar"):
-        found |= {"fill": {"color": colour}, "gap": 60}
-    else:
-        mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
-        line = {"color": colour, "width": 1.5}
-        found |= {"marker": mark, "line": line}
-        if chart.kind == "scatter" and not (chart.joined or series.joined):
-            found["line"] = {"none": True}
-        if series.joined:
-            found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
-    if series.bears:
-        place = {"position": series.bears, "font": {"size": 9}}
-        found["data_labels"] = {"series_name": True, "value": False, **place}
-    if series.labels:
-        texts = [{"value": _Label(text)} for text in series.labels]
-        label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
-        found["data_labels"] = label
-    return found
-
-
-def _name_of(book: Book, name: str | Area) -> str:
-    """A series' name, or the address of the cell that has it."""
-    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

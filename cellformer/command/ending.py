@@ -39,6 +39,8 @@ def _outcome(app: typer.Typer) -> tuple[int, str]:
         return CANNOT, "standard output is closed; send it to a file, or to /dev/null"
     try:
         done = app(standalone_mode=False)
+        if done == INTERRUPTED:  # as typer says it
+            raise KeyboardInterrupt
         return done if isinstance(done, int) else 0, ""
     except InputError as error:
         return CANNOT, str(error)

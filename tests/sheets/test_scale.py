@@ -1,5 +1,6 @@
 """Large models: matrices that stay in their file, many words, bulky files, one part alone."""
 
+import errno
 import io
 import multiprocessing
 import os
@@ -516,6 +517,31 @@ def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkey
     with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
         building.write(on_several_sheets, tmp_path / "built.xlsx")
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_copy_that_the_system_does_not_start(
+    nth, on_several_sheets, tmp_path, monkeypatch
+) -> None:
+    """Nothing is written ahead then; where sheets cannot be written, it is told."""
+    fork, forked = os.fork, []
+
+    def refused() -> int:
+        forked.append(nth)
+        if len(forked) == nth:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    monkeypatch.setattr(os, "fork", refused)
+    path = tmp_path / "built.xlsx"
+    if nth == 1:
+        building.write(on_several_sheets, path)
+        assert audit(path) == []
+    else:
+        with pytest.raises(InputError, match="starts no more processes"):
+            building.write(on_several_sheets, path)
+    assert [*tmp_path.iterdir()] == [path] * (nth == 1)
+    assert not multiprocessing.active_children()
 
 
 def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
