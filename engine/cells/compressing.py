@@ -19,10 +19,9 @@ ISAL_NUMBERS, ISAL_FORMULAS = -9, -12  # the same, for ISA-L
 def compressor(many: bool, before: bytes = b"", formulas: bool = False) -> Any:
     """A `zlib.compressobj`, or its like, that has seen the end of what comes before; `many`: there
     are millions of cells to compress, these with formulas or numbers alone."""
+    dictionary = (before,) if before else ()
     if many and ISAL is not None:
         back = ISAL_FORMULAS if formulas else ISAL_NUMBERS
         options = (ISAL_LEVEL, zlib.DEFLATED, back, MOST_MEMORY, zlib.Z_DEFAULT_STRATEGY)
-        window = before[-(1 << -back) :]  # it would take more, at a cost, and look at none of it
-        return ISAL.compressobj(*options, *((window,) if window else ()))
-    dictionary = (before,) if before else ()
+        return ISAL.compressobj(*options, *dictionary)
     return zlib.compressobj(LEVEL, zlib.DEFLATED, RAW, MOST_MEMORY, zlib.Z_FILTERED, *dictionary)

@@ -456,7 +456,8 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
         found.append(file.getvalue())
         assert (stream.size, stream.crc) == (len(data), zlib.crc32(data))
         assert stream.n_packed == len(found[-1])
-    assert found[0] == found[1] == found[2]
+    same = [file == found[0] for file in found]  # pytest would take minutes to tell what differs
+    assert all(same), (compressor, [*map(len, found)])
     assert zlib.decompress(found[0], -15) == data
 
 
