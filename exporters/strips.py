@@ -126,7 +126,7 @@ def labels(run: Run, style: int) -> Strip:
     between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
     begin = area.top
 
-    def down(row: int) -> list[bytes]:
+    def down(row: int) -> list[bytes]:  # numbers in one column: millions of rows have these
         return [counted % (row + 1, row - begin)]
 
     def strip(row: int) -> list[bytes]:
