@@ -6,12 +6,12 @@ ablation) or, where `mean_ablation` is 1, its average over reference prompts (me
 al. 2023, section 2.1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.batch import Change, rows, variants
+from engine.cells.batch import Change, filled, rows, variants
 from engine.cells.block import Block
 from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
@@ -60,18 +60,30 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
 
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
     """The model with `average`s: what each part writes, over all tokens of the prompts."""
-    sums: dict[str, np.ndarray] = {}
-    graphs: dict[int, Graph] = {}  # of so many tokens
-    n_tokens = 0
-    for ids in prompts:
+    alike: dict[int, list[int]] = {}  # which prompts have so many tokens: computed in one batch
+    for n, ids in enumerate(prompts):
         model.check_ids(ids)
-        graph = graphs[len(ids)] = graphs.get(len(ids)) or model.graph(ids)
-        graph.fill("tokens", np.array(ids, dtype=np.float64)[:, None])
-        n_tokens += len(ids)
-        for name, block in _averages(graph).items():
-            total = graph.values[block.name].sum(axis=0, keepdims=True)  # [1, d_model]
-            sums[name] = sums.get(name, 0.0) + total
-    return replace(model, averages={name: total / n_tokens for name, total in sums.items()})
+        alike.setdefault(len(ids), []).append(n)
+    totals: dict[str, np.ndarray] = {}  # [n_prompts, d_model] each
+    for several in alike.values():
+        for name, wrote in _written(model, [prompts[n] for n in several]).items():
+            total = totals.setdefault(name, np.empty((len(prompts), wrote.shape[-1])))
+            total[several] = wrote.sum(axis=-2)
+    n_tokens = sum(map(len, prompts))
+    return replace(
+        model,
+        averages={name: x.sum(axis=0, keepdims=True) / n_tokens for name, x in totals.items()},
+    )
+
+
+def _written(model: Model, prompts: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
+    """What each part writes at the tokens of prompts of one length, by the name of its average:
+    [n_prompts, n_tokens, d_model], of one prompt without the first axis."""
+    graph = model.graph(prompts[0])
+    values: Mapping[str, np.ndarray] = graph.values
+    if len(prompts) > 1:
+        values = filled(graph, {"tokens": np.array(prompts, dtype=np.float64)[:, :, None]})
+    return {name: values[block.name] for name, block in _averages(graph).items()}
 
 
 def _averages(graph: Graph) -> dict[str, Block]:

@@ -18,6 +18,7 @@ from conftest import (
 from thin import thinned
 
 from engine import Evaluator
+from engine.models import prompt
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from exporters.book import Reading
@@ -96,7 +97,7 @@ def test_the_texts_say_what_the_model_says() -> None:
     """What Start quotes stands there: of the opening, and of every edit, by the engine."""
     about, *_ = shakespeare.STORY.look
     assert text_after(25).startswith(quoted(about))
-    graph = shakespeare.build(MODEL, passage(MODEL, IDS, shakespeare.N_TOKENS)).graph
+    graph = prompt.graph(MODEL, passage(MODEL, IDS, shakespeare.N_TOKENS))
     for suggestion in shakespeare.STORY.tries:
         wanted = continued(suggestion)
         graph.fill("tokens", np.array(wanted, dtype=np.float64)[:, None])

@@ -1,12 +1,14 @@
 """Many variants at once, parts off, lens, attribution, maps: each held to its definition."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from conftest import golden_models, graphs, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Evaluator, Graph, InputError, ModelSpec
+from engine import Evaluator, Graph, InputError, Model, ModelSpec
 from engine.cells.batch import rows, variants
 from engine.studies import ablation, lens
 from engine.studies.planes import principal
@@ -47,30 +49,31 @@ def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random)
         for cell, value in change.items():
             live.set(*cell, value)
         for block in graph:
-            for i in range(block.shape[0]):
-                found = rows(values, block.name, len(changes), i)[n]
-                np.testing.assert_allclose(found, live[block.name][i], rtol=1e-12, atol=1e-12)
+            found = [rows(values, block.name, len(changes), i)[n] for i in range(block.shape[0])]
+            np.testing.assert_allclose(found, live[block.name], rtol=1e-12, atol=1e-12)
+
+
+@cache
+def averaged(name: str) -> Model:
+    return ablation.averaged(MODELS[name], [IDS, [2, 2]])
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("mean", [False, True])
 def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> None:
-    graph = ablation.averaged(MODELS[name], [IDS, [2, 2]]).graph(IDS)
-    for part in ablation.parts(graph):
-        live = Evaluator(graph)
-        for cell, value in ablation.off(graph, part).items():
-            live.set(*cell, value)
-        if mean:
-            live.set("mean_ablation", 0, 0, 1.0)
+    graph = averaged(name).graph(IDS)
+    parts = ablation.parts(graph)
+    under = {("mean_ablation", 0, 0): float(mean)} if parts else {}
+    values = variants(graph, [under | ablation.off(graph, part) for part in parts])
+    for n, part in enumerate(parts):
         results = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
         for block in results or [part.removesuffix(".mlp") + ".mlp_out"]:
             path = block.removesuffix(".result") if results else part
             expected = graph.inputs[f"{path}.average"] * mean
-            np.testing.assert_allclose(
-                live[block], np.broadcast_to(expected, live[block].shape), atol=1e-15
-            )
+            wrote = values[block][n]
+            np.testing.assert_allclose(wrote, np.broadcast_to(expected, wrote.shape), atol=1e-15)
     found = ablation.effects(graph, 4, mean=mean)
-    assert [effect.part for effect in found] == ablation.parts(graph)
+    assert [effect.part for effect in found] == parts
 
 
 def test_an_average_is_over_every_token_of_every_prompt() -> None:

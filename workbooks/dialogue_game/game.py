@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import Model
-from engine.cells.batch import Change, variants
+from engine.cells.batch import Change, filled, variants
 from engine.studies.price import Text
 
 PAD, BOS, EOS, SEP = MARKS = ("<PAD>", "<BOS>", "<EOS>", "<SEP>")
@@ -156,6 +156,7 @@ RULES = {
     "no self-call": "nobody calls himself",
     "no call back": "nobody calls back whoever has just called him",
 }
+AT_ONCE = 100  # games that are computed in one batch
 ONE_WORD = {"blurted": "separator", "caller": "callee calls", "loser": "loser named"}
 
 
@@ -220,8 +221,9 @@ def turns(rng: np.random.Generator, n: int) -> list[Text]:
 
 def loss(model: Model, ids: np.ndarray) -> float:
     """Mean of -log p of every word after the first, in nats; see `floor`."""
-    total = 0.0
-    for row in ids:
-        probs = model.graph(row[:-1].tolist()).values["probs"]  # [length - 1, d_vocab]
-        total -= float(np.log(probs[np.arange(len(row) - 1), row[1:]]).sum())
+    graph, total = model.graph(ids[0, :-1].tolist()), 0.0
+    for several in np.split(ids, range(AT_ONCE, len(ids), AT_ONCE)):
+        tokens = several[:, :-1, None].astype(np.float64)
+        probs = filled(graph, {"tokens": tokens})["probs"]  # [n, length - 1, d_vocab]
+        total -= float(np.log(np.take_along_axis(probs, several[:, 1:, None], axis=2)).sum())
     return total / ids[:, 1:].size
