@@ -1,11 +1,13 @@
-"""The golden models with few words, few neurons, and one layer where all are alike.
+"""The golden models with few words, neurons and heads, and one layer of each kind.
 
-Their workbooks have the formulas of their architectures in half the cells. What is asked
+Their workbooks have the formulas of their architectures in a third of the cells. What is asked
 of all architectures' workbooks is asked of them.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from conftest import golden_models
 
@@ -14,27 +16,50 @@ from engine.models.foreign import Config
 from engine.models.forward import weight_shapes
 
 N_WORDS = 3
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers")  # as configs call their number
-NEURONS = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "hidden_dim")
 N_NEURONS = 4
-UNLIKE = ("layer_types", "attention_types", "mlp_only_layers")  # where they stand, layers differ
+N_HEADS = 2
+N_COLUMNS = 3  # one more than windows of words see
+WINDOW = N_COLUMNS - 1
+# as configs call them
+LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
+NEURONS = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "hidden_dim")
+HEADS = ("num_attention_heads", "num_heads", "n_head", "n_heads")
+SHARED = ("num_key_value_heads", "num_kv_heads")  # heads of keys and values
+WIDTH = ("hidden_size", "n_embd", "dim", "word_embed_proj_dim")
+WINDOWS = ("sliding_window", "window_size")
+UNLIKE = ("attention_types", "mlp_only_layers", "no_rope_layers")  # where they stand, layers differ
 
 
-def corner(name: str, folder: Path, n_layers: int = 2) -> Path:
+def corner(name: str, folder: Path) -> Path:
     """A golden model's checkpoint, whose matrices are the corners of the golden ones."""
-    model = golden_models()[name]
-    neurons = {key: N_NEURONS for key in NEURONS if key in model.config}
-    config = {**model.config, "vocab_size": N_WORDS, **neurons}
+    return _saved(name, folder, _fewer(golden_models()[name].config))
+
+
+def with_few_words(name: str, folder: Path) -> Path:
+    """A golden model's checkpoint with few words, and all else: what its corner stands for."""
+    return _saved(name, folder, {})
+
+
+def _fewer(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says otherwise of a model's corner. Heads are as wide as they were."""
+    changes: dict[str, Any] = {key: N_NEURONS for key in NEURONS if key in config}
+    changes |= {key: WINDOW for key in WINDOWS if config.get(key)}
+    (n_heads,) = (config[key] for key in HEADS if key in config)
+    for key in (*HEADS, *SHARED, *WIDTH):
+        if key in config:
+            changes[key] = config[key] * N_HEADS // n_heads
     if not any(key in config for key in UNLIKE):
-        config |= {key: min(n_layers, config[key]) for key in LAYERS if key in config}
+        kinds = list(dict.fromkeys(config.get("layer_types", [""])))
+        changes |= {key: len(kinds) for key in LAYERS if key in config}
+        changes |= {"layer_types": kinds} if "layer_types" in config else {}
+    return changes
+
+
+def _saved(name: str, folder: Path, changes: Mapping[str, Any]) -> Path:
+    model = golden_models()[name]
+    config = {**model.config, "vocab_size": N_WORDS, **changes}
     spec = architectures.find(config["model_type"]).read_config(Config(folder, config))
     shapes = weight_shapes(model.architecture, spec)
     weights = {w: model.weights[w][tuple(map(slice, shape))] for w, shape in shapes.items()}
     checkpoint.save(replace(model, spec=spec, weights=weights, config=config), folder)
     return folder
-
-
-def n_columns(name: str) -> int:
-    """One more than the windows of a golden model see."""
-    config = golden_models()[name].config
-    return 1 + (config.get("sliding_window") or config.get("window_size") or 2)

@@ -11,7 +11,8 @@ ALIKE = (  # in formulas of one kind
     (rf"{ADDRESS}(?![\w(:])", "A1"),
     (r"(?<![\w.])\d[\d.]*(?:E[+-]?\d+)?", "0"),
 )
-AGAIN = re.compile(r"((?:[,+&]|\b)[^,+&\n]{1,300}?)(?:[,+&]?\1)+")  # a term, and others like it
+CALL, REST = r"\w+\([^()\n]{1,300}\)", r"[^,+&\n]{1,300}?"
+AGAIN = re.compile(rf"((?:[,+&]|\b)(?:{CALL}|{REST}))(?:[,+&]?\1)+")  # a term, and others like it
 DIGITS = str.maketrans("123456789", "0" * 9)  # any digit is as good as another
 
 

@@ -1,7 +1,7 @@
 """Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
 These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
-that), and fewer and shorter ones: 39,000 in place of 163,000. What is asked of programs many times
+that), and fewer and shorter ones: 28,000 in place of 163,000. What is asked of programs many times
 is asked of them.
 """
 
@@ -14,20 +14,22 @@ import pytest
 from conftest import random_model
 
 from engine import Model, ModelSpec, WordList
+from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.models.tokenizer import Tokenizer
 from engine.studies import ablation
 from exporters.book import Book
 from workbooks import dialogue_game, learn, sampling, semantic_tiny, unrolled
 from workbooks.dialogue_game import game
-from workbooks.semantic_tiny import semantics
+from workbooks.semantic_tiny import probes, semantics
 
 N_CTX = 16
 
 
-def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 8) -> Model:
-    """A random model of a shape, with narrow vectors."""
-    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=8)
+def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 4) -> Model:
+    """A random model of a shape, with narrow vectors. A number alone in a head, or in a layer of an
+    MLP, would be written otherwise than a sum is."""
+    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=2)
     return replace(random_model(narrow), vocabulary=vocabulary)
 
 
@@ -47,14 +49,17 @@ def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
 
 
 def thin_words() -> Book:
-    """The workbook of forty words wired by hand. The vectors are no narrower: its study holds those
-    of a shipped model beside them."""
-    spec = semantics.spec()
-    model = thinned(spec, WordList(semantics.WORDS), spec.d_model)
+    """The workbook of forty words wired by hand; its study holds a model as narrow beside."""
+    shape = replace(semantics.spec(), d_model=probes.BUILT)
+    model = thinned(shape, WordList(semantics.WORDS), shape.d_model)
     texts = semantics.sentences(np.random.default_rng(0), 4)
     model = ablation.averaged(model, [ids[ids >= 0][:-1].tolist() for ids in texts])
     ids = model.vocabulary.encode(semantic_tiny.PROMPT)
-    return semantic_tiny.build(model, passage(model, ids, len(ids) + 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(semantics, "spec", lambda: model.spec)
+        patch.setattr(probes, "N_PARTS", shape.d_model)
+        patch.setattr(checkpoint, "load", lambda folder: model)
+        return semantic_tiny.build(model, passage(model, ids, len(ids) + 1))
 
 
 def thin_learner() -> Book:
@@ -64,9 +69,10 @@ def thin_learner() -> Book:
 
 
 def unrolled_twice() -> Book:
-    """The workbook of steps that follow one another, with two of them."""
+    """The workbook of steps that follow one another, with two of them, of a narrower model."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unrolled, "N_STEPS", 2)
+        patch.setattr(unrolled, "SPEC", replace(unrolled.SPEC, d_model=2, d_head=2, d_mlp=2))
         return unrolled.book()
 
 
@@ -78,7 +84,7 @@ def drawn_seldom() -> Book:
 
 
 THIN: dict[str, Callable[[], Book]] = {
-    "dialogue-game": lambda: thin_book(6),
+    "dialogue-game": lambda: thin_book(5),
     "learn": thin_learner,
     "sampling": drawn_seldom,
     "semantic-tiny": thin_words,

@@ -23,7 +23,7 @@ from conftest import (
     random_model,
     typed,
 )
-from corners import corner, n_columns
+from corners import N_COLUMNS, corner
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError, ModelSpec
@@ -60,8 +60,8 @@ def both(tmp_path_factory) -> tuple[dict[str, Path], dict[str, Edited]]:
         as_ever = xlsx.write
         patch.setattr(xlsx, "write", write)
         for name in NAMES:
-            path, small = folder / f"{name}.xlsx", corner(name, folder / name, n_layers=1)
-            prompt = ("--ids", ",".join(map(str, IDS)), "--tokens", n_columns(name))
+            path, small = folder / f"{name}.xlsx", corner(name, folder / name)
+            prompt = ("--ids", ",".join(map(str, IDS)), "--tokens", N_COLUMNS)
             assert cli("build", small, *prompt, "-o", path).code == 0
             book = books.pop()
             edits = random_edits(book, 5, 1)

@@ -348,7 +348,7 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
 
 def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("exporters.source.MOST_CARRIED", 10)
-    folder = corner("gpt2", tmp_path / "gpt2", n_layers=1)
+    folder = corner("gpt2", tmp_path / "gpt2")
     model = checkpoint.load(folder)
     path = write(anymodel.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
     done = cli("diff", path)

@@ -72,7 +72,7 @@ def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
 
 def test_formulas_that_cells_share(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("exporters.plan.MANY_WORDS", 1)
-    model = checkpoint.load(corner("llama", tmp_path / "llama", n_layers=1))
+    model = checkpoint.load(corner("llama", tmp_path / "llama"))
     book = anymodel.build("llama", model, passage(model, [1, 2, 0, 2, 1]))
     path = xlsx.write(book, tmp_path / "llama.xlsx")
     file = WorkbookFile(path)

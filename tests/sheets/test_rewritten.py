@@ -57,7 +57,7 @@ def test_another_formula_is_another_one(built: str, now: str) -> None:
 @pytest.fixture(scope="module")
 def books(tmp_path_factory) -> dict[str, Book]:
     """Of words, of a worksheet, of an encoder."""
-    encoder = checkpoint.load(corner("distilbert", tmp_path_factory.mktemp("m"), n_layers=1))
+    encoder = checkpoint.load(corner("distilbert", tmp_path_factory.mktemp("m")))
     return {
         "cat-sat": default_book("cat-sat"),
         "loss": cf.build("loss"),

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import corners
 import numpy as np
 import orjson
 import pytest
@@ -28,7 +27,7 @@ from conftest import (
     libreoffice_shows,
     needs,
 )
-from corners import corner, n_columns
+from corners import N_COLUMNS, corner, with_few_words
 from kinds import kinds
 from libreoffice import Typed
 
@@ -112,7 +111,7 @@ def several(in_file, tmp_path_factory) -> dict[str, Path]:
 def architectures(tmp_path_factory) -> dict[str, Path]:
     """A large workbook of every golden model, with few words and all of its kinds of layers."""
     folder = tmp_path_factory.mktemp("architectures")
-    return {name: large(name, folder / name, 1, n_columns(name)) for name in GOLDEN_NAMES}
+    return {name: large(corner(name, folder / name), N_COLUMNS) for name in GOLDEN_NAMES}
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +120,13 @@ def formula_cells(architectures) -> dict[str, FormulaCells]:
     return {name: read(path) for name, path in architectures.items()}
 
 
-def large(name: str, folder: Path, n_layers: int, n_tokens: int) -> Path:
-    """The workbook of a golden model with few words, which counts them as many."""
+def large(folder: Path, n_tokens: int) -> Path:
+    """The workbook of a checkpoint of few words, which counts them as many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exporters.plan.MANY_WORDS", 1)
         patch.setattr(strips, "FEWEST", 1)  # rows that are filled in
-        model = checkpoint.load(corner(name, folder, n_layers))
-        book = anymodel.build(name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
+        model = checkpoint.load(folder)
+        book = anymodel.build(folder.name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
         assert book.large
         return xlsx.write(book, folder.with_suffix(".xlsx"))
 
@@ -357,13 +356,13 @@ def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> Non
 
 
 @pytest.mark.parametrize("name", ["bert", "gemma2", "gpt2", "llama", "mixtral", "qwen3_moe"])
-def test_a_corner_has_the_formulas_of_the_whole(
-    name: str, architectures, tmp_path: Path, monkeypatch
-) -> None:
-    """One layer those of two, four neurons those of all."""
-    monkeypatch.setattr(corners, "NEURONS", ())
-    whole = WorkbookFile(large(name, tmp_path / name, 2, max(4, n_columns(name))))
-    assert kinds(whole) == kinds(WorkbookFile(architectures[name]))
+def test_a_corner_has_the_formulas_of_the_whole(name: str, architectures, tmp_path: Path) -> None:
+    """One layer those of two, two heads those of four, four neurons and three columns those of
+    all; and the whole recomputes as its corner does."""
+    needs("ironcalc")
+    whole = large(with_few_words(name, tmp_path / name), 5)
+    assert kinds(WorkbookFile(whole)) == kinds(WorkbookFile(architectures[name]))
+    assert verify(whole, "ironcalc").agrees
 
 
 @OFFICE
@@ -464,15 +463,15 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
 def test_two_builds_are_the_same_bytes(compressor, tmp_path: Path, monkeypatch) -> None:
     """By copies of the program for two cores, and by one core after another."""
     monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
-    model, built = checkpoint.load(corner("gpt2", tmp_path / "gpt2")), []
+    model, built = checkpoint.load(corner("gpt_neo", tmp_path / "two layers")), []
     for cores in (2, 2, 1):
         monkeypatch.setattr(sheets, "THREADS", cores)
-        book = anymodel.build("gpt2", model, passage(model, [1, 2]))
+        book = anymodel.build("two layers", model, passage(model, [1, 2]))
         built.append(xlsx.write(book, tmp_path / "built.xlsx").read_bytes())
     assert built[0] == built[1] == built[2]
     with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
         assert archive.testzip() is None
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["built.xlsx", "gpt2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["built.xlsx", "two layers"]
 
 
 @pytest.fixture
