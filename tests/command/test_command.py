@@ -27,7 +27,7 @@ def cellformer(*args: str, cwd: Path | None = None) -> subprocess.CompletedProce
 
 
 def test_list_names_every_workbook() -> None:
-    out = cellformer("list").stdout
+    out = cli("list").out
     assert all(name in out for name in ("cat-sat", "fluffy-creature", "final-step"))
 
 

@@ -25,7 +25,7 @@ from conftest import (
 from thin import thin_game
 
 from engine import Graph, Model
-from engine.cells.batch import CellName, variants
+from engine.cells.batch import CellName, filled
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from engine.models.training import Progress
@@ -75,11 +75,9 @@ def test_the_loss_is_at_its_floor() -> None:
 
 
 def probabilities(games: np.ndarray) -> np.ndarray:
-    """The next word's probabilities in games of one length, as variants of the first:
-    [n, length - 1, d_vocab]."""
+    """The next word's probabilities in games of one length: [n, length - 1, d_vocab]."""
     graph = MODEL.graph(games[0, :-1].tolist())
-    changes = [{("tokens", t, 0): float(i) for t, i in enumerate(row[:-1])} for row in games]
-    return variants(graph, changes)["probs"]
+    return filled(graph, {"tokens": games[:, :-1, None].astype(np.float64)})["probs"]
 
 
 def test_a_game_among_many_is_the_game_alone() -> None:
@@ -288,6 +286,13 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
             continue  # of the sentence that a workbook is built with, and its likeliest word
         found, wanted = after.values[block.name], other.values[block.name]
         assert np.array_equal(found, wanted) or np.allclose(found, wanted, 0, 1e-9), block.name
+
+
+def test_it_recomputes_after_the_edits_of_its_own_pages(opened) -> None:
+    """One of each, made together: what the shipped model promises, test_dialogue_pages asks."""
+    book, _, cells, sheet = opened(NARROW)
+    tries = [book.sheets[page].tries[0] for page in ("Rules", "Calibration")]
+    assert_recomputes_after({t.cell: t.value for t in tries}, sheet, book, cells)
 
 
 @OFFICE

@@ -24,7 +24,7 @@ from conftest import (
 from corners import corner
 from openpyxl import load_workbook
 
-from engine import Evaluator, InputError, Model, ModelSpec
+from engine import Evaluator, Graph, InputError, Model, ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import ablation
@@ -284,17 +284,20 @@ WITH_BIAS += ("bloom", "falcon-rw", "opt", "opt-350m", "phi")
 FIXED_EPS = ("opt", "opt-350m", "distilbert")  # no field of their config has it
 
 
+IDS = [3, 5, 2, 6]  # without 1, which is RoBERTa's padding
+
+
 @cache
-def averaged(name: str) -> Model:
-    return ablation.averaged(MODELS[name], [[2, 3, 4, 5]])
+def averaged(name: str) -> tuple[Model, Graph]:
+    """A model with averages, and its graph, which the seeds of a test share."""
+    model = ablation.averaged(MODELS[name], [[2, 3, 4, 5]])
+    return model, model.graph(IDS)
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("seed", range(3))
 def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None:
-    model = averaged(name)
-    ids = [3, 5, 2, 6]  # without 1, which is RoBERTa's padding
-    graph = model.graph(ids)
+    model, graph = averaged(name)
     rng = np.random.default_rng(seed)
     change: dict[tuple[str, int, int], float] = {}
     for block in graph:
@@ -312,7 +315,7 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
     for cell, value in change.items():
         live.set(*cell, value)
     checkpoint.save(folded(model, change), tmp_path)
-    again = checkpoint.load(tmp_path).graph(ids)
+    again = checkpoint.load(tmp_path).graph(IDS)
     read_out = "vector" if model.spec.gives == "sentence" else "logits"
     np.testing.assert_allclose(again.values[read_out], live[read_out], atol=1e-9)
 
