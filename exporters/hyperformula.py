@@ -58,17 +58,19 @@ def _said(program: str, *arguments: str, **environment: str) -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
-def recompute(paths: Sequence[Path]) -> list[Answer]:
+def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
     """Recompute workbooks in one start. Raises InputError for what is no workbook."""
-    books = [_Workbook(path) for path in paths]
+    books = [_Workbook(file) for file in files]
+    if all(book.fault for book in books):
+        return [Answer({}, book.fault) for book in books]
     lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
     command = ["node", f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
     try:
         done = subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return [Answer({}, f"it takes longer than {SECONDS} s") for _ in paths]
+        return [Answer({}, f"it takes longer than {SECONDS} s") for _ in books]
     if done.returncode:
-        return [Answer({}, _failure(done.stderr)) for _ in paths]
+        return [Answer({}, _failure(done.stderr)) for _ in books]
     answers = iter(done.stdout.splitlines())
     return [Answer({}, b.fault) if b.fault else b.answer(next(answers)) for b in books]
 
@@ -84,8 +86,7 @@ def _failure(said: bytes) -> str:
 class _Workbook:
     """A workbook as HyperFormula takes it: a list for each row, to its last cell."""
 
-    def __init__(self, path: Path):
-        file = WorkbookFile(path)
+    def __init__(self, file: WorkbookFile):
         self.sheets = {name: file[name] for name in file}
         turns = file.iterates
         self.fault = "it computes no cell of a circle" if turns else self._too_large()

@@ -81,20 +81,24 @@ class FormulaCells:
 
 def read(path: str | Path) -> FormulaCells:
     """Open a workbook. Raises InputError for what is no workbook or lacks computed values."""
-    path = Path(path)
-    file = WorkbookFile(path)
+    return formula_cells(WorkbookFile(path))
+
+
+def formula_cells(file: WorkbookFile) -> FormulaCells:
+    """What is verified of a workbook that is open. Raises InputError where values are missing."""
     found: Values = {
         (sheet, row, col): value
         for sheet in file
         for (row, col), value in file[sheet].computed.items()
     }
     if not found:
-        raise InputError(f"{path} holds no formulas: there is nothing to verify")
+        raise InputError(f"{file.path} holds no formulas: there is nothing to verify")
     if all(value is None for value in found.values()):
-        raise InputError(f"{path} holds no computed values; open it in a spreadsheet and save it")
+        fault = f"{file.path} holds no computed values; open it in a spreadsheet and save it"
+        raise InputError(fault)
     ours = source.SHEET in file
     digits = source.digits(file[source.SHEET].column(0)) if ours else None
-    return FormulaCells(path, found, file.names, digits)
+    return FormulaCells(file.path, found, file.names, digits)
 
 
 def verify(book: FormulaCells | Path, engine: str) -> Verdict:
@@ -258,7 +262,7 @@ def _spelt_shortly(value: Value) -> Value:
 
 
 def _hyperformula(path: Path, book: FormulaCells) -> Values:
-    (answer,) = hyperformula.recompute([path])
+    (answer,) = hyperformula.recompute([WorkbookFile(path)])
     if answer.fault:
         raise UnreadableError(answer.fault)
     return answer.values

@@ -44,8 +44,8 @@ from exporters.verify import (
     ENGINES,
     FormulaCells,
     compare,
+    formula_cells,
     poison,
-    read,
     read_values,
 )
 from exporters.xlsx import write
@@ -279,7 +279,7 @@ class Built(dict[str, Path]):
     def formula_cells(self, name: str) -> FormulaCells:
         """Its formula cells, read once."""
         if name not in self.formulas:
-            self.formulas[name] = read(self[name])
+            self.formulas[name] = formula_cells(self.file(name))
         return self.formulas[name]
 
 

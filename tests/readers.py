@@ -9,7 +9,7 @@ prints the cells of each file that one of them reads otherwise. They are install
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import unescape
@@ -23,7 +23,8 @@ from exporters.scanning import plain_text
 NODE = Path(__file__).parent / "node"
 REMEDY = "install Node.js, then: npm ci --prefix tests/node"
 
-Cells = dict[tuple[str, int, int], tuple[Value, str | None]]  # values and formulas
+Place = tuple[str, int, int]  # sheet, row and column
+Cells = dict[Place, tuple[Value, str | None]]  # values and formulas
 
 
 class Reading(NamedTuple):
@@ -45,11 +46,11 @@ def read(files: Sequence[Path]) -> Iterator[Reading]:
     done = subprocess.run(command, capture_output=True, check=True)
     for line in done.stdout.splitlines():
         found = orjson.loads(line)
-        cells = {
-            (sheet, row, col): (_value(value, formula), formula)
+        cells = (
+            ((sheet, row, col), _value(value, formula), formula)
             for sheet, cells in found["sheets"].items()
             for row, col, value, formula in cells
-        }
+        )
         yield Reading(Path(found["file"]), found["reader"], _filled(cells))
 
 
@@ -62,26 +63,29 @@ def _value(value: Value | dict[str, str], formula: str | None) -> Value:
 
 def ours(book: WorkbookFile) -> Cells:
     """What our own reader finds."""
-    found = {}
+    found: list[tuple[Place, Value, str | None]] = []
     for name in book:
         formulas = book[name].formulas
-        found |= {(name, *at): (x, formulas.get(at)) for at, x in book[name].values.items()}
+        found += [((name, *at), x, formulas.get(at)) for at, x in book[name].values.items()]
     return _filled(found)
 
 
-def _filled(cells: Cells) -> Cells:
+def _filled(cells: Iterable[tuple[Place, Value, str | None]]) -> Cells:
     """Without cells that hold nothing; an empty text is nothing. SheetJS leaves out _xlfn."""
-    found = {
-        at: (None if value == "" else value, formula and formula.replace("_xlfn.", ""))
-        for at, (value, formula) in cells.items()
-    }
-    return {at: cell for at, cell in found.items() if cell != (None, None)}
+    found: Cells = {}
+    for at, value, formula in cells:
+        if formula is not None:
+            found[at] = (None if value == "" else value), formula.replace("_xlfn.", "")
+        elif value is not None and value != "":
+            found[at] = value, None
+    return found
 
 
 def differing(cells: Cells, found: Reading) -> list[str]:
     """The cells that a reader finds otherwise, with what each has; numbers bit for bit."""
     if found.reader == "exceljs":
-        cells = {at: (_twice_unescaped(*cell), cell[1]) for at, cell in cells.items()}
+        texts = ((at, x, f) for at, (x, f) in cells.items() if f is not None and isinstance(x, str))
+        cells = cells | {at: (_twice_unescaped(x), f) for at, x, f in texts}
     if cells == found.cells:
         return []
     places = sorted(cells.keys() | found.cells.keys())
@@ -89,11 +93,11 @@ def differing(cells: Cells, found: Reading) -> list[str]:
     return [f"{at}: {cells.get(at)} and {found.cells.get(at)}" for at in others]
 
 
-def _twice_unescaped(value: Value, formula: str | None) -> Value:
+def _twice_unescaped(text: str) -> str:
     """exceljs takes an `&amp;` that a formula's text shows for an &."""
-    if formula is None or not isinstance(value, str) or isinstance(value, CellError):
-        return value
-    return unescape(value, {"&quot;": '"', "&apos;": "'"})
+    if isinstance(text, CellError):
+        return text
+    return unescape(text, {"&quot;": '"', "&apos;": "'"})
 
 
 def main() -> None:

@@ -57,30 +57,30 @@ class Run:
 
 
 class _Columns:
-    """Runs by sheet and column, to be found by a rectangle."""
+    """The numbers of runs by sheet and column, to be found by a rectangle."""
 
-    def __init__(self, runs: Iterable[Run]):
-        self._runs: dict[str, dict[int, list[Run]]] = {}
-        for run in runs:
-            self._runs.setdefault(run.sheet, {}).setdefault(run.col, []).append(run)
-        for columns in self._runs.values():
-            for column in columns.values():
-                column.sort(key=lambda run: run.top)
-        self._columns = {sheet: sorted(columns) for sheet, columns in self._runs.items()}
+    def __init__(self, runs: Sequence[Run]):
+        # of each column, from top to bottom: where its runs begin, where they end, their numbers
+        self._columns: dict[str, dict[int, tuple[list[int], list[int], list[int]]]] = {}
+        for number in sorted(range(len(runs)), key=lambda number: runs[number].top):
+            run = runs[number]
+            columns = self._columns.setdefault(run.sheet, {})
+            column = columns.setdefault(run.col, ([], [], []))
+            for held, one in zip(column, (run.top, run.bottom, number), strict=True):
+                held.append(one)
+        self._sorted = {sheet: sorted(columns) for sheet, columns in self._columns.items()}
 
-    def within(self, sheet: str, top: int, bottom: int, left: int, right: int) -> list[Run]:
+    def within(self, sheet: str, top: int, bottom: int, left: int, right: int) -> list[int]:
         """The runs that a rectangle cuts."""
-        columns, found = self._columns.get(sheet, []), []
+        columns, found = self._sorted.get(sheet, []), list[int]()
         for k in range(bisect_left(columns, left), bisect_left(columns, right)):
-            runs = self._runs[sheet][columns[k]]
-            first = bisect_right(runs, top, key=lambda run: run.bottom)
-            end = bisect_left(runs, bottom, first, key=lambda run: run.top)
-            found += runs[first:end]
+            tops, bottoms, numbers = self._columns[sheet][columns[k]]
+            first = bisect_right(bottoms, top)
+            found += numbers[first : bisect_left(tops, bottom, first)]
         return found
 
 
-Node = Run | Range
-Graph = dict[Node, list[Node]]
+Graph = list[list[int]]  # of each node, what it waits for
 
 
 def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
@@ -112,54 +112,60 @@ def _around(runs: list[Run]) -> Iterator[list[Run]]:
     """The runs that wait for each other, each lot together."""
     for component in _components(_graph(runs)):
         if len(component) > 1:
-            yield [node for node in component if isinstance(node, Run)]
+            yield [runs[node] for node in component if node < len(runs)]
 
 
 def _graph(runs: list[Run]) -> Graph:
-    """What each run waits for: the ranges that it reads, and these for the runs that they cut."""
-    columns, graph = _Columns(runs), Graph()
-    for run in runs:
-        waits: list[Node] = []
-        for node in run.ranges():
-            if node not in graph:
-                graph[node] = list(columns.within(*node))
-            if graph[node]:
-                waits.append(node)
-        graph[run] = waits
+    """What each run waits for: the ranges that it reads, and these for the runs that they cut. The
+    runs come first, in their order."""
+    columns, numbers = _Columns(runs), dict[Range, int]()
+    graph: Graph = [[] for _ in runs]
+    for node, run in enumerate(runs):
+        for area in run.ranges():
+            if area not in numbers:
+                numbers[area] = len(graph)
+                graph.append(columns.within(*area))
+            if graph[numbers[area]]:
+                graph[node].append(numbers[area])
     return graph
 
 
-def _components(graph: Graph) -> Iterator[list[Node]]:
+def _components(graph: Graph) -> Iterator[list[int]]:
     """The strongly connected components (Tarjan 1972), without recursion."""
-    order: dict[Node, int] = {}  # in which nodes are met
-    low: dict[Node, int] = {}  # the first node that each leads back to
-    held: list[Node] = []  # met, and not yet of a component
-    for start in graph:
-        path = [] if start in order else [(start, iter(graph[start]))]
+    n_met = 0
+    order = [0] * len(graph)  # in which nodes are met, from 1; 0: not yet
+    low = [0] * len(graph)  # the first node that each leads back to
+    held: list[int] = []  # met, and not yet of a component
+    for start in range(len(graph)):
+        path = [] if order[start] else [(start, iter(graph[start]))]
         if path:
-            order[start] = low[start] = len(order)
+            n_met += 1
+            order[start] = low[start] = n_met
             held.append(start)
         while path:
             node, waits = path[-1]
             for other in waits:
-                if other not in order:
-                    order[other] = low[other] = len(order)
+                if not order[other]:
+                    n_met += 1
+                    order[other] = low[other] = n_met
                     held.append(other)
                     path.append((other, iter(graph[other])))
                     break
-                low[node] = min(low[node], low[other])
+                if low[other] < low[node]:
+                    low[node] = low[other]
             else:
                 path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if path and low[node] < low[path[-1][0]]:
+                    low[path[-1][0]] = low[node]
                 if low[node] == order[node]:
                     yield (component := _taken(held, node))
-                    low.update(dict.fromkeys(component, len(graph)))  # nothing leads back there
+                    for taken in component:
+                        low[taken] = len(graph) + 1  # nothing leads back there
 
 
-def _taken(held: list[Node], node: Node) -> list[Node]:
+def _taken(held: list[int], node: int) -> list[int]:
     """The nodes from one on, which are held no longer."""
-    component: list[Node] = []
+    component: list[int] = []
     while node not in component[-1:]:
         component.append(held.pop())
     return component

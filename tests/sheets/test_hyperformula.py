@@ -7,6 +7,7 @@ import xlsxwriter
 from conftest import cli, needs
 
 from exporters import hyperformula
+from exporters.reading import WorkbookFile
 from exporters.verify import read, verify
 
 pytestmark = pytest.mark.office
@@ -34,7 +35,7 @@ def others(tmp_path_factory) -> Path:
 def test_another_programs_workbook(others: Path) -> None:
     report = verify(others, "hyperformula")
     assert report.agrees and report.n_cells == 2 * len(TEXTS) + 2, report
-    (found,) = hyperformula.recompute([others])
+    (found,) = hyperformula.recompute([WorkbookFile(others)])
     assert found.values.keys() == read(others).formulas.keys()
 
 

@@ -50,6 +50,7 @@ from exporters.verify import (
     MAX_FORMULAS_CELLS,
     Verdict,
     compare,
+    formula_cells,
     poison,
     read,
     read_values,
@@ -121,19 +122,20 @@ def many_words(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def in_javascript(built, decoders, many_words, awkward) -> dict[str, Path]:
+def in_javascript(built, decoders, many_words, awkward) -> dict[str, WorkbookFile]:
     """What HyperFormula recomputes and what SheetJS and exceljs read, by name."""
-    gallery = {name: built[name] for name in SMALLER}
-    return gallery | decoders | many_words | {"awkward": awkward}
+    others = decoders | many_words | {"awkward": awkward}
+    gallery = {name: built.file(name) for name in SMALLER}
+    return gallery | {name: WorkbookFile(path) for name, path in others.items()}
 
 
 @pytest.fixture(scope="module")
 def hyper(in_javascript, altered) -> dict[str, Answer]:
     """What HyperFormula is asked here, in one start, by the names of the files."""
     needs("hyperformula")
-    paths = [*in_javascript.values(), *altered.values()]
-    answers = hyperformula.recompute(paths)
-    return {path.name: answer for path, answer in zip(paths, answers, strict=True)}
+    files = [*in_javascript.values(), *map(WorkbookFile, altered.values())]
+    answers = hyperformula.recompute(files)
+    return {file.path.name: answer for file, answer in zip(files, answers, strict=True)}
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "loss", "napkin"])
@@ -189,29 +191,27 @@ OTHERS = ("attention-only", "gpt2", "llama", "many words", "their last block", "
 @pytest.mark.parametrize("name", [*SMALLER, *OTHERS])
 def test_hyperformula_agrees_at_every_formula_cell(name, in_javascript, hyper, built) -> None:
     """Where it has every function, and no cells wait for each other: it has no RANK."""
-    path = in_javascript[name]
-    answer = hyper[path.name]
+    file = in_javascript[name]
+    answer = hyper[file.path.name]
     assert answer.fault == FAULTS.get(name, "")
     if not answer.fault:
-        cells = built.formula_cells(name) if name in SMALLER else read(path)
+        cells = built.formula_cells(name) if name in SMALLER else formula_cells(file)
         report = compare("hyperformula", cells, answer.values)
         assert report.agrees, report
 
 
 @OFFICE
-def test_readers_in_javascript_find_what_ours_finds(in_javascript, built) -> None:
+def test_readers_in_javascript_find_what_ours_finds(in_javascript) -> None:
     """SheetJS and exceljs: every value, number for number, and every formula."""
     needs_readers()
-    files = {path: name for name, path in in_javascript.items()}
+    files = {file.path: file for file in in_javascript.values()}
     found = list(readers.read(list(files)))
     assert len(found) == 2 * len(files)
-    for file, both in groupby(found, lambda reading: reading.file):
-        name = files[file]
-        ours = built.file(name) if name in SMALLER else WorkbookFile(file)
-        cells = readers.ours(ours)
+    for path, both in groupby(found, lambda reading: reading.file):
+        cells = readers.ours(files[path])
         for reading in both:
             different = readers.differing(cells, reading)
-            assert not different, (name, reading.reader, different[:5])
+            assert not different, (path.stem, reading.reader, different[:5])
 
 
 def needs_readers() -> None:
