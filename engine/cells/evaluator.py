@@ -38,7 +38,8 @@ class Evaluator:
     def __getitem__(self, name: str) -> np.ndarray:
         """A block's values, changes included: float64 [rows, columns], not to be written to."""
         self.graph[name]
-        self.recompute()
+        if self._changed:
+            self.recompute()
         view = self._live[name].view()
         view.flags.writeable = False
         return view

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import GOLDEN, assert_agrees, cli, default_graph, libreoffice_shows
+from corners import corner
 
 import workbooks
 from cellformer.command.printing import output_words
@@ -116,9 +117,10 @@ def test_a_price_is_the_mean_over_the_words_that_a_rule_binds() -> None:
 @pytest.fixture(scope="module")
 def wished(tmp_path_factory) -> tuple[Path, dict]:
     """The workbook of a wish, and what the command says of it."""
-    path = tmp_path_factory.mktemp("wished") / "gpt2.xlsx"
-    given = (GOLDEN / "gpt2", "--ids", "3,1,4", "--say", "14", "--only", "W_E")
-    done = cli("edit", *given, "-o", path, "--json")
+    folder = tmp_path_factory.mktemp("wished")
+    model, path = corner("gpt2", folder / "gpt2"), folder / "gpt2.xlsx"
+    given = ("--ids", "2,1,0", "--say", "2", "--only", "W_E")
+    done = cli("edit", model, *given, "-o", path, "--json")
     assert done.code == 0, done.err
     return path, json.loads(done.out)
 
