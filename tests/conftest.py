@@ -96,8 +96,9 @@ SLOW = (
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# Workbooks that are read back are millions of objects, which the collector need not walk so often.
-gc.set_threshold(200_000, 20, 100)
+# A workbook is millions of objects, and next to none of them go by the collector alone: it walks
+# seldom, also after a command, which would have it walk more often.
+gc.set_threshold(3_000_000, 20, 100)
 # Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
 verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
@@ -220,6 +221,7 @@ def cli(*args: object, cwd: Path | None = None) -> Done:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["cellformer", *map(str, args)])
         patch.setattr(typer.main, "get_command", COMMAND)
+        patch.setattr(gc, "set_threshold", lambda n: None)
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         if cwd:
