@@ -349,8 +349,10 @@ class InIronCalc:
         before = {cell: self[cell] for cell in cells}
         self._type(cells)
         self.model.evaluate()
-        yield
-        self._type(before)
+        try:
+            yield
+        finally:
+            self._type(before)
 
     def _type(self, cells: Mapping[CellAt, Value]) -> None:
         for cell, value in cells.items():
