@@ -302,8 +302,7 @@ def typed(path: Path, target: Path, cells: Typed) -> Path:
     edits: dict[str, list[tuple[str, float | str]]] = {}
     for (sheet, row, col), value in cells.items():
         edits.setdefault(parts[sheet], []).append((a1(Rect(row, row + 1, col, col + 1)), value))
-    packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-    with zipfile.ZipFile(path) as old, packing as new:
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for part in old.namelist():
             data = old.read(part)
             for at, value in edits.get(part, ()):
