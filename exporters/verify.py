@@ -46,7 +46,8 @@ Change = Callable[[bytes], bytes]  # of a part of a workbook
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 MANY_CELLS = 20_000  # formulas for which a process is worth starting
-WRONG = b"-987654321.5"
+MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
+WRONG = b"<v>-987654321.5</v>"
 NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
 
@@ -187,14 +188,16 @@ def poison(source: Path, target: Path) -> None:
         _copy(
             source,
             target,
-            lambda data: cell.sub(rb"\1<v>" + WRONG + rb"</v>", data),
+            lambda data: cell.sub(lambda found: found[1] + WRONG, data),
             lambda data: look.sub(rb'\1"2"', data),  # 0.00
         )
 
 
 def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:
-    """Copy a workbook with its sheets, and what cells look like, changed."""
-    packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    """Copy a workbook with its sheets, and what cells look like, changed; compressed where it would
+    take much room: it is read once."""
+    method = zipfile.ZIP_DEFLATED if source.stat().st_size > MUCH_ROOM else zipfile.ZIP_STORED
+    packing = zipfile.ZipFile(target, "w", method, compresslevel=1)
     with zipfile.ZipFile(source) as old, packing as new:
         for part in old.namelist():
             data = old.read(part)

@@ -96,8 +96,9 @@ SLOW = (
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# Workbooks that are read back are millions of objects, which the collector need not walk so often.
-gc.set_threshold(1_000_000, 20, 100)
+# A workbook is millions of objects, and next to none of them go by the collector alone: it walks
+# seldom, also after a command, which would have it walk more often.
+gc.set_threshold(2_000_000, 20, 100)
 # Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
 verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
@@ -301,8 +302,7 @@ def typed(path: Path, target: Path, cells: Typed) -> Path:
     edits: dict[str, list[tuple[str, float | str]]] = {}
     for (sheet, row, col), value in cells.items():
         edits.setdefault(parts[sheet], []).append((a1(Rect(row, row + 1, col, col + 1)), value))
-    packing = zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-    with zipfile.ZipFile(path) as old, packing as new:
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for part in old.namelist():
             data = old.read(part)
             for at, value in edits.get(part, ()):
@@ -348,8 +348,10 @@ class InIronCalc:
         before = {cell: self[cell] for cell in cells}
         self._type(cells)
         self.model.evaluate()
-        yield
-        self._type(before)
+        try:
+            yield
+        finally:
+            self._type(before)
 
     def _type(self, cells: Mapping[CellAt, Value]) -> None:
         for cell, value in cells.items():

@@ -1,7 +1,7 @@
 """Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
 These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
-that), and fewer and shorter ones: 28,000 in place of 163,000. What is asked of programs many times
+that), and fewer and shorter ones: 33,000 in place of 175,000. What is asked of programs many times
 is asked of them.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import random_model
 
+import workbooks
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.generate import passage
@@ -29,8 +30,18 @@ N_CTX = 16
 def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 4) -> Model:
     """A random model of a shape, with narrow vectors. A number alone in a head, or in a layer of an
     MLP, would be written otherwise than a sum is."""
-    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=2)
+    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=min(spec.d_mlp, 2))
     return replace(random_model(narrow), vocabulary=vocabulary)
+
+
+def narrowed(name: str) -> Book:
+    """The workbook of a model that reads its own prompt, and goes on with a word, with narrow
+    vectors in place of its own."""
+    workbook = workbooks.find(name)
+    shipped = workbook.model()
+    ids = shipped.vocabulary.encode(workbook.PROMPT)
+    model = ablation.averaged(thinned(shipped.spec, shipped.vocabulary), [ids])
+    return workbook.build(model, passage(model, ids, len(ids) + 1))
 
 
 @cache
@@ -49,8 +60,9 @@ def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
 
 
 def thin_words() -> Book:
-    """The workbook of forty words wired by hand; its study holds a model as narrow beside."""
-    shape = replace(semantics.spec(), d_model=probes.BUILT)
+    """The workbook of forty words wired by hand; its study holds a model as narrow beside. Probes
+    may use more numbers than they do as built."""
+    shape = replace(semantics.spec(), d_model=probes.BUILT + 2)
     model = thinned(shape, WordList(semantics.WORDS), shape.d_model)
     texts = semantics.sentences(np.random.default_rng(0), 4)
     model = ablation.averaged(model, [ids[ids >= 0][:-1].tolist() for ids in texts])
@@ -59,7 +71,7 @@ def thin_words() -> Book:
         patch.setattr(semantics, "spec", lambda: model.spec)
         patch.setattr(probes, "N_PARTS", shape.d_model)
         patch.setattr(checkpoint, "load", lambda folder: model)
-        return semantic_tiny.build(model, passage(model, ids, len(ids) + 1))
+        return semantic_tiny.build(model, passage(model, ids))
 
 
 def thin_learner() -> Book:
@@ -85,8 +97,10 @@ def drawn_seldom() -> Book:
 
 THIN: dict[str, Callable[[], Book]] = {
     "dialogue-game": lambda: thin_book(5),
+    "induction": lambda: narrowed("induction"),
     "learn": thin_learner,
     "sampling": drawn_seldom,
     "semantic-tiny": thin_words,
+    "two-layers": lambda: narrowed("two-layers"),
     "unrolled": unrolled_twice,
 }

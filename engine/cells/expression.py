@@ -13,6 +13,7 @@ are the same.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -416,7 +417,7 @@ class Call(Expression):
 
     def value(self, look: Look) -> Any:
         if self.function.lazy:
-            return self.function.compute(*(lambda a=a: a.value(look) for a in self.arguments))
+            return self.function.compute(*[partial(a.value, look) for a in self.arguments])
         return self.function.compute(*[a.value(look) for a in self.arguments])
 
     def areas(self) -> Iterator[Area]:

@@ -217,6 +217,9 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     x = np.atleast_2d(np.asarray(x))
     if col is None:
         row, col = (1.0, row) if x.shape[0] == 1 else (row, 1.0)
+    height, width = x.shape
+    if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
+        return x.item(int(row) - 1, int(col) - 1)  # as most are
     i, j = (np.asarray(number(k)).astype(int) for k in (row, col))
     if (i < 0).any() or (j < 0).any() or (i > x.shape[0]).any() or (j > x.shape[1]).any():
         raise FormulaError("#REF!")

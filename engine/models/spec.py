@@ -1,6 +1,6 @@
 """ModelSpec: what a decoder or an encoder is, in numbers and choices."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -125,8 +125,8 @@ class ModelSpec:
 
     def size(self, axis: str) -> int:
         """The length of an axis by its name: "d_model", "vocab", ...; 1 for the nameless one."""
-        names = {field.name for field in fields(self)}
-        size = 1 if not axis else getattr(self, axis if axis in names else f"d_{axis}")
+        known = axis in self.__dataclass_fields__
+        size = 1 if not axis else getattr(self, axis if known else f"d_{axis}")
         return self.d_vocab if size is None else size
 
 

@@ -86,6 +86,34 @@ def book(kind: str) -> Book:
         return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Book], Path]:
+    """Writes a book, which its title names, once."""
+    folder = tmp_path_factory.mktemp("written")
+
+    def path(where: Book) -> Path:
+        found = folder / f"{where.title}.xlsx"
+        return found if found.exists() else cf.write(where, found)
+
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(
+    written: Callable[[Book], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Book], InIronCalc]:
+    """Opens a book once in IronCalc, which recomputes it from wrong values."""
+    found: dict[str, InIronCalc] = {}
+
+    def sheet(where: Book) -> InIronCalc:
+        if where.title not in found:
+            cells = read(written(where))
+            found[where.title] = recomputed_in_ironcalc(cells, tmp_path_factory.mktemp("wrong"))
+        return found[where.title]
+
+    return sheet
+
+
 KINDS = ("characters", "byte-level", "sentencepiece")
 
 
@@ -116,9 +144,8 @@ def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_in_ironcalc(kind: str, tmp_path: Path) -> None:
-    path = cf.write(book(kind), tmp_path / "book.xlsx")
-    sheet, where = recomputed_in_ironcalc(read(path), tmp_path), book(kind)
+def test_the_same_in_ironcalc(kind: str, opened) -> None:
+    where, sheet = book(kind), opened(book(kind))
     for text in typeable(kind):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             found = [sheet[where.cell("tokens", t, 0)] for t in range(N_TOKENS)]
@@ -193,11 +220,10 @@ def line(sheet: InIronCalc) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_many_words_a_typed_sentence_is_answered(kind: str, tmp_path: Path) -> None:
+def test_of_many_words_a_typed_sentence_is_answered(kind: str, opened) -> None:
     where, tokenizer = answering(kind), model(kind).vocabulary
-    path = cf.write(where, tmp_path / "many.xlsx")
     assert where.large
-    sheet = recomputed_in_ironcalc(read(path), tmp_path)
+    sheet = opened(where)
     assert_answers(where, sheet.__getitem__, tokenizer.encode("the dog"))
     for text in list(typeable(kind))[1::2]:
         ids = tokenizer.encode(text)
@@ -211,9 +237,9 @@ def test_of_many_words_a_typed_sentence_is_answered(kind: str, tmp_path: Path) -
                 assert line(sheet) == readable(text + following)
 
 
-def test_of_many_words_ids_stand_in_for_what_is_typed(tmp_path: Path) -> None:
+def test_of_many_words_ids_stand_in_for_what_is_typed(opened) -> None:
     where, tokenizer = answering("byte-level"), model("byte-level").vocabulary
-    sheet = InIronCalc(cf.write(where, tmp_path / "many.xlsx"))
+    sheet = opened(where)
     ids = tokenizer.encode("the dog")
     picked = {where.cell("prompt.pick", t, 0): float(i) for t, i in ((0, 7), (len(ids), 11))}
     with sheet.typed(picked):
@@ -221,9 +247,9 @@ def test_of_many_words_ids_stand_in_for_what_is_typed(tmp_path: Path) -> None:
         assert "ids are typed" in told(sheet) and not line(sheet)
 
 
-def test_of_many_words_a_character_that_is_none_of_them_is_told(tmp_path: Path) -> None:
+def test_of_many_words_a_character_that_is_none_of_them_is_told(opened) -> None:
     where = answering("characters")
-    sheet = InIronCalc(cf.write(where, tmp_path / "many.xlsx"))
+    sheet = opened(where)
     with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
         assert "the character ö (code 246) has no ids here (t stands in)" in told(sheet)
         assert not line(sheet)
@@ -250,15 +276,14 @@ def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
 
 
 @pytest.mark.office
-def test_the_same_in_libreoffice(tmp_path: Path) -> None:
+def test_the_same_in_libreoffice(tmp_path: Path, written) -> None:
     """One text each, typed where the sentence stands."""
     many = answering("byte-level")
     books = {kind: book(kind) for kind in KINDS} | {"many": many}
     files = {}
     for kind, where in books.items():
         edit = {where.cell("sentence", 0, 0): "12 dogs" if where is many else "the girl"}
-        path = cf.write(where, tmp_path / f"{kind}.xlsx")
-        (files[kind],) = libreoffice_after(path, [edit], tmp_path / kind)
+        (files[kind],) = libreoffice_after(written(where), [edit], tmp_path / kind)
     found = files.pop("many")
     ids = many.model.vocabulary.encode("12 dogs")
     assert_answers(many, lambda at: found[at[0]][at[1:]], ids)

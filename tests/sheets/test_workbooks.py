@@ -15,22 +15,23 @@ import pytest
 import readers
 import thin
 from conftest import (
-    GOLDEN,
     THIN,
     CellAt,
     InIronCalc,
     assert_agrees,
     default_book,
+    golden_models,
     libreoffice_after,
     libreoffice_shows,
     needs,
     random_model,
 )
+from corners import corner
 from kinds import kinds
 
 import workbooks
 from cellformer.names import is_worksheet
-from engine import Evaluator, InputError, ModelSpec, WordList
+from engine import Evaluator, InputError, Model, ModelSpec, WordList
 from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
@@ -75,23 +76,29 @@ LONGER = (
 SLOW = dict.fromkeys((*LONGER, *(f"{THIN}{name}" for name in thin.THIN)), pytest.mark.slow)
 IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in NAMES]
 SMALLER_IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in SMALLER]
+CORNERS = ("gpt2", "llama")
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office
+
+
+def drawn(name: str, model: Model) -> Book:
+    """The workbook of anybody's decoder, which draws its words."""
+    sampling = Sampling(temperature=0.8, top_k=5)
+    return anymodel.build(name, model, passage(model, [2, 0, 1], 4, sampling, 1))
 
 
 @pytest.fixture(scope="module")
 def decoders(tmp_path_factory) -> dict[str, Path]:
     """Workbooks of a gpt2, a llama, and attention alone, as anybody's checkpoints."""
     alone = random_model(ModelSpec(7, 6, 8, n_layers=2, n_heads=2, d_head=3, position="learned"))
-    models = {"attention-only": alone}
-    models |= {name: checkpoint.load(GOLDEN / name) for name in ("gpt2", "llama")}
     folder, paths = tmp_path_factory.mktemp("decoders"), {}
-    for name, model in models.items():
-        sampling = Sampling(temperature=0.8, top_k=5)
-        book = anymodel.build(name, model, passage(model, [3, 1, 2], 4, sampling, 1))
+    corners = {name: checkpoint.load(corner(name, folder / name)) for name in CORNERS}
+    for name, model in ({"attention-only": alone} | corners).items():
+        book = drawn(name, model)
+        pages = [s for s in SHEETS if s != "Block 1" or model.spec.n_layers > 1]
         text = ["Text"] if isinstance(model.vocabulary, WordList) else []
-        sheets = [*SHEETS, *text, "Built"]
-        assert [s for s in book.sheets if s not in ("Weights 0", "Weights 1")] == sheets
+        sheets = [s for s in book.sheets if s not in ("Weights 0", "Weights 1")]
+        assert sheets == [*pages, *text, "Built"]
         paths[name] = write(book, folder / f"{name}.xlsx")
     return paths
 
@@ -158,6 +165,14 @@ def test_a_thin_workbook_has_every_kind_of_formula(name: str, built) -> None:
     found = kinds(built.file(name))
     assert len(found) > 10
     assert not found - kinds(built.file(f"{THIN}{name}"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORNERS)
+def test_a_corner_s_workbook_has_every_kind_of_formula(name: str, decoders, tmp_path: Path) -> None:
+    found = kinds(WorkbookFile(write(drawn(name, golden_models()[name]), tmp_path / "whole.xlsx")))
+    assert len(found) > 10
+    assert not found - kinds(WorkbookFile(decoders[name]))
 
 
 @pytest.mark.parametrize("name", IN_TIERS)
