@@ -68,24 +68,29 @@ def promises(name: str) -> list[Promise]:
     assert len(book.tries) == 3
     assert {len(sheet.tries) for sheet in book.sheets.values()} <= {0, 3}
     of_sheets = [sheet.tries for sheet in book.sheets.values() if sheet.tries]
-    first = [promise_of(book, (t,)) for t in book.tries]
     if is_worksheet(name.removeprefix(THIN)):
-        return first + [promise_of(book, (t,)) for tries in of_sheets for t in tries]
-    return first + [promise_of(book, tries) for tries in zip(*of_sheets, strict=True)]
+        return [promise_of(book, (t,)) for tries in (book.tries, *of_sheets) for t in tries]
+    return [promise_of(book, tries) for tries in zip(book.tries, *of_sheets, strict=True)]
 
 
 def promise_of(book: Book, tries: Sequence[Suggestion]) -> Promise:
-    """Suggestions that are made together: those of a transformer's sheets, each of which is slow to
-    recompute. Texts alone say in the first workbooks what to type."""
-    edits = {}
-    for t in tries:
-        given = in_words(t) if t.value is None else t.value
-        edits |= {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
+    """Suggestions that are made together: one of each of a transformer's sheets, which are slow to
+    recompute. Each by itself changes what is to be seen, too."""
+    each = [edits_of(t) for t in tries]
+    edits = {at: value for own in each for at, value in own.items()}
     typed_in = {book.cell(*at): value for at, value in edits.items()}
     shown: dict[CellAt, Value] = {}
-    for t in tries:
-        shown |= watched(book, t, edits) if t.watch else probabilities(book, edits)
+    for t, own in zip(tries, each, strict=True):
+        seen = watched if t.watch else probabilities
+        assert seen(book, t, own)
+        shown |= seen(book, t, edits)
     return Promise("; ".join(t.text for t in tries), typed_in, edits, shown)
+
+
+def edits_of(t: Suggestion) -> dict[CellName, float | str]:
+    """What is typed. Texts alone say it in the first workbooks."""
+    given = in_words(t) if t.value is None else t.value
+    return {block_cell(at): value for at, value in ((t.cell, given), *t.also)}
 
 
 def watched(
@@ -113,11 +118,13 @@ def in_words(t: Suggestion) -> float | str:
     return 2**0.5 if "SQRT" in text else float(text.rstrip("."))
 
 
-def probabilities(book: Book, edits: Mapping[CellName, float | str]) -> dict[CellAt, float]:
+def probabilities(
+    book: Book, t: Suggestion, edits: Mapping[CellName, float | str]
+) -> dict[CellAt, float]:
     """What becomes of the next word, which moves."""
     row = book.passage.n_prompt - 1
     probs = edited(book, edits).values["probs"][row]
-    assert np.abs(probs - book.values["probs"][row]).max() > 0.002
+    assert np.abs(probs - book.values["probs"][row]).max() > 0.002, t.text
     return {book.cell("probs", row, k): float(p) for k, p in enumerate(probs)}
 
 

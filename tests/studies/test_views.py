@@ -65,12 +65,12 @@ def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> Non
     parts = ablation.parts(graph)
     under = {("mean_ablation", 0, 0): float(mean)} if parts else {}
     values = variants(graph, [under | ablation.off(graph, part) for part in parts])
-    for n, part in enumerate(parts):
+    for k, part in enumerate(parts):
         results = [n for n in graph.blocks if n.startswith(f"{part}.") and n.endswith(".result")]
         for block in results or [part.removesuffix(".mlp") + ".mlp_out"]:
             path = block.removesuffix(".result") if results else part
             expected = graph.inputs[f"{path}.average"] * mean
-            wrote = values[block][n]
+            wrote = values[block][k]
             np.testing.assert_allclose(wrote, np.broadcast_to(expected, wrote.shape), atol=1e-15)
     found = ablation.effects(graph, 4, mean=mean)
     assert [effect.part for effect in found] == parts
