@@ -92,6 +92,7 @@ def _submitted(pool: ProcessPoolExecutor, numbers: Sequence[int]) -> Mapping[int
         except OSError as error:
             for copy in set(active_children()) - others:
                 copy.kill()  # it would wait for work for ever
+                copy.join()
             fault = f"the system starts no more processes ({error.strerror})"
             raise InputError(f"{fault}; end other programs") from None
 
