@@ -6,6 +6,7 @@ are scanned as arrays (`scanning`); cells with their formulas are made when they
 Rows and columns are counted from 0.
 """
 
+import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -140,18 +141,21 @@ class WorkbookFile:
         if not self.path.is_file():
             raise InputError(f"there is no file {self.path}")
         self._sheets: dict[str, Sheet] = {}
-        with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-            size = sum(part.file_size for part in archive.infolist())
+        with a_workbook(self.path):
+            with zipfile.ZipFile(self.path) as file:
+                size = sum(part.file_size for part in file.infolist())
             if size > MOST_READ:
                 raise self._too_large(f"unpacks to {size / 1e6:,.0f} MB")
+            # held packed: to list the parts anew takes longer than to read most sheets
+            self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._book = ElementTree.fromstring(archive.read(self._main))
             self.parts = self._named(related(archive, self._main, "/worksheet"))
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
-            with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-                arrays = scanning.Cells(self._checked(archive, self.parts[name]), self.texts)
+            with a_workbook(self.path):
+                arrays = scanning.Cells(self._checked(self.parts[name]), self.texts)
             self._sheets[name] = Sheet(arrays, partial(self.rows, name))
         return self._sheets[name]
 
@@ -181,24 +185,20 @@ class WorkbookFile:
     @cached_property
     def texts(self) -> list[str]:
         """The texts that cells share."""
-        with a_workbook(self.path), zipfile.ZipFile(self.path) as archive:
-            parts = related(archive, self._main, "/sharedStrings").values()
-            tables = [ElementTree.fromstring(self._checked(archive, part)) for part in parts]
+        with a_workbook(self.path):
+            parts = related(self._archive, self._main, "/sharedStrings").values()
+            tables = [ElementTree.fromstring(self._checked(part)) for part in parts]
             items = [item for table in tables for item in table]
             return [plain_text(text_of(item)) for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
-        with (
-            a_workbook(self.path),
-            zipfile.ZipFile(self.path) as archive,
-            archive.open(self.parts[name]) as stream,
-        ):
+        with a_workbook(self.path), self._archive.open(self.parts[name]) as stream:
             yield from _Reader(self.texts).rows(stream)
 
-    def _checked(self, archive: zipfile.ZipFile, part: str) -> bytes:
+    def _checked(self, part: str) -> bytes:
         """A part's XML, if it fits into memory when it is looked at as a whole."""
-        xml = archive.read(part)
+        xml = self._archive.read(part)
         if (n := xml.count(b"<")) > MOST_TAGS:
             raise self._too_large(f"has {n:,} tags in one part")
         return xml

@@ -107,11 +107,19 @@ def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
 # --- in spreadsheet programs ------------------------------------------------------------------
 
 
-def book_of(of: AnyTokenizer, text: str = "", length: int = SHORT) -> Book:
-    book = Book("A tokenizer")
-    tokenizing.add(book.graph, of, text, N_TOKENS, length)
-    page.lay_out(book)
-    return book
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Book, Path]]:
+    """The book of a kind of tokenizer, and its file, made once."""
+    folder = tmp_path_factory.mktemp("written")
+
+    @cache
+    def made(kind: str) -> tuple[Book, Path]:
+        book = Book("A tokenizer")
+        tokenizing.add(book.graph, tokenizer(kind), "", N_TOKENS, SHORT)
+        page.lay_out(book)
+        return book, xlsx.write(book, folder / f"{kind}.xlsx")
+
+    return made
 
 
 def watched(book: Book) -> list[CellAt]:
@@ -128,13 +136,12 @@ def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
 
 @pytest.mark.office
 @pytest.mark.parametrize("kind", [*EVERY_KIND, "ties"])
-def test_libreoffice_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
+def test_libreoffice_gives_the_librarys_ids(kind: str, written, tmp_path: Path) -> None:
     """From wrong values; the first text stands in the file, where LibreOffice has read it."""
     lines = "\tone,\n two"  # LibreOffice holds a tab of such a text as another character
     sentences = [lines, *tried(kind, 29)[-2:]] if kind != "ties" else ["***", "*****", "a*****a***"]
-    book = book_of(tokenizer(kind))
+    book, path = written(kind)
     sentence, (first, *others) = book.cell("sentence", 0, 0), sentences
-    path = xlsx.write(book, tmp_path / "plain.xlsx")
     path = typed(path, tmp_path / "typed.xlsx", {sentence: first})
     edits = [{}, *({sentence: text} for text in others)]
     files, found = libreoffice_after(path, edits, tmp_path / "office"), []
@@ -145,9 +152,9 @@ def test_libreoffice_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_ironcalc_gives_the_librarys_ids(kind: str, tmp_path: Path) -> None:
-    book = book_of(tokenizer(kind))
-    sheet = InIronCalc(xlsx.write(book, tmp_path / "book.xlsx"))
+def test_ironcalc_gives_the_librarys_ids(kind: str, written) -> None:
+    book, path = written(kind)
+    sheet = InIronCalc(path)
     for text in tried(kind, 29)[-6:]:
         if not text.strip() or text[0] in "='+-" or text.replace(".", "").isdigit():
             continue  # its way of typing makes another value of these

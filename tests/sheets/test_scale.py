@@ -358,11 +358,17 @@ def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> Non
 @pytest.mark.parametrize("name", ["bert", "gemma2", "gpt2", "llama", "mixtral", "qwen3_moe"])
 def test_a_corner_has_the_formulas_of_the_whole(name: str, architectures, tmp_path: Path) -> None:
     """One layer those of two, two heads those of four, four neurons and three columns those of
-    all; and the whole recomputes as its corner does."""
+    all."""
+    whole = WorkbookFile(large(with_few_words(name, tmp_path / name), 5))
+    assert kinds(whole) == kinds(WorkbookFile(architectures[name]))
+
+
+def test_heads_that_share_keys_two_by_two(tmp_path: Path) -> None:
+    """In a corner all heads share one key; of the whole model each of two is that of two heads."""
     needs("ironcalc")
-    whole = large(with_few_words(name, tmp_path / name), 5)
-    assert kinds(WorkbookFile(whole)) == kinds(WorkbookFile(architectures[name]))
-    assert verify(whole, "ironcalc").agrees
+    folder = with_few_words("llama", tmp_path / "llama")
+    assert checkpoint.load(folder).spec.kv_heads == 2
+    assert verify(large(folder, N_COLUMNS), "ironcalc").agrees
 
 
 @OFFICE
