@@ -59,7 +59,7 @@ def _said(program: str, *arguments: str, **environment: str) -> str:
 
 
 def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
-    """Recompute workbooks in one start. Raises InputError for what is no workbook."""
+    """Recompute workbooks in one start. Raises InputError for what cannot be read."""
     books = [_Workbook(file) for file in files]
     if all(book.fault for book in books):
         return [Answer({}, book.fault) for book in books]

@@ -143,7 +143,8 @@ class WorkbookFile:
         self._sheets: dict[str, Sheet] = {}
         with a_workbook(self.path):
             with zipfile.ZipFile(self.path) as file:
-                size = sum(part.file_size for part in file.infolist())
+                unpacked = sum(part.file_size for part in file.infolist())
+            size = max(unpacked, self.path.stat().st_size)
             if size > MOST_READ:
                 raise self._too_large(f"unpacks to {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets

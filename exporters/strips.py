@@ -126,7 +126,7 @@ def labels(run: Run, style: int) -> Strip:
     between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
     begin = area.top
 
-    def down(row: int) -> list[bytes]:  # numbers in one column: millions of rows have these
+    def down(row: int) -> list[bytes]:  # of one column, which most have: no list for each row
         return [counted % (row + 1, row - begin)]
 
     def strip(row: int) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -73,6 +74,22 @@ def test_imports_run_one_way() -> None:
         for name, other in known:
             forbidden = within(name, room) and any(within(other, o) for o in others)
             assert not forbidden, f"{name} imports {other}"
+
+
+def test_what_benchmarks_take_from_tests_is_there() -> None:
+    """No test runs them: they take minutes."""
+    tests = {file.stem: file for file in (ROOT / "tests").rglob("*.py")}
+    taken = [
+        (script, node.module, alias.name)
+        for script in (ROOT / "benchmarks").glob("*.py")
+        for node in ast.walk(ast.parse(script.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in tests
+        for alias in node.names
+    ]
+    assert len(taken) > 10
+    for script, module, name in taken:
+        defined = rf"^(from .*\b|def |class )?{name}\b"
+        assert re.search(defined, tests[module].read_text(), re.M), (script.name, module, name)
 
 
 def test_no_import_goes_round_in_a_circle() -> None:

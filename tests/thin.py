@@ -1,7 +1,7 @@
 """Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
 These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
-that), and fewer and shorter ones: 33,000 in place of 175,000. What is asked of programs many times
+that), and fewer and shorter ones: 34,000 in place of 175,000. What is asked of programs many times
 is asked of them.
 """
 
@@ -60,8 +60,8 @@ def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
 
 
 def thin_words() -> Book:
-    """The workbook of forty words wired by hand; its study holds a model as narrow beside. Probes
-    may use more numbers than they do as built."""
+    """The workbook of forty words wired by hand; its study holds a model as narrow beside. It
+    has two numbers more than the probes as built use."""
     shape = replace(semantics.spec(), d_model=probes.BUILT + 2)
     model = thinned(shape, WordList(semantics.WORDS), shape.d_model)
     texts = semantics.sentences(np.random.default_rng(0), 4)

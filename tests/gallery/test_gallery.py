@@ -82,7 +82,7 @@ def promise_of(book: Book, tries: Sequence[Suggestion]) -> Promise:
     shown: dict[CellAt, Value] = {}
     for t, own in zip(tries, each, strict=True):
         seen = watched if t.watch else probabilities
-        assert seen(book, t, own)
+        seen(book, t, own)
         shown |= seen(book, t, edits)
     return Promise("; ".join(t.text for t in tries), typed_in, edits, shown)
 
@@ -98,11 +98,18 @@ def watched(
 ) -> dict[CellAt, Value]:
     """What the cell to see becomes: what is promised, or what the engine has, which changes."""
     name, i, j = t.watch
-    cell, becomes = book.graph[name][i, j], t.becomes
-    if becomes is None:
-        becomes = edited(book, edits)(cell)
-        assert becomes != book.clean(cell), t.text
-    return {book.cell(*t.watch): becomes}
+    cell = book.graph[name][i, j]
+    found = edited(book, edits)(cell)
+    if t.becomes is None:
+        assert found != book.clean(cell), t.text
+    else:
+        assert found == nearly(t.becomes), t.text
+    return {book.cell(*t.watch): found}
+
+
+def nearly(value: Value) -> object:
+    """What is equal to a value: a text to itself, a number to those around it."""
+    return value if isinstance(value, str) else pytest.approx(value, abs=1e-9)
 
 
 def block_cell(at: CellName | int) -> CellName:
@@ -162,8 +169,7 @@ def assert_kept(name: str, k: int, built: Built, shown: Callable[[CellAt], Value
 def assert_promised(promise: Promise, shown: Callable[[CellAt], Value]) -> None:
     """A program shows what an edit's text promises."""
     for cell, value in promise.shown.items():
-        wanted = value if isinstance(value, str) else pytest.approx(value, abs=1e-9)
-        assert shown(cell) == wanted, promise.text
+        assert shown(cell) == nearly(value), promise.text
 
 
 @pytest.mark.parametrize("name", IN_TIERS)
@@ -230,12 +236,12 @@ def test_modules_say_what_to_look_at(name: str) -> None:
 
 
 @cache
-def fewer_plays() -> Book:
+def thin_plays(n_tokens: int = shakespeare.N_TOKENS) -> Book:
     """The workbook of Shakespeare's plays with a random model of narrow vectors."""
     played = shakespeare.model()
     plays = thinned(played.spec, played.vocabulary)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shakespeare, "N_TOKENS", 7)
+        patch.setattr(shakespeare, "N_TOKENS", n_tokens)
         patch.setattr(shakespeare, "model", lambda: plays)
         return default_book.__wrapped__("shakespeare")
 
@@ -244,8 +250,8 @@ def fewer_plays() -> Book:
 def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> None:
     """That of the plays prints none, whatever its model."""
     sources = script("sources")
-    assert fewer_plays().held == []
-    found = list(sources.lines(lambda n: fewer_plays() if n == "shakespeare" else default_book(n)))
+    assert thin_plays().held == []
+    found = list(sources.lines(lambda n: thin_plays() if n == "shakespeare" else default_book(n)))
     assert sources.TARGET.read_text() == sources.page(found), "python docs/sources.py"
     for line in found:
         assert line.document in sources.DOCUMENTS, line
@@ -326,7 +332,7 @@ def test_all_at_once_with_an_index(
 
     def book(name: str) -> Book:
         if name == "shakespeare":
-            return fewer_plays()
+            return thin_plays(7)
         return build(name) if names else default_book(made[name])
 
     def write(book: Book, path: Path) -> Path:

@@ -107,6 +107,13 @@ def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
 # --- in spreadsheet programs ------------------------------------------------------------------
 
 
+def book_of(of: AnyTokenizer, text: str = "", length: int = SHORT) -> Book:
+    book = Book("A tokenizer")
+    tokenizing.add(book.graph, of, text, N_TOKENS, length)
+    page.lay_out(book)
+    return book
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Book, Path]]:
     """The book of a kind of tokenizer, and its file, made once."""
@@ -114,9 +121,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[B
 
     @cache
     def made(kind: str) -> tuple[Book, Path]:
-        book = Book("A tokenizer")
-        tokenizing.add(book.graph, tokenizer(kind), "", N_TOKENS, SHORT)
-        page.lay_out(book)
+        book = book_of(tokenizer(kind))
         return book, xlsx.write(book, folder / f"{kind}.xlsx")
 
     return made

@@ -77,7 +77,7 @@ def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> Non
 
 
 def test_an_average_is_over_every_token_of_every_prompt() -> None:
-    model, prompts = MODELS["gpt2"], [[1, 2, 3], [4]]
+    model, prompts = MODELS["gpt2"], [[1, 2, 3], [4], [5, 2, 1], [6]]
     average = ablation.averaged(model, prompts).averages["blocks.1.attn.h0.average"]
     written = [model.graph(ids).values["blocks.1.attn.h0.result"] for ids in prompts]
     np.testing.assert_allclose(average[0], np.vstack(written).mean(axis=0))

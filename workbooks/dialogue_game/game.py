@@ -156,7 +156,6 @@ RULES = {
     "no self-call": "nobody calls himself",
     "no call back": "nobody calls back whoever has just called him",
 }
-AT_ONCE = 100  # games that are computed in one batch
 ONE_WORD = {"blurted": "separator", "caller": "callee calls", "loser": "loser named"}
 
 
@@ -219,8 +218,13 @@ def turns(rng: np.random.Generator, n: int) -> list[Text]:
     return found
 
 
+AT_ONCE = 100  # games that are computed in one batch
+
+
 def loss(model: Model, ids: np.ndarray) -> float:
     """Mean of -log p of every word after the first, in nats; see `floor`."""
+    for row in ids:
+        model.check_ids(row[:-1].tolist())
     graph, total = model.graph(ids[0, :-1].tolist()), 0.0
     for several in np.split(ids, range(AT_ONCE, len(ids), AT_ONCE)):
         tokens = several[:, :-1, None].astype(np.float64)
