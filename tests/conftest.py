@@ -131,6 +131,7 @@ TOGETHER = {
     "the gallery's workbooks": (
         "test_workbooks",
         "test_gallery",
+        "test_editing",
         "test_forecast",
         "test_learn",
         "test_look",
