@@ -146,7 +146,7 @@ class WorkbookFile:
                 unpacked = sum(part.file_size for part in file.infolist())
             size = max(unpacked, self.path.stat().st_size)
             if size > MOST_READ:
-                raise self._too_large(f"unpacks to {size / 1e6:,.0f} MB")
+                raise self._too_large(f"holds {size / 1e6:,.0f} MB")
             # held packed: to list the parts anew takes longer than to read most sheets
             self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
             (self._main,) = related(archive, "", "/officeDocument").values()

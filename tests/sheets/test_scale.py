@@ -429,7 +429,7 @@ def test_a_page_s_formula_that_no_program_takes(tmp_path: Path, monkeypatch, cor
 
 def test_a_workbook_too_large_to_be_compared_is_told(parts, monkeypatch) -> None:
     monkeypatch.setattr("exporters.reading.MOST_READ", 1000)
-    with pytest.raises(InputError, match=r"unpacks to .* MB"):
+    with pytest.raises(InputError, match=r"holds .* MB"):
         verify(parts["whole"], "ironcalc")
 
 
