@@ -103,8 +103,6 @@ gc.set_threshold(2_000_000, 20, 100)
 verify.MANY_CELLS = 50_000
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
-# The first test of hypothesis in a process collects garbage: here, while there is next to none.
-given(st.none())(lambda nothing: None)()
 
 
 # Files that take longest, begun first: none is left over for one worker at the end.
@@ -164,6 +162,12 @@ class ByFile(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Which tests run together."""
     return ByFile(config, log)
+
+
+def pytest_sessionstart() -> None:
+    """The first test of hypothesis in a process collects garbage: here, where there is hardly any;
+    in the middle of the suite it takes six seconds."""
+    given(st.none())(lambda nothing: None)()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
