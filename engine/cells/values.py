@@ -15,7 +15,7 @@ from engine.cells.stored import Stored
 
 # kinds of values; tuples, which are twice as fast to ask as unions
 NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)
-PLAIN = frozenset((int, float))  # of Python's own: FALSE and TRUE, a kind of int, are not among them
+PLAIN = frozenset((int, float))  # types: of FALSE and TRUE it is another one
 
 
 class FormulaError(ArithmeticError):
