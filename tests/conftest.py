@@ -164,6 +164,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionstart() -> None:
     """The first test of hypothesis in a process collects garbage: here, where there is hardly any;
     in the middle of the suite it takes six seconds."""

@@ -63,8 +63,7 @@ from exporters.xlsx import write
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 SMALLER = [f"{THIN}{name}" if name in thin.THIN else name for name in NAMES]
-IN_FORMULAS = (  # the slowest engine is asked about every kind of formula of some
-    "one-layer",
+IN_FORMULAS = (  # the slowest engine is asked about one-layer whole, and every kind of some others
     f"{THIN}sampling",
     "napkin",
     "fact-lookup",
@@ -196,6 +195,7 @@ def test_it_keeps_excels_rules(name: str, built) -> None:
 ENGINES_AND_NAMES = [
     *(pytest.param("ironcalc", name, marks=SLOW.get(name, ())) for name in NAMES),
     *(pytest.param("gnumeric", name, marks=OFFICE) for name in SMALLER),
+    pytest.param("formulas", "one-layer", marks=OFFICE),
 ]
 
 
