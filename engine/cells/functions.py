@@ -180,7 +180,7 @@ VARP = Function("VARP", _reduced(np.var, "#DIV/0!"))
 
 
 def _truth(x: Any) -> bool:
-    return bool(number(scalar(x)))
+    return x if type(x) is bool else bool(number(scalar(x)))
 
 
 def _truths(*xs: Any) -> Iterator[bool]:
@@ -218,10 +218,11 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     if col is None:
         row, col = (1.0, row) if x.shape[0] == 1 else (row, 1.0)
     height, width = x.shape
+    row, col = number(row), number(col)
     if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
         return x.item(int(row) - 1, int(col) - 1)  # as most are
-    i, j = (np.asarray(number(k)).astype(int) for k in (row, col))
-    if (i < 0).any() or (j < 0).any() or (i > x.shape[0]).any() or (j > x.shape[1]).any():
+    i, j = (np.asarray(k).astype(int) for k in (row, col))
+    if i.min() < 0 or j.min() < 0 or i.max() > height or j.max() > width:
         raise FormulaError("#REF!")
     if i.ndim or j.ndim:
         return x[i - 1, j - 1]

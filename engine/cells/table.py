@@ -74,8 +74,9 @@ class Reader:
             for i in range(rect.top, rect.bottom):
                 self._run(block, i, max(rect.left, 1), rect.right, array)
         for i, j in rect.cells():
-            if isinstance(array[i, j], _Pending):
-                if array[i, j] is UNDER_WAY:
+            value = array.item(i, j)
+            if type(value) is _Pending:
+                if value is UNDER_WAY:
                     raise ValueError(f"{block.name}[{i},{j}] waits for itself")
                 array[i, j] = UNDER_WAY
                 array[i, j] = self.compute(block, i, j)
@@ -137,7 +138,7 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
 
 def settled(array: np.ndarray) -> np.ndarray:
     """A table's values: float64 where all are numbers."""
-    if all(type(v) is float for v in array.flat):
+    if {*map(type, array.flat)} <= {float}:
         return array.astype(np.float64)
     return array
 

@@ -15,6 +15,7 @@ from engine.cells.stored import Stored
 
 # kinds of values; tuples, which are twice as fast to ask as unions
 NUMBERS, TRUTHS, RANGES = (int, float, np.number), (bool, np.bool_), (np.ndarray, Stored)
+PLAIN = frozenset((int, float))  # types: of FALSE and TRUE it is another one
 
 
 class FormulaError(ArithmeticError):
@@ -140,13 +141,13 @@ def sort_key(x: Any, other: Any) -> tuple[int, Any]:
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     def apply(a: Any, b: Any) -> Any:
-        if type(a) is float and type(b) is float:
+        if type(a) in PLAIN and type(b) in PLAIN:
             return holds(a, b)
-        a, b = (np.asarray(x) if isinstance(x, Stored) else x for x in (a, b))
-        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-            if np.asarray(a).dtype == np.asarray(b).dtype == np.float64:
+        if isinstance(a, RANGES) or isinstance(b, RANGES):
+            a, b = np.asarray(a), np.asarray(b)
+            if a.dtype.kind in "if" and b.dtype.kind in "if":
                 return holds(a, b)
-            a, b = np.broadcast_arrays(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
+            a, b = np.broadcast_arrays(a.astype(object), b.astype(object))
             return np.array([one(x, y) for x, y in zip(a.flat, b.flat, strict=True)]).reshape(
                 a.shape
             )

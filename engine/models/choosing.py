@@ -11,6 +11,7 @@ sorting: see `halving`. Either way all words are drawn from.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,13 +79,11 @@ class Sampling:
 
         Raises InputError where logits are no finite numbers.
         """
-        g = Graph(None, None)
-        block = g.input("logits", np.reshape(logits, (1, -1)), ("token", "vocab"))
-        temperature = g.input("temperature", self.temperature or 1.0)
-        parts.softmax(g.at("softmax"), block, (g, "probs"), temperature)
-        values = g.values
-        chosen = choice(g, self, np.array([0.0, r]))
-        values |= g.inputs | {table.name: pending(table) for table in g.tables}
+        g, chosen = _of_one_token(self, np.size(logits))
+        g.fill("logits", np.reshape(np.asarray(logits, np.float64), (1, -1)))
+        g.fill("random", np.array([[0.0], [r]]))
+        values = g.inputs | {"probs": g.last("probs")}
+        values |= {table.name: pending(table) for table in g.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
         if isinstance(found, CellError):
             raise InputError(f"no token can be chosen: the logits lead to {found}")
@@ -92,6 +91,17 @@ class Sampling:
 
 
 GREEDY = Sampling()
+
+
+@lru_cache(maxsize=8)  # a text is many tokens
+def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
+    """The tables from the logits of one token to the word that is chosen, and which of them that
+    is."""
+    g = Graph(None, None)
+    logits = g.input("logits", np.zeros((1, n_words)), ("token", "vocab"))
+    temperature = g.input("temperature", sampling.temperature or 1.0)
+    parts.softmax(g.at("softmax"), logits, (g, "probs"), temperature)
+    return g, choice(g, sampling, np.zeros(2))
 
 
 def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:

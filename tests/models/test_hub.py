@@ -1,6 +1,7 @@
 """Models of the Hugging Face Hub: from a cache made by hand, and from a server on the loopback.
 
-The library reads its variables when it is imported, so every call is a process of its own.
+The library reads its variables when it is imported, which takes it long: one process is asked all
+that there is to ask while a Hub answers, one while nobody does, and one that is told not to try.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from conftest import GOLDEN, ROOT
@@ -37,16 +39,15 @@ for name in sys.argv[1:]:
 """
 
 
-def ask(home: Path, endpoint: str, *names: str, **more: str) -> list[str]:
-    """The kind of each model, or the line that says why there is none."""
+def ask(home: Path, endpoint: str, *names: str, **more: str) -> dict[str, str]:
+    """The kind of each model, or the line that says why there is none, by name."""
     hidden = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     said = {"HF_HOME": str(home), "HF_ENDPOINT": endpoint, "PYTHONPATH": str(ROOT), **more}
     command = [sys.executable, "-c", ASK, *names]
     env = hidden | said
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, cwd=home)
     lines = done.stdout.splitlines()
-    assert len(lines) == len(names), done
-    return lines
+    return dict(zip(names, lines, strict=True))
 
 
 def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "main") -> Path:
@@ -58,36 +59,15 @@ def cache(home: Path, repo: str, commit: str, folder: Path, revision: str = "mai
     return inside / "snapshots" / commit
 
 
-def test_what_is_in_the_cache_needs_no_network(tmp_path: Path) -> None:
-    repo = "some-one/tiny_llama.1"
-    cache(tmp_path, repo, COMMIT, GOLDEN / "llama")
-    cache(tmp_path, repo, OTHER, GOLDEN / "gpt2", "v2")
-    (folder := tmp_path / "packed").mkdir()
-    write_gguf(GOLDEN / "llama", folder / "tiny.gguf")
-    cache(tmp_path, "a/packed", COMMIT, folder)
-    llama = (repo, f"{repo}@main", "a/packed", "a/packed/tiny.gguf", "a/packed/tiny.gguf@main")
-    gpt2 = (f"{repo}@v2", f"{repo}@{OTHER}")
-    *found, missing, nowhere = ask(tmp_path, NOWHERE, *llama, *gpt2, f"{repo}@v3", "no/where")
-    assert found == [*["llama"] * len(llama), *["gpt2"] * len(gpt2)]
-    assert f"{repo}@v3 is not in the cache, and the Hub cannot be reached" in missing
-    line = "there is no file or folder no/where; as a model, no/where is not in the cache"
-    assert line in nowhere
-
-
-def test_offline_one_line_says_so(tmp_path: Path) -> None:
-    (line,) = ask(tmp_path, NOWHERE, "no/where", HF_HUB_OFFLINE="1")
-    assert line == "no/where is not in the cache, and HF_HUB_OFFLINE is set"
-
-
 # --- a server that speaks what the library asks for ----------------------------------------------
 
 
 class Hub(BaseHTTPRequestHandler):
     """The few endpoints: a model's files, and each of them, with its commit and its hash."""
 
-    repos: dict[str, Path]
-    asked: list[str]  # the files that were sent
-    requests: list[str]
+    repos: ClassVar[dict[str, Path]] = {}
+    sent: ClassVar[list[str]] = []  # repositories and their files
+    requests: ClassVar[list[str]] = []
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -115,7 +95,7 @@ class Hub(BaseHTTPRequestHandler):
         if not (folder / file).is_file():
             return self.refuse(404, "EntryNotFound")
         if body:
-            self.asked.append(file)
+            self.sent.append(f"{repo}/{file}")
         self.send((folder / file).read_bytes(), body)
 
     def listing(self, path: str, body: bool) -> None:
@@ -158,43 +138,32 @@ def digest(path: Path) -> str:
     return hashlib.sha1(path.read_bytes()).hexdigest()
 
 
-@pytest.fixture
-def endpoint(tmp_path: Path) -> Iterator[str]:
-    """A server with a model in two files of weights, and one of two GGUF files."""
-    tiny, packed = tmp_path / "served" / "tiny", tmp_path / "served" / "packed"
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a model in two files of weights, one of two GGUF files, and two that are in the
+    cache."""
+    served = tmp_path_factory.mktemp("served")
+    tiny, packed = served / "tiny", served / "packed"
     shutil.copytree(GOLDEN / "llama", tiny)
     shutil.copy(tiny / "model.safetensors", tiny / "pytorch_model.bin")
     (tiny / "README.md").write_text("A model.")
     packed.mkdir()
     (packed / "a.gguf").write_bytes(b"GGUF")
     (packed / "b.gguf").write_bytes(b"GGUF")
-    Hub.repos, Hub.asked = {"some-one/tiny": tiny, "some-one/packed": packed}, []
-    Hub.requests = []
+    Hub.repos |= {"some-one/tiny": tiny, "some-one/packed": packed, PLAIN: tiny, WORDED: tiny}
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
 
 
-def test_a_model_is_fetched_once_with_what_it_needs_alone(endpoint: str, tmp_path: Path) -> None:
-    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
-    assert sorted(set(Hub.asked)) == ["config.json", "model.safetensors"]
-    names = "some-one/tiny", "some-one/tiny@main", f"some-one/tiny@{COMMIT}"
-    assert ask(tmp_path, NOWHERE, *names) == ["llama"] * 3
+# --- what is said --------------------------------------------------------------------------------
 
-
-def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(
-    endpoint: str, tmp_path: Path
-) -> None:
-    folder = cache(tmp_path, "some-one/tiny", COMMIT, GOLDEN / "llama")
-    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
-    assert Hub.requests, "there may be a tokenizer, and it is asked for"
-    Hub.requests.clear()
-    (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
-    assert ask(tmp_path, endpoint, "some-one/tiny") == ["llama"]
-    assert not Hub.requests
-
-
+TINY = "some-one/tiny", "some-one/tiny@main", f"some-one/tiny@{COMMIT}"
+BY_HAND = "some-one/tiny_llama.1"
+LLAMAS = (BY_HAND, f"{BY_HAND}@main", "a/packed", "a/packed/tiny.gguf", "a/packed/tiny.gguf@main")
+GPT2S = (f"{BY_HAND}@v2", f"{BY_HAND}@{OTHER}")
+PLAIN, WORDED = "some-one/plain", "some-one/worded"  # in the cache, and served
 REFUSED = {
     "gated/model": "gated/model is gated: ask for access on its page, and set HF_TOKEN",
     "some-one/else": "no file or folder some-one/else, and no model some-one/else on the Hub",
@@ -205,6 +174,62 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_fetched_gives_one_line(endpoint: str, tmp_path: Path) -> None:
-    for line, message in zip(ask(tmp_path, endpoint, *REFUSED), REFUSED.values(), strict=True):
-        assert message in line
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds models."""
+    home = tmp_path_factory.mktemp("home")
+    cache(home, BY_HAND, COMMIT, GOLDEN / "llama")
+    cache(home, BY_HAND, OTHER, GOLDEN / "gpt2", "v2")
+    packed = tmp_path_factory.mktemp("packed")
+    write_gguf(GOLDEN / "llama", packed / "tiny.gguf")
+    cache(home, "a/packed", COMMIT, packed)
+    cache(home, PLAIN, COMMIT, GOLDEN / "llama")
+    folder = cache(home, WORDED, COMMIT, GOLDEN / "llama")
+    (folder / "words.json").write_text(json.dumps([f"word{i}" for i in range(17)]))
+    return home
+
+
+@pytest.fixture(scope="module")
+def answered(home: Path, endpoint: str) -> dict[str, str]:
+    """What is said of models while the Hub answers."""
+    return ask(home, endpoint, *REFUSED, TINY[0], PLAIN, WORDED)
+
+
+@pytest.fixture(scope="module")
+def unanswered(home: Path, answered: dict[str, str]) -> dict[str, str]:
+    """The same with what is then in the cache, while nobody answers."""
+    assert answered[TINY[0]] == "llama"
+    return ask(home, NOWHERE, *TINY, *LLAMAS, *GPT2S, f"{BY_HAND}@v3", "no/where")
+
+
+def test_what_is_in_the_cache_needs_no_network(unanswered: dict[str, str]) -> None:
+    assert {unanswered[name] for name in LLAMAS} == {"llama"}
+    assert {unanswered[name] for name in GPT2S} == {"gpt2"}
+    missing = f"{BY_HAND}@v3"
+    line = f"{missing} is not in the cache, and the Hub cannot be reached"
+    assert line in unanswered[missing]
+    line = "there is no file or folder no/where; as a model, no/where is not in the cache"
+    assert line in unanswered["no/where"]
+
+
+def test_offline_one_line_says_so(home: Path) -> None:
+    said = ask(home, NOWHERE, "no/where", HF_HUB_OFFLINE="1")
+    assert said["no/where"] == "no/where is not in the cache, and HF_HUB_OFFLINE is set"
+
+
+def test_a_model_is_fetched_once_with_what_it_needs_alone(unanswered: dict[str, str]) -> None:
+    sent = {file for file in Hub.sent if file.startswith("some-one/tiny/")}
+    assert sent == {"some-one/tiny/config.json", "some-one/tiny/model.safetensors"}
+    assert {unanswered[name] for name in TINY} == {"llama"}
+
+
+def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(answered: dict[str, str]) -> None:
+    assert answered[PLAIN] == answered[WORDED] == "llama"
+    asked = "\n".join(Hub.requests)
+    assert PLAIN in asked, "there may be a tokenizer, and it is asked for"
+    assert WORDED not in asked
+
+
+def test_what_cannot_be_fetched_gives_one_line(answered: dict[str, str]) -> None:
+    for name, message in REFUSED.items():
+        assert message in answered[name]

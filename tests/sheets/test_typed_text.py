@@ -35,7 +35,7 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS, TEXT_LENGTH = 10, 16  # as the usual 60 characters, in few cells
+N_TOKENS, TEXT_LENGTH = 8, 16  # as the usual 60 characters, in few cells
 
 
 def byte_level() -> Tokenizer:
@@ -278,12 +278,12 @@ def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
 
 @pytest.mark.office
 def test_the_same_in_libreoffice(tmp_path: Path, written) -> None:
-    """One text each, typed where the sentence stands."""
+    """One text, typed where the sentence stands."""
     many = answering("byte-level")
     books = {kind: book(kind) for kind in KINDS} | {"many": many}
     files = {}
     for kind, where in books.items():
-        edit = {where.cell("sentence", 0, 0): "12 dogs" if where is many else "the girl"}
+        edit = {where.cell("sentence", 0, 0): "12 dogs"}
         (files[kind],) = libreoffice_after(written(where), [edit], tmp_path / kind)
     found = files.pop("many")
     ids = many.model.vocabulary.encode("12 dogs")
@@ -291,8 +291,6 @@ def test_the_same_in_libreoffice(tmp_path: Path, written) -> None:
     for kind, file in files.items():
         cells = [book(kind).cell("tokens", t, 0) for t in range(N_TOKENS)]
         found = [file[sheet][row, col] for sheet, row, col in cells]
-        assert found == expected(kind, "the girl"), kind
+        assert found == expected(kind, "12 dogs"), kind
         sheet, row, col = book(kind).cell("text.whole", 0, 0)
-        assert file[sheet][row, col] == held(
-            model(kind).vocabulary.decode(expected(kind, "the girl"))
-        )
+        assert file[sheet][row, col] == held(model(kind).vocabulary.decode(found))

@@ -8,7 +8,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
     codes, read, characters = _asked()
     rows = np.empty((len(codes), len(Character._fields)))
     rows[:] = Character(OUTSIDE)
-    rows[read, 0] = [kind_of.get(character, OTHER) for character in characters]
+    rows[read, 0] = [*map(kind_of.get, characters, repeat(OTHER))]
     rows[0] = Character(END, 0)
     if others:
         n, fields = len(others), chain.from_iterable(others.values())  # numbers one by one
@@ -61,7 +61,7 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
         rows[np.searchsorted(codes, [*map(ord, others)])] = found
     begins = np.ones(len(codes), dtype=bool)
     begins[1:-1] = (rows[1:-1] != rows[:-2]).any(axis=1)
-    return np.column_stack([codes, rows])[begins]
+    return np.column_stack([codes[begins], rows[begins]])
 
 
 def changed(ask: Callable[[str], str]) -> dict[str, str]:
@@ -143,14 +143,25 @@ def joining(parts: list[dict[str, Any]]) -> frozenset[str]:
 def _joining(names: frozenset[str]) -> frozenset[str]:
     if not names & {"NFC", "NFKC", "NFD", "NFKD", "Precompiled", "BertNormalizer"}:
         return frozenset()
-    moved = {chr(c) for c in range(LAST) if unicodedata.combining(chr(c))}
     if names == {"BertNormalizer"}:  # it takes every mark away
-        return frozenset(c for c in moved if unicodedata.category(c) != "Mn")
-    pairs = (unicodedata.decomposition(chr(c)).split() for c in range(LAST))
-    seconds = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
+        return frozenset(c for c in _combining() if unicodedata.category(c) != "Mn")
     jamo = {chr(c) for c in range(0x1100, 0x1200)}
     others = {"\r", "\u200d", "\ufe0f"} | {chr(c) for c in range(0x1F1E6, 0x1F200)}
-    return frozenset(moved | seconds | jamo | (others if "Precompiled" in names else set()))
+    return _combining() | _seconds() | jamo | (others if "Precompiled" in names else set())
+
+
+@lru_cache(maxsize=1)
+def _combining() -> frozenset[str]:
+    """Marks, which may be moved before others."""
+    return frozenset(c for c in map(chr, range(LAST)) if unicodedata.combining(c))
+
+
+@lru_cache(maxsize=1)
+def _seconds() -> frozenset[str]:
+    """Characters that another one is composed with."""
+    pairs = (unicodedata.decomposition(c).split() for c in map(chr, range(LAST)))
+    found = (int(pair[1], 16) for pair in pairs if len(pair) == 2 and pair[0][0] != "<")
+    return frozenset(map(chr, found))
 
 
 def normalized(
