@@ -20,7 +20,7 @@ import libreoffice
 import numpy as np
 import pytest
 import typer.main
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from libreoffice import CellAt, Typed
 from xdist.remote import Producer
@@ -162,6 +162,13 @@ class ByFile(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """Which tests run together."""
     return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    """The first test of hypothesis in a process collects garbage: here, where there is hardly any;
+    in the middle of the suite it takes six seconds."""
+    given(st.none())(lambda nothing: None)()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -7,6 +7,8 @@ exit code 2 and one line of at most 300 printable characters; and leave nothing 
 Each runs in a process of its own, forked from one that has everything imported.
 """
 
+import contextlib
+import io
 import json
 import os
 import random
@@ -629,6 +631,14 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
 }
 
 
+def import_all() -> None:
+    """Import what commands do: each takes its time to, and the copies of this process have it."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        command.app(["info", str(GOLDEN / "llama")], standalone_mode=False)
+    book()
+    of_formats()
+
+
 def bad(kind: str, n: int, seed: int = 0) -> Iterator[tuple[Case, list[str]]]:
     """Those of `n` inputs of a kind that were handled badly, and how."""
     cases = KINDS[kind](random.Random(seed))
@@ -642,6 +652,7 @@ def bad(kind: str, n: int, seed: int = 0) -> Iterator[tuple[Case, list[str]]]:
 def main() -> None:
     """Try N inputs of each kind; exit code 1 where one is handled badly."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 150
+    import_all()
     total = 0
     for kind in sys.argv[2:] or KINDS:
         for case, found in bad(kind, n):

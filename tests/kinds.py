@@ -1,8 +1,13 @@
 """The kinds of formulas that a workbook has: what a smaller one is held to, which stands for it."""
 
 import re
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 
-from exporters.reading import WorkbookFile
+from exporters.address import position
+from exporters.reading import Value, WorkbookFile
+from exporters.verify import Where
 
 ADDRESS = r"(?:'[^'\n]+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d+"
 ALIKE = (  # in formulas of one kind
@@ -13,6 +18,7 @@ ALIKE = (  # in formulas of one kind
 )
 CALL, REST = r"\w+\([^()\n]{1,300}\)", r"[^,+&\n]{1,300}?"
 AGAIN = re.compile(rf"((?:[,+&]|\b)(?:{CALL}|{REST}))(?:[,+&]?\1)+")  # a term, and others like it
+FORMULA = re.compile(rb'(?P<cell><c r="(?P<at>\w+)"[^>]*>)<f\b[^>]*(?:/>|>.*?</f>)', re.DOTALL)
 DIGITS = str.maketrans("123456789", "0" * 9)  # any digit is as good as another
 
 
@@ -21,9 +27,46 @@ def kinds(file: WorkbookFile) -> set[str]:
     however many terms."""
     found: set[str] = set()
     for sheet in file:
-        written = file[sheet].formulas.values()
-        found.update("\n".join(f.replace("\n", " ") for f in written).translate(DIGITS).split("\n"))
-    text = "\n".join(found)
+        found.update(_plain(file[sheet].formulas.values()))
+    return set(_kinds([*found]))
+
+
+def one_of_each(file: WorkbookFile, target: Path) -> Path:
+    """A copy of a workbook with one formula of each kind for each text, and each whole number, that
+    one shows; the other cells hold their values."""
+    first: dict[tuple[str, Value], Where] = {}
+    formulas = [(sheet, at, f) for sheet in file for at, f in file[sheet].formulas.items()]
+    kinds_of = _kinds(_plain(f for *_, f in formulas))
+    for (sheet, at, _), kind in zip(formulas, kinds_of, strict=True):
+        value = file[sheet][at]
+        told = value if isinstance(value, str) or float(value or 0).is_integer() else None
+        first.setdefault((kind, told), (sheet, *at))
+    kept = set(first.values())
+
+    def without_others(sheet: str, data: bytes) -> bytes:
+        return FORMULA.sub(
+            lambda c: c[0] if (sheet, *position(c["at"].decode())) in kept else c["cell"], data
+        )
+
+    sheets = {part: sheet for sheet, part in file.parts.items()}
+    with zipfile.ZipFile(file.path) as old, zipfile.ZipFile(target, "w") as new:
+        for part in old.namelist():
+            data = old.read(part)
+            new.writestr(part, without_others(sheets[part], data) if part in sheets else data)
+    return target
+
+
+def _plain(formulas: Iterable[str]) -> list[str]:
+    """Formulas, each in a line, with any digit for another."""
+    text = "\n".join(formula.replace("\n", " ") for formula in formulas)
+    return text.translate(DIGITS).split("\n") if text else []
+
+
+def _kinds(plain: list[str]) -> list[str]:
+    """The kind of each formula."""
+    text = "\n".join(plain)
     for pattern, one in ALIKE:
         text = re.sub(pattern, one, text)
-    return {AGAIN.sub(r"\1…", formula) for formula in set(text.split("\n"))}
+    alike = text.split("\n")
+    kind = {formula: AGAIN.sub(r"\1…", formula) for formula in set(alike)}
+    return [kind[formula] for formula in alike]

@@ -115,18 +115,19 @@ def test_what_comes_as_gguf_is_saved_as_a_folder(tmp_path: Path) -> None:
     same(tmp_path / "saved", GOLDEN / "llama")
 
 
-@pytest.fixture
-def wide(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A llama drawn at random by transformers, whose rows are long enough to be packed."""
+    folder = tmp_path_factory.mktemp("formats") / "wide"
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=40, hidden_size=256, intermediate_size=512, num_hidden_layers=2,
+        vocab_size=40, hidden_size=256, intermediate_size=256, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
     )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "wide")
-    return tmp_path / "wide"
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
 
 
 PACKED = ("BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")

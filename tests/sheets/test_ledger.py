@@ -21,7 +21,8 @@ from exporters.pages.switches import writers
 from exporters.reading import Value, WorkbookFile
 
 LEDGER = script("ledger", "benchmarks")  # of benchmarks, which asks 50 sets of edits
-SPEC = ModelSpec(7, 4, 8, n_layers=2, n_heads=2, d_head=2, d_mlp=3, norm="layer", bias=True)
+# of two layers the formulas would be twice as many, and of the same kinds
+SPEC = ModelSpec(7, 4, 8, n_layers=1, n_heads=2, d_head=2, d_mlp=3, norm="layer", bias=True)
 MESSAGE = (PLAY, MESSAGE_ROW, PROMPT_COL)
 
 
