@@ -13,7 +13,8 @@ from engine.models.forward import weight_shapes
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
 
-N_TOKENS, TEXT_LENGTH = 8, 45  # as columns, and the usual 60 characters, in few cells
+N_TOKENS = 10  # with room to spare: what the library learns is not the same in every process
+TEXT_LENGTH = 45  # characters that are typed: as the usual 60, in fewer cells
 PAIRS = [
     ("the value is true", "this one is false"),
     ("", "a class of an object"),
