@@ -47,7 +47,7 @@ def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_
     }
     assert cli("run", folder, "--prompt", "Good").code == 0
     assert cli("generate", folder, "--prompt", "Good", "-n", 5).code == 0
-    short = ("--prompt", "Good", "--tokens", 6, "--text-length", 8)
+    short = ("--prompt", "Good", "--tokens", 5, "--text-length", 8)
     assert cli("build", folder, *short, "-o", "m.xlsx", cwd=tmp_path).code == 0
     assert read(tmp_path / "m.xlsx")
 

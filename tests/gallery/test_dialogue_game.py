@@ -157,7 +157,7 @@ FIVE = {
 }
 PARTS = ablation.parts(THIN.graph([0]))
 N_TYPED, N_COLUMNS = 8, 9
-IN_LIBREOFFICE = ("sampled, a switch off", "alone, an average", "full")
+BUILT = ("sampled, a switch off", "alone, an average", "full")
 SENTENCES = [
     ("", "nothing is typed"),
     ("<BOS> Pitro chiama", "‘Pitro’ is unknown; nearest: Pietro"),
@@ -295,24 +295,29 @@ def test_it_recomputes_after_the_edits_of_its_own_pages(opened) -> None:
     assert_recomputes_after({t.cell: t.value for t in tries}, sheet, book, cells)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Callable[[str], Path]:
+    """The file of a workbook that is built otherwise, written once."""
+    folder = tmp_path_factory.mktemp("written")
+    return cache(lambda name: write(built_otherwise(name), folder / f"{name}.xlsx"))
+
+
 @OFFICE
-@pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_it_recomputes_however_it_is_built(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", BUILT)
+def test_it_recomputes_however_it_is_built(name: str, written, tmp_path: Path) -> None:
     """Sampled and greedy, a word alone and a prompt of the whole context, a switch off, an average
     in the place of a part."""
-    path = write(built_otherwise(name), tmp_path / "built.xlsx")
-    (shown,) = libreoffice_after(path, [{}], tmp_path / "office")
-    assert_agrees(read(path), shown)
+    (shown,) = libreoffice_after(written(name), [{}], tmp_path / "office")
+    assert_agrees(read(written(name)), shown)
 
 
 def test_there_are_two_layers_of_parts_to_switch_off() -> None:
     assert len(PARTS) == 2 * (4 + 2)
 
 
-def test_a_sampled_prompt_in_ironcalc(tmp_path: Path) -> None:
+def test_a_sampled_prompt_in_ironcalc(written) -> None:
     needs("ironcalc")
-    book = build(THIN, PROMPTS[0], NARROW, SAMPLED)
-    assert verify(write(book, tmp_path / "sampled.xlsx"), "ironcalc").agrees
+    assert verify(written(BUILT[0]), "ironcalc").agrees
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -43,5 +43,5 @@ def test_a_llama_with_pieces_of_words(tmp_path: Path) -> None:
         d_mlp=50, activation="silu", position="rotary", norm="rms", final_norm=True,
     )  # fmt: skip
     model = replace(random_model(spec), vocabulary=tokenizer)
-    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 14))
+    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 8))
     assert_near(book, xlsx.write(book, tmp_path / "pieces.xlsx"))
