@@ -80,13 +80,19 @@ def games() -> np.ndarray:
     return game.games(np.random.default_rng(measured.SEED), measured.N_GAMES)
 
 
+@cache
+def states() -> list[list[game.State]]:
+    """What the grammar knows before every word of every game."""
+    return [game.states([game.WORDS[i] for i in row])[:-1] for row in games()]
+
+
 @pytest.mark.parametrize("part", ["", "blocks.1.attn.h2"])
 def test_how_often_each_rule_is_kept(part: str) -> None:
     """The stored table, of all games anew."""
     probs = said_in_games(part)
     total, n = dict.fromkeys(game.RULES, 0.0), dict.fromkeys(game.RULES, 0)
-    for row, p in zip(games(), probs, strict=True):
-        for k, state in enumerate(game.states([game.WORDS[i] for i in row])[:-1]):
+    for known, p in zip(states(), probs, strict=True):
+        for k, state in enumerate(known):
             for rule, broken in game.rules(state).items():
                 total[rule] += 1 - p[k, [game.ID[word] for word in broken]].sum()
                 n[rule] += 1
@@ -98,12 +104,7 @@ def test_the_games_that_were_counted() -> None:
     """Bins of what the model says: all words of all games once, and what was said in each bin."""
     found = [measured.Bin(*line) for line in measured.stored()["bins"]]
     probs = said_in_games()
-    before_end = np.array(
-        [
-            [s.next != "pad" for s in game.states([game.WORDS[i] for i in row])[:-1]]
-            for row in games()
-        ]
-    )
+    before_end = np.array([[state.next != "pad" for state in known] for known in states()])
     shown = probs[before_end].ravel()
     for b in found:
         among = shown[(shown >= b.low) & (shown < b.high)]

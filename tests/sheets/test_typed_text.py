@@ -292,6 +292,7 @@ def test_the_same_in_libreoffice(tmp_path: Path, written) -> None:
     for kind, file in files.items():
         cells = [book(kind).cell("tokens", t, 0) for t in range(N_TOKENS)]
         found = [file[sheet][row, col] for sheet, row, col in cells]
-        assert found == expected(kind, "12 dogs"), kind
+        wanted = expected(kind, "12 dogs")
+        assert found == wanted, kind
         sheet, row, col = book(kind).cell("text.whole", 0, 0)
-        assert file[sheet][row, col] == held(model(kind).vocabulary.decode(found))
+        assert file[sheet][row, col] == held(model(kind).vocabulary.decode(wanted))
