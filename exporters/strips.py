@@ -28,7 +28,6 @@ TURNED = 64  # rows of the sheet that are read together of a matrix that lies th
 SPELT = 1 << 11  # numbers that are spelt together
 LONGEST = 8192  # characters of a formula
 FEWEST, RUN = 32, 1024  # rows that are filled in, and that are so from one text
-ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 GROWING = re.compile(r"(\d+|(?<![A-Za-z'])[A-Z]{1,3}(?=\$?\d))")  # a number, a column's letters
 VALUE = "\0"  # stands where a cell's value goes
 NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a number
@@ -40,6 +39,11 @@ class Template(NamedTuple):
     text: str  # of a row, with %s where rows differ
     growing: list[Callable[[int], str]]  # what follows from the row's number
     pick: Callable[[list[str]], Any]  # of the row's values, and of what grows: what fills the text
+
+
+def escaped(text: str) -> str:
+    """A text as XML has it."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
@@ -133,7 +137,7 @@ def labels(run: Run, style: int) -> Strip:
         first, number = row - begin, row + 1
         if not run.texts:
             return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
-        texts = [run.texts[first + n].translate(ESCAPED) for n in range(len(names))]
+        texts = [escaped(run.texts[first + n]) for n in range(len(names))]
         return [
             f'<c r="{name}{number}{between}{text}</t></is></c>'.encode()
             for name, text in zip(names, texts, strict=True)

@@ -36,9 +36,9 @@ from exporters.deflate import Deflate, Packed
 from exporters.dressing import AsBuilt, Beyond, Dressing, Unlike, When
 from exporters.sheets import packed, part, put
 from exporters.strips import (
-    ESCAPED,
     Strip,
     check_length,
+    escaped,
     formulas,
     labels,
     numbers,
@@ -182,12 +182,12 @@ class _Sheet(Worksheet):
         formula, value = self.spell(cell, row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            value = LIKE_ESCAPED.sub(r"_x005F\1", value).translate(ESCAPED)
+            value = escaped(LIKE_ESCAPED.sub(r"_x005F\1", value))
             at += ' t="str"'
         elif isinstance(value, bool):
             value = int(value)
             at += ' t="b"'
-        self.fh.write(f"{at}><f>{formula.translate(ESCAPED)}</f><v>{value}</v></c>")
+        self.fh.write(f"{at}><f>{escaped(formula)}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
