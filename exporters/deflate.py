@@ -98,10 +98,12 @@ class Deflate:
         self.crc = check_sum(data, self.crc)
         work = partial(_deflated, data, self._before, last, self._many, self.formulas)
         self._before = data[-WINDOW:]
-        if self._pool:
+        if self._pool and not last:
             self._pending.append(self._pool.submit(work))
-        else:
-            self._put(work())
+            return
+        packed = work()  # the last: nothing is left to do meanwhile
+        self._wait()
+        self._put(packed)
 
     def _put(self, packed: bytes) -> None:
         self.n_packed += self._file.write(packed)

@@ -13,7 +13,7 @@ from engine.models.forward import weight_shapes
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
 
-N_TOKENS = 10
+N_TOKENS, TEXT_LENGTH = 8, 45  # as columns, and the usual 60 characters, in few cells
 PAIRS = [
     ("the value is true", "this one is false"),
     ("", "a class of an object"),

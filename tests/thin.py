@@ -96,7 +96,7 @@ def drawn_seldom() -> Book:
 
 
 THIN: dict[str, Callable[[], Book]] = {
-    "dialogue-game": lambda: thin_book(5),
+    "dialogue-game": lambda: thin_book(4),
     "induction": lambda: narrowed("induction"),
     "learn": thin_learner,
     "sampling": drawn_seldom,

@@ -17,11 +17,12 @@ from conftest import (
     THIN,
     Built,
     CellAt,
-    InIronCalc,
     assert_agrees,
     cli,
     default_book,
     libreoffice_after,
+    needs,
+    recomputed_in_ironcalc,
     script,
 )
 from openpyxl import load_workbook
@@ -38,6 +39,7 @@ from exporters.book import Book, Reading
 from exporters.programs import Recomputed
 from exporters.reading import Value
 from exporters.story import Suggestion
+from exporters.verify import verify
 from workbooks import cat_sat, shakespeare
 
 # the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
@@ -173,13 +175,21 @@ def assert_promised(promise: Promise, shown: Callable[[CellAt], Value]) -> None:
 
 
 @pytest.mark.parametrize("name", IN_TIERS)
-def test_every_edit_does_what_its_text_says(name: str, built) -> None:
-    """Each edit made in the workbook, which IronCalc recalculates."""
-    found = promises(name)
-    sheet = InIronCalc(built[name])
-    for k, promise in enumerate(found):
+def test_every_edit_does_what_its_text_says(name: str, built, tmp_path: Path) -> None:
+    """IronCalc agrees at every formula cell, from wrong values, and after each edit."""
+    sheet = recomputed_in_ironcalc(built.formula_cells(name), tmp_path)
+    for k, promise in enumerate(promises(name)):
         with sheet.typed(promise.typed):
             assert_kept(name, k, built, sheet.__getitem__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ("dialogue-game", *LARGE))
+def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
+    """Of those that it does not get whole above."""
+    needs("ironcalc")
+    report = verify(built.formula_cells(name), "ironcalc")
+    assert report.agrees, report
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from conftest import (
     typed,
 )
 from corners import N_COLUMNS, corner
+from kinds import kinds, one_of_each
 from safetensors.numpy import load_file, save_file
 
 from engine import InputError, ModelSpec
@@ -170,24 +171,32 @@ def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
     assert report.agrees, report
 
 
-@pytest.mark.office
-@pytest.mark.parametrize(
-    ("name", "live"),
-    [
-        ("rotary, RMSNorm, MLP first of all", ()),
-        ("pre-LN with biases", ("embed", "blocks.0", "ln_final", "logits")),
-    ],
-)
-def test_the_smallest_recompute_in_formulas_too(name: str, live: Sequence[str], tmp_path) -> None:
-    """Llama's formulas and those of every page, and what GPT-2 computes otherwise, in the slowest
-    engine: few of each kind."""
-    needs("formulas")
+def smallest(name: str, folder: Path, *live: str) -> Path:
+    """The workbook of a model with few cells of each kind, all of it or some parts alive."""
     few = {"d_vocab": 2, "d_model": 2, "n_ctx": 5, "n_heads": 1, "d_head": 2, "d_mlp": 1}
-    checkpoint.save(random_model(ModelSpec(**(OWN[name] | few))), tmp_path / "model")
-    out = tmp_path / "book.xlsx"
-    args = ("build", tmp_path / "model", "--ids", "1,0", "--tokens", "2", "-o", out)
+    checkpoint.save(random_model(ModelSpec(**(OWN[name] | few))), folder / "model")
+    out = folder / "book.xlsx"
+    args = ("build", folder / "model", "--ids", "1,0", "--tokens", "2", "-o", out)
     assert cli(*args, *(arg for part in live for arg in ("--live", part))).code == 0
-    assert verify(out, "formulas").agrees
+    return out
+
+
+@pytest.mark.office
+def test_llamas_formulas_and_those_of_every_page_in_formulas_too(tmp_path: Path) -> None:
+    """The slowest engine, which is asked about every kind of them."""
+    needs("formulas")
+    whole = WorkbookFile(smallest("rotary, RMSNorm, MLP first of all", tmp_path))
+    path = one_of_each(whole, tmp_path / "kinds.xlsx")
+    assert kinds(WorkbookFile(path)) == kinds(whole)
+    assert verify(path, "formulas").agrees
+
+
+@pytest.mark.office
+def test_what_gpt2_computes_otherwise_in_formulas_too(tmp_path: Path) -> None:
+    """From its tokens to its logits, each cell from those before it."""
+    needs("formulas")
+    live = ("embed", "blocks.0", "ln_final", "logits")
+    assert verify(smallest("pre-LN with biases", tmp_path, *live), "formulas").agrees
 
 
 # --- malformed checkpoints --------------------------------------------------------------------

@@ -26,6 +26,7 @@ sys.path.insert(0, str(GOLDEN))
 from make import compute, randomize
 
 pytestmark = pytest.mark.office
+t.utils.logging.disable_progress_bar()  # of every file that is saved
 
 
 def pick(rng: np.random.Generator, *choices: object) -> object:

@@ -18,7 +18,7 @@ from exporters.verify import read
 from exporters.xlsx import write
 
 SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer", final_norm=True)
-LONG = replace(SPEC, d_vocab=60, d_model=32, n_layers=1, d_mlp=100)  # that it computes in threads
+LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threads
 
 
 @pytest.mark.office

@@ -1,6 +1,6 @@
 """Edited workbooks: what differs is found, and nothing else; the edited model comes back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,10 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import ablation
 from engine.studies.folding import folded
-from exporters import anymodel, dials, edited
+from exporters import anymodel, dials, edited, source
 from exporters.book import Book
 from exporters.layout import ID_ROW, PICK_ROW
+from exporters.model_book import ModelBook
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
 
@@ -48,6 +49,24 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
     change(sheets)
     sheets.save(target)
     return target
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rebuilt_once() -> Iterator[None]:
+    """The book that several files come from is built again once: each file is held against it, and
+    nothing changes it."""
+    books: dict[tuple[str, ...], ModelBook] = {}
+    rebuild = edited._rebuild
+
+    def once(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
+        carried = tuple(file[source.SHEET].column(0))
+        if carried not in books:
+            books[carried] = rebuild(file, find)
+        return books[carried]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edited, "_rebuild", once)
+        yield
 
 
 @pytest.fixture(scope="module")

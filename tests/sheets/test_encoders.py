@@ -1,6 +1,7 @@
 """Encoders: what is typed, with room left or too little, has the numbers that it has by itself."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from conftest import (
     recomputed_in_ironcalc,
     typed,
 )
-from encoders import N_TOKENS, PAIRS, cosine, encoder
+from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, cosine, encoder
 
 import cellformer as cf
-from engine.models import checkpoint
+from engine.models import checkpoint, tokenizing
 from exporters.book import Book
 from exporters.verify import read, verify
 
@@ -27,6 +28,14 @@ MASKED = {
     "bert": ["the [MASK] is true", "[MASK]", "it [MASK] a class[MASK]", "no mask", "a " * 9],
     "roberta": ["the <mask> is true", "<mask>", "it<mask> a class   <mask>", "no mask", "a " * 19],
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_texts() -> Iterator[None]:
+    """What is typed has fewer characters than elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +92,7 @@ def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
     for text in (sentence, "", "long " * 20):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
             ids = cut(kind, text)
-            if len(text) <= 60:
+            if len(text) <= TEXT_LENGTH:
                 shown = [sheet[where.cell("tokens", t, 0)] for t in range(len(ids))]
                 assert shown == ids, text
             assert [cell for cell in cells if ERROR.match(str(sheet[cell]))] == [], text

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, assert_agrees, cli, libreoffice_shows, needs
+from conftest import assert_agrees, cli, libreoffice_shows, needs
+from corners import with_few_words
 
 from cellformer import names
 from engine import Evaluator
@@ -20,8 +21,8 @@ RANGE = re.compile(r"\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)")
 # sheets, by how their names begin
 OF_BLOCKS = ("Block", "Readout", "Backward", "Gradient", "Nudged")
 MODELS = {
-    "cat-sat": ("cat-sat", "--gradient"),
-    "mixtral": (GOLDEN / "mixtral", "--ids", "8,12,3", "--tokens", "3", "--nudge"),
+    "cat-sat": ("--gradient", "--tokens", "3"),
+    "mixtral": ("--nudge", "--tokens", "3", "--ids", "2,1,0"),
 }
 
 
@@ -29,9 +30,10 @@ MODELS = {
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The workbooks, by name."""
     folder = tmp_path_factory.mktemp("gradient")
+    models = {"cat-sat": "cat-sat", "mixtral": with_few_words("mixtral", folder / "mixtral")}
     paths = {name: folder / f"{name}.xlsx" for name in MODELS}
     for name, path in paths.items():
-        done = cli("build", *MODELS[name], "-o", path)
+        done = cli("build", models[name], *MODELS[name], "-o", path)
         assert done.code == 0, done.err
     return paths
 
