@@ -46,7 +46,7 @@ class Forward(Graph):
 Architecture = Callable[[Forward, Sequence[int]], None]  # adds the blocks of a pass over the ids
 
 
-@lru_cache(maxsize=16)  # a model is checked again when it is saved, and when it gets averages
+@lru_cache(maxsize=64)  # a model is checked again when it is saved, and when it gets averages
 def weight_shapes(architecture: Architecture, spec: ModelSpec) -> Mapping[str, tuple[int, ...]]:
     """The weights that an architecture asks for: name -> shape, vectors with one axis."""
     blank = Forward(spec)
