@@ -138,7 +138,7 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
 
 def settled(array: np.ndarray) -> np.ndarray:
     """A table's values: float64 where all are numbers."""
-    if {*map(type, array.flat)} <= {float}:
+    if array.dtype.hasobject and {*map(type, array.flat)} <= {float}:
         return array.astype(np.float64)
     return array
 

@@ -176,6 +176,7 @@ def test_ids_are_taken_where_the_tokenizer_has_more_pieces_than_the_model(tmp_pa
     assert done.code == 2 and "embedding has 300 rows" in done.err
 
 
+N_NEW = 12  # tokens at most that a text is continued by
 PROMPTS = (PROMPT, "", "the model", "A formula:\n", "x", "you'll see 😀", "é" * 5, "1 2 3")
 
 
@@ -212,8 +213,8 @@ def test_ids_and_greedy_text_are_those_of_transformers(
         given = tokenizer(prompt, return_tensors="pt", return_token_type_ids=False)
         ids = given["input_ids"][0].tolist()
         assert tokens(tmp_path, "--prompt", prompt) == ids
-        found = model.generate(**given, do_sample=False, max_new_tokens=20)[0]
+        found = model.generate(**given, do_sample=False, max_new_tokens=N_NEW)[0]
         text = tokenizer.decode(found, skip_special_tokens=True)
         lengths.add(len(found) - len(ids))
-        assert cli("generate", tmp_path, "--prompt", prompt, "-n", "20").out == text + "\n"
+        assert cli("generate", tmp_path, "--prompt", prompt, "-n", N_NEW).out == text + "\n"
     assert len(lengths) > min(2, len(prompts) - 2)  # some came to an end of their own
