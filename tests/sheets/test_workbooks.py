@@ -63,7 +63,8 @@ from exporters.xlsx import write
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 SMALLER = [f"{THIN}{name}" if name in thin.THIN else name for name in NAMES]
-IN_FORMULAS = (f"{THIN}sampling", "napkin")  # and of one-layer every cell: the slowest engine
+# the slowest engine is asked about every cell of one-layer, and every kind of formula of these
+IN_FORMULAS = (f"{THIN}sampling", "napkin")
 LONGER = (
     "dialogue-game",
     "learn",
