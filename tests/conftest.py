@@ -144,7 +144,15 @@ TOGETHER = {
         "test_tour",
         "test_worksheets",
     ),
-    "transformers, which takes its time to import": ("test_fuzz", "test_text"),
+    "torch and transformers, which take their time to import": (
+        "test_fuzz",
+        "test_text",
+        "test_formats",
+        "test_gradient_torch",
+        "test_learning",
+        "test_nudge_workbook",
+        "test_subwords",
+    ),
 }
 SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
 
