@@ -4,29 +4,33 @@ import json
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import GOLDEN
+from later import Later
 from test_references import TOLERANCE, largest_gap
 
 from engine import InputError
 from engine.models import checkpoint
 
-try:
-    import torch
-    import transformers as t
-except ImportError:
-    if os.environ.get("CI"):
-        raise
+if not os.environ.get("CI") and not (find_spec("torch") and find_spec("transformers")):
     pytest.skip("torch and transformers are not installed", allow_module_level=True)
 
 sys.path.insert(0, str(GOLDEN))
-from make import compute, randomize
+torch, t, make = Later("torch"), Later("transformers"), Later("make")
+Network = Any  # torch.nn.Module
 
 pytestmark = pytest.mark.office
-t.utils.logging.disable_progress_bar()  # of every file that is saved
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> None:
+    """No bar shows how far each file is that is saved."""
+    t.utils.logging.disable_progress_bar()
 
 
 def pick(rng: np.random.Generator, *choices: object) -> object:
@@ -42,7 +46,7 @@ def sizes(rng: np.random.Generator) -> dict:
     }
 
 
-def gpt2(rng: np.random.Generator) -> torch.nn.Module:
+def gpt2(rng: np.random.Generator) -> Network:
     heads, d_head = int(rng.integers(1, 4)), int(rng.integers(1, 6))
     return t.GPT2LMHeadModel(
         t.GPT2Config(
@@ -76,17 +80,17 @@ def llama_sizes(rng: np.random.Generator) -> dict:
     }
 
 
-def llama(rng: np.random.Generator) -> torch.nn.Module:
+def llama(rng: np.random.Generator) -> Network:
     bias = {"attention_bias": bool(rng.integers(2)), "mlp_bias": bool(rng.integers(2))}
     return t.LlamaForCausalLM(t.LlamaConfig(**llama_sizes(rng), **bias))
 
 
-def mistral(rng: np.random.Generator) -> torch.nn.Module:
+def mistral(rng: np.random.Generator) -> Network:
     window = pick(rng, None, 1, 2, 4, 20)
     return t.MistralForCausalLM(t.MistralConfig(**llama_sizes(rng), sliding_window=window))
 
 
-def qwen2(rng: np.random.Generator) -> torch.nn.Module:
+def qwen2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng)
     del config["head_dim"]
     config["hidden_size"] = config["num_attention_heads"] * 2 * int(rng.integers(1, 3))
@@ -94,12 +98,12 @@ def qwen2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Qwen2ForCausalLM(t.Qwen2Config(**config, max_window_layers=1))
 
 
-def qwen3(rng: np.random.Generator) -> torch.nn.Module:
+def qwen3(rng: np.random.Generator) -> Network:
     bias = bool(rng.integers(2))
     return t.Qwen3ForCausalLM(t.Qwen3Config(**llama_sizes(rng), attention_bias=bias))
 
 
-def gpt_neox(rng: np.random.Generator) -> torch.nn.Module:
+def gpt_neox(rng: np.random.Generator) -> Network:
     heads = int(rng.integers(1, 4))
     return t.GPTNeoXForCausalLM(
         t.GPTNeoXConfig(
@@ -121,7 +125,7 @@ def gpt_neox(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def gpt_neo(rng: np.random.Generator) -> torch.nn.Module:
+def gpt_neo(rng: np.random.Generator) -> Network:
     heads, kinds = int(rng.integers(1, 4)), pick(rng, ["global", "local"], ["local"], ["global"])
     repeats = int(rng.integers(1, 3))
     return t.GPTNeoForCausalLM(
@@ -138,7 +142,7 @@ def gpt_neo(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def gemma2(rng: np.random.Generator) -> torch.nn.Module:
+def gemma2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng)
     config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
     config |= {
@@ -152,7 +156,7 @@ def gemma2(rng: np.random.Generator) -> torch.nn.Module:
     return t.Gemma2ForCausalLM(t.Gemma2Config(**config))
 
 
-def scaled(rng: np.random.Generator) -> torch.nn.Module:
+def scaled(rng: np.random.Generator) -> Network:
     """A model of Llama's kin whose rotary positions are scaled."""
     kind = pick(rng, "linear", "dynamic", "llama3", "yarn", "yarn")
     rope = {
@@ -179,12 +183,12 @@ def scaled(rng: np.random.Generator) -> torch.nn.Module:
     return model_of(config_of(**config))
 
 
-def gemma(rng: np.random.Generator) -> torch.nn.Module:
+def gemma(rng: np.random.Generator) -> Network:
     bias = bool(rng.integers(2))
     return t.GemmaForCausalLM(t.GemmaConfig(**llama_sizes(rng), attention_bias=bias))
 
 
-def phi3(rng: np.random.Generator) -> torch.nn.Module:
+def phi3(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"pad_token_id": None, "sliding_window": pick(rng, None, 2)}
     del config["head_dim"]
     config["hidden_size"] = config["num_attention_heads"] * 8
@@ -198,25 +202,25 @@ def phi3(rng: np.random.Generator) -> torch.nn.Module:
     return t.Phi3ForCausalLM(t.Phi3Config(**config | {"rope_parameters": rope}))
 
 
-def smollm3(rng: np.random.Generator) -> torch.nn.Module:
+def smollm3(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"pad_token_id": None, "mlp_bias": bool(rng.integers(2))}
     config |= {"use_sliding_window": bool(rng.integers(2)), "sliding_window": 2}
     return t.SmolLM3ForCausalLM(t.SmolLM3Config(**config, no_rope_layer_interval=2))
 
 
-def granite(rng: np.random.Generator) -> torch.nn.Module:
+def granite(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"attention_bias": bool(rng.integers(2))}
     names = ("embedding", "residual", "attention")
     config |= {f"{name}_multiplier": pick(rng, 1.0, 0.4, 2.0) for name in names}
     return t.GraniteForCausalLM(t.GraniteConfig(**config, logits_scaling=pick(rng, 1.0, 3.0)))
 
 
-def olmo2(rng: np.random.Generator) -> torch.nn.Module:
+def olmo2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
     return t.Olmo2ForCausalLM(t.Olmo2Config(**config))
 
 
-def gemma3(rng: np.random.Generator) -> torch.nn.Module:
+def gemma3(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"pad_token_id": None, "attention_bias": bool(rng.integers(2))}
     del config["rope_parameters"]
     config["hidden_activation"] = pick(rng, "gelu_pytorch_tanh", config.pop("hidden_act"))
@@ -240,7 +244,7 @@ def chosen(rng: np.random.Generator) -> dict:
     return {"num_experts": n, "num_experts_per_tok": int(rng.integers(1, n + 1))}
 
 
-def mixtral(rng: np.random.Generator) -> torch.nn.Module:
+def mixtral(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | chosen(rng) | {"sliding_window": pick(rng, None, 1, 3)}
     return t.MixtralForCausalLM(t.MixtralConfig(**config))
 
@@ -257,24 +261,24 @@ def moe_layers(rng: np.random.Generator) -> dict:
     }
 
 
-def qwen3_moe(rng: np.random.Generator) -> torch.nn.Module:
+def qwen3_moe(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | moe_layers(rng) | {"attention_bias": bool(rng.integers(2))}
     return t.Qwen3MoeForCausalLM(t.Qwen3MoeConfig(**config))
 
 
-def qwen2_moe(rng: np.random.Generator) -> torch.nn.Module:
+def qwen2_moe(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | moe_layers(rng) | {"qkv_bias": bool(rng.integers(2))}
     config |= {"shared_expert_intermediate_size": int(rng.integers(1, 8)), "max_window_layers": 2}
     return t.Qwen2MoeForCausalLM(t.Qwen2MoeConfig(**config))
 
 
-def starcoder2(rng: np.random.Generator) -> torch.nn.Module:
+def starcoder2(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"use_bias": bool(rng.integers(2))}
     window = pick(rng, None, 2)
     return t.Starcoder2ForCausalLM(t.Starcoder2Config(**config, sliding_window=window))
 
 
-def phi(rng: np.random.Generator) -> torch.nn.Module:
+def phi(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"qk_layernorm": bool(rng.integers(2))}
     del config["head_dim"]
     config["hidden_size"] = config["num_attention_heads"] * 8
@@ -282,7 +286,7 @@ def phi(rng: np.random.Generator) -> torch.nn.Module:
     return t.PhiForCausalLM(t.PhiConfig(**config))
 
 
-def opt(rng: np.random.Generator) -> torch.nn.Module:
+def opt(rng: np.random.Generator) -> Network:
     heads = int(rng.integers(1, 4))
     size = heads * int(rng.integers(1, 6))
     return t.OPTForCausalLM(
@@ -304,7 +308,7 @@ def opt(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def gptj(rng: np.random.Generator) -> torch.nn.Module:
+def gptj(rng: np.random.Generator) -> Network:
     heads, d_head = int(rng.integers(1, 4)), 2 * int(rng.integers(1, 5))
     return t.GPTJForCausalLM(
         t.GPTJConfig(
@@ -321,7 +325,7 @@ def gptj(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def bloom(rng: np.random.Generator) -> torch.nn.Module:
+def bloom(rng: np.random.Generator) -> Network:
     heads = int(rng.integers(1, 8))
     return t.BloomForCausalLM(
         t.BloomConfig(
@@ -334,7 +338,7 @@ def bloom(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def falcon(rng: np.random.Generator) -> torch.nn.Module:
+def falcon(rng: np.random.Generator) -> Network:
     kv = int(rng.integers(1, 3))
     heads = kv * int(rng.integers(1, 4))
     new, alibi = bool(rng.integers(2)), bool(rng.integers(2))
@@ -359,7 +363,7 @@ def falcon(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def stablelm(rng: np.random.Generator) -> torch.nn.Module:
+def stablelm(rng: np.random.Generator) -> Network:
     config = llama_sizes(rng) | {"use_qkv_bias": bool(rng.integers(2))}
     del config["head_dim"]
     config["hidden_size"] = config["num_attention_heads"] * 8
@@ -386,11 +390,11 @@ def bert_sizes(rng: np.random.Generator) -> dict:
     }
 
 
-def bert(rng: np.random.Generator) -> torch.nn.Module:
+def bert(rng: np.random.Generator) -> Network:
     return t.BertForMaskedLM(t.BertConfig(**bert_sizes(rng)))
 
 
-def roberta(rng: np.random.Generator) -> torch.nn.Module:
+def roberta(rng: np.random.Generator) -> Network:
     kinds = (t.RobertaConfig, t.RobertaForMaskedLM), (t.XLMRobertaConfig, t.XLMRobertaForMaskedLM)
     config, model = pick(rng, *kinds, (t.CamembertConfig, t.CamembertForMaskedLM))
     values = bert_sizes(rng)
@@ -399,7 +403,7 @@ def roberta(rng: np.random.Generator) -> torch.nn.Module:
     return model(config(**values, pad_token_id=padding))
 
 
-def distilbert(rng: np.random.Generator) -> torch.nn.Module:
+def distilbert(rng: np.random.Generator) -> Network:
     heads = int(rng.integers(1, 4))
     return t.DistilBertForMaskedLM(
         t.DistilBertConfig(
@@ -415,7 +419,7 @@ def distilbert(rng: np.random.Generator) -> torch.nn.Module:
     )
 
 
-def sentence_encoder(rng: np.random.Generator) -> torch.nn.Module:
+def sentence_encoder(rng: np.random.Generator) -> Network:
     mode = pick(rng, "cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
     modules = [{"type": "Transformer"}, {"type": "Pooling", f"pooling_mode_{mode}": True}]
     modules += pick(rng, [], [{"type": "Normalize"}])
@@ -449,7 +453,7 @@ TIMES = dict.fromkeys(OFTEN, 30) | dict.fromkeys(SELDOM, 10) | dict.fromkeys(ENC
 RUNS = [(maker, n) for maker in MAKERS for n in range(TIMES[maker])]
 
 
-def drawn(rng: np.random.Generator, model: torch.nn.Module) -> list[int]:
+def drawn(rng: np.random.Generator, model: Network) -> list[int]:
     """A prompt; without the padding token that RoBERTa counts no position for."""
     ids = rng.integers(0, model.config.vocab_size, int(rng.integers(1, 10))).tolist()
     padding = model.config.pad_token_id if "bert" in type(model).__name__.lower() else None
@@ -462,11 +466,11 @@ def test_random_configurations_agree(tmp_path: Path) -> None:
         rng = np.random.default_rng([n, *maker.__name__.encode()])  # whatever others there are
         torch.manual_seed(n)
         model = maker(rng)
-        randomize(model)
+        make.randomize(model)
         model.save_pretrained(tmp_path)
         ids = drawn(rng, model)
         graph = checkpoint.load(tmp_path).graph(ids)
-        reference = compute(model.double(), ids)  # in float32 it rounds away what is compared
+        reference = make.compute(model.double(), ids)  # in float32 it rounds away what is compared
         gaps[maker.__name__, n] = largest_gap(graph, reference)
     worst = max(gaps, key=lambda key: gaps[key])
     print(f"{len(RUNS)} configurations, largest difference {gaps[worst]:.1e} ({worst[0]})")
@@ -476,7 +480,7 @@ def test_random_configurations_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_saved_model_goes_back_to_transformers(maker, tmp_path: Path) -> None:
     model = maker(np.random.default_rng(5))
-    randomize(model)
+    make.randomize(model)
     model.save_pretrained(tmp_path / "there")
     loaded = checkpoint.load(tmp_path / "there")
     checkpoint.save(loaded, tmp_path / "back")
@@ -484,31 +488,31 @@ def test_a_saved_model_goes_back_to_transformers(maker, tmp_path: Path) -> None:
     ids = drawn(np.random.default_rng(1), model)
     read_out = "vector" if maker is sentence_encoder else "logits"
     rounding = TOLERANCE if maker in ENCODERS else 0.0  # torch itself does not repeat BERT's bits
-    there, back = compute(model, ids)[read_out], compute(again, ids)[read_out]
+    there, back = make.compute(model, ids)[read_out], make.compute(again, ids)[read_out]
     np.testing.assert_allclose(back, there, rtol=0, atol=rounding)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_and_shards(dtype, tmp_path: Path) -> None:
     model = gpt2(np.random.default_rng(0))
-    randomize(model)
-    model.to(dtype).save_pretrained(tmp_path, max_shard_size="1KB")
+    make.randomize(model)
+    model.to(getattr(torch, dtype)).save_pretrained(tmp_path, max_shard_size="1KB")
     assert (tmp_path / "model.safetensors.index.json").exists()
     ids = [1, 0, 1]
-    reference = compute(model.to(torch.float32), ids)
+    reference = make.compute(model.to(torch.float32), ids)
     assert largest_gap(checkpoint.load(tmp_path).graph(ids), reference) < TOLERANCE
 
 
 def test_pytorch_model_bin_is_read_without_pickle(tmp_path: Path) -> None:
     model = gpt2(np.random.default_rng(1))
-    randomize(model)
+    make.randomize(model)
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model.transformer.state_dict(), tmp_path / "pytorch_model.bin")
     ids = [1, 0, 1]
     if not model.config.tie_word_embeddings:
         torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    assert largest_gap(checkpoint.load(tmp_path).graph(ids), compute(model, ids)) < TOLERANCE
+    assert largest_gap(checkpoint.load(tmp_path).graph(ids), make.compute(model, ids)) < TOLERANCE
     torch.save({"harm": Path}, tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match="holds no weights"):
         checkpoint.load(tmp_path)
@@ -542,5 +546,5 @@ def test_an_odd_config_means_what_it_does_to_the_reference(name: str, tmp_path: 
     values = json.loads((folder / "config.json").read_text()) | fields
     (folder / "config.json").write_text(json.dumps(values))
     ids = [3, 1, 4, 1, 5]
-    reference = compute(t.AutoModelForCausalLM.from_pretrained(folder), ids)
+    reference = make.compute(t.AutoModelForCausalLM.from_pretrained(folder), ids)
     assert largest_gap(checkpoint.load(folder).graph(ids), reference) < TOLERANCE
