@@ -151,6 +151,7 @@ TOGETHER = {
         "test_gradient_torch",
         "test_learning",
         "test_nudge_workbook",
+        "test_optimizers",
         "test_subwords",
     ),
 }
@@ -180,9 +181,8 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The first tier does not read what it leaves out: some files of it import torch."""
-    left_out = collection_path.stem in (*SLOW, "test_fuzz", "test_gradient_torch")
-    return (left_out and config.option.markexpr == FIRST_TIER) or None
+    """The first tier does not read what it leaves out."""
+    return (collection_path.stem in SLOW and config.option.markexpr == FIRST_TIER) or None
 
 
 @pytest.hookimpl(tryfirst=True)
