@@ -420,19 +420,19 @@ class Book:
     @property
     def values(self) -> ChainMap[str, Any]:
         """The values of all blocks, by name: an array each, or a matrix that stays in its file."""
-        return ChainMap(self.others, self.graph.values)
+        return ChainMap(self.graph.values, self.others)
 
     @property
     def clean(self) -> Reading:
         """The values as built."""
         computed = self.graph.values  # of blocks that were added since, too
         if self._clean is None:
-            self._clean = Reading(self, ChainMap(self.others, computed))
+            self._clean = Reading(self, ChainMap(computed, self.others))
         return self._clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
-        return Reading(self, ChainMap(self.others, edited(self.graph, edits).values))
+        return Reading(self, {**edited(self.graph, edits).values, **self.others})
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""
