@@ -418,7 +418,7 @@ class Book:
         return False
 
     @property
-    def values(self) -> ChainMap[str, Any]:
+    def values(self) -> Mapping[str, Any]:
         """The values of all blocks, by name: an array each, or a matrix that stays in its file."""
         return ChainMap(self.graph.values, self.others)
 

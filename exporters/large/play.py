@@ -114,7 +114,7 @@ def add_baseline(book: ModelBook) -> None:
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
     place = Place(block, probs.sheet, probs.top, probs.left + 2, probs.turned)
-    book.places[BASELINE], book.values[BASELINE] = place, book.values["probs"].copy()
+    book.places[BASELINE], book.others[BASELINE] = place, book.values["probs"].copy()
     sheet = book.sheets[probs.sheet]
     sheet.regions.append((place, "constant"))
     sheet.put(place.top - 1, place.left, BASELINE, "label")

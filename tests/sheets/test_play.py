@@ -1,12 +1,13 @@
 """Play: what is typed in it leads to no error, and is what the engine makes of it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import InIronCalc, libreoffice_after, random_model
+from conftest import InIronCalc, golden_models, libreoffice_after, random_model
 
 from engine import ModelSpec
 from engine.cells.evaluator import Evaluator
@@ -88,6 +89,25 @@ def test_a_model_that_reads_both_ways_takes_any_sentence(
         for t, v in np.ndindex(*logits.shape):
             logit = values[(place.sheet, *place.cell(t, v))]
             assert logit == pytest.approx(logits[t, v], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["a masked word", "many words"])
+def test_what_was_shown_at_first_stays_when_a_cell_is_edited(name: str, monkeypatch) -> None:
+    """The probabilities as built stand beside the live ones, and no formula lacks a value."""
+    model, ids = golden_models()["bert"], [3, 1, 4, 2]
+    if name == "many words":
+        monkeypatch.setattr("exporters.plan.MANY_WORDS", SPEC.d_vocab - 1)
+        model = random_model(replace(SPEC, causal=True))
+    book = anymodel.build(name, model, passage(model, ids))
+    before, after = book.clean, book.edited({book.graph["W_E"][ids[0], 2]: 3.0})
+    for sheet in book.sheets.values():
+        for row, col in sheet.entries:
+            after.cell(sheet.name, row, col)
+    kept, shown = (np.array(reading.values["baseline"]) for reading in (before, after))
+    np.testing.assert_array_equal(kept, before.values["probs"])
+    np.testing.assert_array_equal(shown, kept)
+    assert not np.array_equal(after.values["probs"], kept)
+    assert book.graph.values.keys() == book.graph.blocks.keys()
 
 
 def test_a_model_that_reads_both_ways_does_not_promise_to_continue(both_ways: Path) -> None:
