@@ -10,6 +10,7 @@ Of a large vocabulary the first ranks are laid out, and what lies behind them is
 sorting: see `halving`. Either way all words are drawn from.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -79,9 +80,10 @@ class Sampling:
 
         Raises InputError where logits are no finite numbers.
         """
-        g, chosen = _of_one_token(self, np.size(logits))
-        g.fill("logits", np.reshape(np.asarray(logits, np.float64), (1, -1)))
-        g.fill("random", np.array([[0.0], [r]]))
+        kept, chosen = _of_one_token(self, np.size(logits))
+        g = copy(kept)  # whose inputs are its own: another thread may choose meanwhile
+        row = np.reshape(np.asarray(logits, np.float64), (1, -1))
+        g.inputs = kept.inputs | {"logits": row, "random": np.array([[0.0], [r]])}
         values = g.inputs | {"probs": g.last("probs")}
         values |= {table.name: pending(table) for table in g.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
@@ -95,8 +97,7 @@ GREEDY = Sampling()
 
 @lru_cache(maxsize=8)  # a text is many tokens
 def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
-    """The tables from the logits of one token to the word that is chosen, and which of them that
-    is."""
+    """The graph from one token's logits to the word that is chosen, and the table that holds it."""
     g = Graph(None, None)
     logits = g.input("logits", np.zeros((1, n_words)), ("token", "vocab"))
     temperature = g.input("temperature", sampling.temperature or 1.0)
