@@ -41,7 +41,8 @@ class Packed(NamedTuple):
 
 
 class Deflate:
-    """A stream that is written to a file. Without a pool of threads, pieces are compressed here.
+    """A stream that is written to a file. Without a pool of threads, pieces are compressed here; so
+    is the last one in any case.
 
     `formulas`: a block of it is computed, and it does not hold numbers alone.
     """

@@ -126,7 +126,7 @@ LONGEST = (
 )
 
 
-# Files whose tests run on one worker, which makes once what they share.
+# Files whose tests run on one worker, which makes or imports once what they share.
 TOGETHER = {
     "the gallery's workbooks": (
         "test_workbooks",
@@ -181,7 +181,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The first tier does not read what it leaves out."""
+    """The first tier does not read the files that it leaves out whole."""
     return (collection_path.stem in SLOW and config.option.markexpr == FIRST_TIER) or None
 
 

@@ -632,7 +632,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
 
 
 def import_all() -> None:
-    """Import what commands do: each takes its time to, and the copies of this process have it."""
+    """Import what commands import, once: the processes that are forked from this one have it."""
     with contextlib.redirect_stdout(io.StringIO()):
         command.app(["info", str(GOLDEN / "llama")], standalone_mode=False)
     book()

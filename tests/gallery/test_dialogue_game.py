@@ -315,7 +315,7 @@ def test_there_are_two_layers_of_parts_to_switch_off() -> None:
     assert len(PARTS) == 2 * (4 + 2)
 
 
-def test_a_sampled_prompt_in_ironcalc(written) -> None:
+def test_a_sampled_prompt_with_a_switch_off_in_ironcalc(written) -> None:
     needs("ironcalc")
     assert verify(written(BUILT[0]), "ironcalc").agrees
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,11 @@ pytestmark = pytest.mark.office
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quiet() -> None:
+def quiet() -> Iterator[None]:
     """No bar shows how far each file is that is saved."""
     t.utils.logging.disable_progress_bar()
+    yield
+    t.utils.logging.enable_progress_bar()
 
 
 def pick(rng: np.random.Generator, *choices: object) -> object:

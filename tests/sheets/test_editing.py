@@ -55,14 +55,14 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
 def rebuilt_once() -> Iterator[None]:
     """The book that several files come from is built again once: each file is held against it, and
     nothing changes it."""
-    books: dict[tuple[str, ...], ModelBook] = {}
+    books: dict[tuple[object, ...], ModelBook] = {}
     rebuild = edited._rebuild
 
     def once(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
-        carried = tuple(file[source.SHEET].column(0))
-        if carried not in books:
-            books[carried] = rebuild(file, find)
-        return books[carried]
+        given = find, *file[source.SHEET].column(0)
+        if given not in books:
+            books[given] = rebuild(file, find)
+        return books[given]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edited, "_rebuild", once)

@@ -35,7 +35,8 @@ TALE = (
     "what's up, 12 times! And in the end it was good: the dog was hers, and so it went on."
 )
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
-N_TOKENS, TEXT_LENGTH = 8, 16  # as the usual 60 characters, in few cells
+# as the usual 60 characters, in few cells; after 12 dogs each kind has room for another token
+N_TOKENS, TEXT_LENGTH = 8, 16
 
 
 def byte_level() -> Tokenizer:
