@@ -432,7 +432,7 @@ class Book:
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
         """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
-        return Reading(self, {**edited(self.graph, edits).values, **self.others})
+        return Reading(self, {**self.others, **edited(self.graph, edits).values})
 
     def value(self, name: str, i: int, j: int) -> float:
         """The number in one cell of a block."""

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from datetime import datetime
 from functools import partial
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,7 +39,6 @@ from exporters.sheets import packed, part, put
 from exporters.strips import (
     Strip,
     check_length,
-    escaped,
     formulas,
     labels,
     numbers,
@@ -182,12 +182,12 @@ class _Sheet(Worksheet):
         formula, value = self.spell(cell, row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            value = escaped(LIKE_ESCAPED.sub(r"_x005F\1", value))
+            value = escape(LIKE_ESCAPED.sub(r"_x005F\1", value), quote=False)
             at += ' t="str"'
         elif isinstance(value, bool):
             value = int(value)
             at += ' t="b"'
-        self.fh.write(f"{at}><f>{escaped(formula)}</f><v>{value}</v></c>")
+        self.fh.write(f"{at}><f>{escape(formula, quote=False)}</f><v>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)

@@ -144,6 +144,7 @@ def _comparison(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
         if type(a) in PLAIN and type(b) in PLAIN:
             return holds(a, b)
         if isinstance(a, RANGES) or isinstance(b, RANGES):
+            # a text stays one of Python's: numpy's lose NULs at their end
             a, b = (np.asarray(x, object if isinstance(x, str) else None) for x in (a, b))
             if a.dtype.kind in "if" and b.dtype.kind in "if":
                 return holds(a, b)

@@ -198,8 +198,8 @@ def test_gnumeric_agrees_at_every_formula_cell(name: str, built) -> None:
 @OFFICE
 @pytest.mark.parametrize("name", IN_FORMULAS)
 def test_formulas_agrees_at_every_kind_of_formula(name: str, built, tmp_path: Path) -> None:
-    """It takes 5 ms for each cell: all of them are made of values that stand in the file. One after
-    another, from wrong values, it computes a decoder's cells in `test_checkpoints`."""
+    """It takes 5 ms for each cell, so here it computes one of each kind, from values that stand in
+    the file; in `test_checkpoints`, a decoder's cells one after another, from wrong values."""
     needs("formulas")
     path = one_of_each(built.file(name), tmp_path / "kinds.xlsx")
     assert kinds(WorkbookFile(path)) == kinds(built.file(name))
