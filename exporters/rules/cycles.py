@@ -78,7 +78,7 @@ Graph = list[list[int]]  # of each node, what it waits for
 def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
     """Cells whose formulas wait for each other; [] if there are none. Nothing waits for a cell of
     the ranges that are `kept`: what these held before is there already."""
-    for around in _around(list(_but(kept, runs))):
+    for around in _around(list(_but(kept, runs) if kept else runs)):
         for certain in _around([cell for run in around for cell in run.cells()]):
             return certain
     return []
@@ -114,13 +114,14 @@ def _graph(runs: list[Run]) -> Graph:
     graph: Graph = [[] for _ in runs]
     for node, run in enumerate(runs):
         for area in run.ranges():
-            if area not in waits:
+            cut = waits.get(area)
+            if cut is None:
                 cut = columns.within(*area)
                 if len(cut) > 1:
                     graph.append(cut)
                     cut = [len(graph) - 1]
                 waits[area] = cut
-            graph[node] += waits[area]
+            graph[node] += cut
     return graph
 
 

@@ -110,7 +110,7 @@ def faults(found: Formula, sheets: set[str]) -> list[str]:
 @lru_cache(maxsize=1 << 12)
 def _of_shape(shape: str) -> tuple[str, ...]:
     """The rules that a formula breaks whatever it reads."""
-    found = [*_of_calls(shape), *map(_of_function, {name for name, _ in TOKEN.findall(shape)})]
+    found = [*_of_calls(shape), *map(_of_function, dict(TOKEN.findall(shape)))]
     if SMALL_E.search(shape):
         found.append("a number has a small e, 1e-9")
     if OWN_ROW.search(shape) and re.search(r"\b(?:SUMPRODUCT|INDEX)\(", shape):
