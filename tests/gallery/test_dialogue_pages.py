@@ -3,18 +3,16 @@ time, in numpy alone, and the edits that they suggest."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import CellAt, libreoffice_after
+from conftest import CellAt
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
 from exporters.book import Book
 from exporters.reading import Value
 from exporters.story import Suggestion
-from exporters.xlsx import write
 from workbooks import dialogue_game
 from workbooks.dialogue_game import calibration, game, measured, printed, rules
 
@@ -228,22 +226,12 @@ def assert_kept(k: int, shown: Callable[[CellAt], Value]) -> None:
 
 
 def test_every_edit_does_what_it_says() -> None:
-    """All in the engine; test_dialogue_game holds every formula in IronCalc to it."""
+    """In the engine; test_dialogue_game holds every formula in two other programs to it."""
     assert all(len(book().sheets[page].tries) == 3 for page in PAGES)
     for k in range(len(TOGETHER)):
         edits = {book().graph[name][i, j]: x for (name, i, j), x in suggested(k)[1].items()}
         after = book().edited(edits)
         assert_kept(k, lambda at, after=after: after.cell(*at))
-
-
-@pytest.mark.office
-def test_and_in_libreoffice(tmp_path: Path) -> None:
-    """The first ones, which touch the sentence and a table."""
-    edits, written = suggested(0)[1], write(book(), tmp_path / "pages.xlsx")
-    cells = {book().cell(*at): value for at, value in edits.items()}
-    (file,) = libreoffice_after(written, [cells], tmp_path / "office")
-    assert_kept(0, lambda at: file[at[0]][at[1:]])
-    assert not [name for name in file if file[name].errors]
 
 
 def test_guesses_that_the_pictures_mislead_to() -> None:
