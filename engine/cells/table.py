@@ -157,7 +157,8 @@ class Readings:
         self.rects = {
             name: np.array([r for *_, r in rows]).T.copy() for name, rows in found.items()
         }
-        self._known: dict[tuple[str, Rect], list[tuple[int, int]]] = {}  # one edit asks what another asked
+        # by what changed: one edit asks what another asked
+        self._known: dict[tuple[str, Rect], list[tuple[int, int]]] = {}
 
     def of(self, name: str, changed: Rect) -> list[tuple[int, int]]:
         """The table's cells that read any of the cells `changed` of a block."""
