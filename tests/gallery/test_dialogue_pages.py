@@ -54,7 +54,7 @@ def stages(ids: np.ndarray, off: str = "") -> list[np.ndarray]:
             x = x + (softmax(scores) @ v @ W[f"{head}.W_O"]) * (head != off)
         x = x + W[f"{layer}.attn.b_O"]
         y = norm(x, f"{layer}.ln2") @ W[f"{layer}.mlp.W_in"] + W[f"{layer}.mlp.b_in"]
-        y = y / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)))
+        y = y / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (y + 0.044715 * y * y * y)))
         found += [
             x,
             x + (y @ W[f"{layer}.mlp.W_out"] + W[f"{layer}.mlp.b_out"]) * (f"{layer}.mlp" != off),
@@ -69,7 +69,7 @@ def said(x: np.ndarray) -> np.ndarray:
 
 
 @cache
-def said_in_games(off: str = "") -> np.ndarray:
+def said_in_games(off: str) -> np.ndarray:
     return said(stages(games()[:, :-1], off)[-1])
 
 
@@ -101,7 +101,7 @@ def test_how_often_each_rule_is_kept(part: str) -> None:
 def test_the_games_that_were_counted() -> None:
     """Bins of what the model says: all words of all games once, and what was said in each bin."""
     found = [measured.Bin(*line) for line in measured.stored()["bins"]]
-    probs = said_in_games()
+    probs = said_in_games("")
     before_end = np.array([[state.next != "pad" for state in known] for known in states()])
     shown = probs[before_end].ravel()
     for b in found:
