@@ -153,6 +153,9 @@ TOGETHER = {
         "test_nudge_workbook",
         "test_optimizers",
         "test_subwords",
+        "test_text_training",
+        "test_train",
+        "test_training",
     ),
 }
 SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
