@@ -35,6 +35,7 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
+from engine.studies import tsne
 from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
@@ -101,6 +102,9 @@ for library in ("OMP", "OPENBLAS"):
 gc.set_threshold(2_000_000, 20, 100)
 # Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
 verify.MANY_CELLS = 50_000
+# Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
+# which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
+TSNE_STEPS, tsne.STEPS = tsne.STEPS, 50
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
