@@ -50,6 +50,7 @@ from exporters.verify import (
     read_values,
 )
 from exporters.xlsx import write
+from workbooks import dialogue_game
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
@@ -105,6 +106,8 @@ verify.MANY_CELLS = 50_000
 # Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
 # which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
 TSNE_STEPS, tsne.STEPS = tsne.STEPS, 50
+# The averages of this model are of 32 games, played whenever it is loaded: here once.
+dialogue_game.model = cache(dialogue_game.model)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
