@@ -151,7 +151,7 @@ TOGETHER = {
         "test_tour",
         "test_worksheets",
     ),
-    "torch and transformers, which take their time to import": (
+    "torch and transformers, which take their time to import, and tokenizers that are learnt": (
         "test_fuzz",
         "test_text",
         "test_formats",
@@ -161,6 +161,8 @@ TOGETHER = {
         "test_optimizers",
         "test_subwords",
         "test_text_training",
+        "test_textline",
+        "test_tokenizing",
         "test_train",
         "test_training",
     ),
