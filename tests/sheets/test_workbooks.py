@@ -49,6 +49,7 @@ from exporters.transformer import assemble
 from exporters.verify import (
     ENGINES,
     MAX_FORMULAS_CELLS,
+    FormulaCells,
     Verdict,
     compare,
     formula_cells,
@@ -91,7 +92,7 @@ def drawn(name: str, model: Model) -> Book:
 @pytest.fixture(scope="module")
 def decoders(tmp_path_factory) -> dict[str, Path]:
     """Workbooks of a gpt2, a llama, and attention alone, as anybody's checkpoints."""
-    alone = random_model(ModelSpec(7, 6, 8, n_layers=2, n_heads=2, d_head=3, position="learned"))
+    alone = random_model(ModelSpec(5, 4, 8, n_layers=2, n_heads=2, d_head=2, position="learned"))
     folder, paths = tmp_path_factory.mktemp("decoders"), {}
     corners = {name: checkpoint.load(corner(name, folder / name)) for name in CORNERS}
     for name, model in ({"attention-only": alone} | corners).items():
@@ -560,18 +561,23 @@ ENGINES_AND_DECODERS = [
 ]
 
 
-@cache
-def decoder(k: int, ids: tuple[int, ...]) -> Book:
-    """The workbook of a decoder of the k-th shape."""
-    return any_book(ModelSpec(**({"d_vocab": 3, "d_model": 3, "n_ctx": 4} | SHAPES[k])), [*ids])
+@pytest.fixture(scope="module")
+def any_decoder(tmp_path_factory) -> Callable[[int, tuple[int, ...]], FormulaCells]:
+    """The formula cells of the workbook of a decoder of the k-th shape, written and read once."""
+
+    @cache
+    def cells(k: int, ids: tuple[int, ...]) -> FormulaCells:
+        spec = ModelSpec(**({"d_vocab": 3, "d_model": 3, "n_ctx": 4} | SHAPES[k]))
+        return read(write(any_book(spec, [*ids]), tmp_path_factory.mktemp("any") / "any.xlsx"))
+
+    return cells
 
 
 @pytest.mark.parametrize(("engine", "k", "ids"), ENGINES_AND_DECODERS)
-def test_any_decoder_becomes_a_workbook_that_recomputes(engine, k, ids, tmp_path: Path) -> None:
+def test_any_decoder_becomes_a_workbook_that_recomputes(engine, k, ids, any_decoder) -> None:
     """No block, attention only, MLP only, one token, one feature."""
     needs(engine)
-    path = write(decoder(k, ids), tmp_path / "any.xlsx")
-    report = verify(path, engine)
+    report = verify(any_decoder(k, ids), engine)
     assert report.agrees, report
 
 
