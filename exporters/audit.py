@@ -87,7 +87,7 @@ def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
     for name in names:
         if name.get("name", "").startswith(LATCH):
             area = name.text or ""
-            found.append((parsed(area).sheet, rectangle(area)))
+            found.append((parsed(area)[0], rectangle(area)))
     return found
 
 

@@ -26,18 +26,21 @@ check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 
 
 class Packed(NamedTuple):
-    """A stream, or a part of one, in a file of its own."""
+    """A stream, or a part of one, in a file of its own, or in memory."""
 
-    path: Path
+    held: Path | bytes
     n_packed: int  # bytes when compressed
     size: int
     crc: int
 
     def move(self, file: IO[bytes]) -> None:
         """Move it to the end of another file."""
-        with open(self.path, "rb") as held:
+        if isinstance(self.held, bytes):
+            file.write(self.held)
+            return
+        with open(self.held, "rb") as held:
             shutil.copyfileobj(held, file, COPIED)
-        self.path.unlink()
+        self.held.unlink()
 
 
 class Deflate:

@@ -4,8 +4,8 @@ Python lets one thread at a time spell cells. So where the system can copy a run
 Linux), one copy for each core takes sheet after sheet of a large workbook, each copy knowing all of
 the book, and writes the sheet as a stream of deflate to a file of its own; here the streams are put
 into the workbook in their order. Elsewhere, with one core, and where there is little to write,
-sheets are written one after another, compressed in threads. A sheet's stream is the same in either
-way, so the workbook has the same bytes however many cores there are.
+sheets are written one after another, compressed in threads; a little is held in memory. A sheet's
+stream is the same in either way, so the workbook has the same bytes however many cores there are.
 """
 
 import os
@@ -17,8 +17,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from time import sleep
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -32,31 +34,41 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def packed(
-    write: Write, order: Sequence[int], many: bool, folder: Path, here: Sequence[int] = ()
+    write: Write, order: Sequence[int], beside: Path | None, here: Sequence[int] = ()
 ) -> Generator[Packed, None, None]:
-    """The sheets of these numbers, written to files in a folder; `many`: of millions of cells;
-    those of `here` by no copy: their rows are written already."""
-    if many and len(order) > 1 and can_copy():
-        elsewhere = [k for k in order if k not in here]
-        with copies(THREADS, partial(_pack, write, many, folder), elsewhere) as found:
+    """The sheets of these numbers, written in memory or, of millions of cells, to files in a folder
+    `beside` the workbook; those of `here` by no copy: their rows are written already."""
+    if beside is None:
+        with ThreadPoolExecutor(THREADS) as pool:
             for k in order:
-                yield found[k].result() if k in found else _pack(write, many, folder, k)
+                file = BytesIO()
+                told = _pack(write, k, Deflate(file, False, pool))
+                yield Packed(file.getvalue(), *told)
         return
-    with ThreadPoolExecutor(THREADS) as pool:
-        for k in order:
-            yield _pack(write, many, folder, k, pool)
+    with TemporaryDirectory(dir=beside) as folder:
+        pack = partial(_in_file, write, Path(folder))
+        if len(order) > 1 and can_copy():
+            with copies(THREADS, pack, [k for k in order if k not in here]) as found:
+                for k in order:
+                    yield found[k].result() if k in found else pack(k)
+            return
+        with ThreadPoolExecutor(THREADS) as pool:
+            for k in order:
+                yield pack(k, pool)
 
 
-def _pack(
-    write: Write, many: bool, folder: Path, k: int, pool: ThreadPoolExecutor | None = None
-) -> Packed:
-    """Write a sheet to a file in the folder."""
+def _in_file(write: Write, folder: Path, k: int, pool: ThreadPoolExecutor | None = None) -> Packed:
+    """A sheet of a large workbook, written to a file in the folder."""
     path = folder / str(k)
     with open(path, "wb") as file:
-        stream = Deflate(file, many, pool)
-        write(k, stream)
-        stream.close()
-    return Packed(path, stream.n_packed, stream.size, stream.crc)
+        return Packed(path, *_pack(write, k, Deflate(file, True, pool)))
+
+
+def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
+    """Write a sheet to a stream: how many bytes it then has, how many it had, its check sum."""
+    write(k, stream)
+    stream.close()
+    return stream.n_packed, stream.size, stream.crc
 
 
 def can_copy() -> bool:

@@ -56,7 +56,7 @@ def carried(model: Model) -> bool:
 def pack(model: Model) -> bytes:
     """A model's checkpoint, and its averages, as a zip archive: the same model, the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint.save(model, folder)
+        checkpoint.write(model, Path(folder))
         if model.averages:
             save_file(dict(model.averages), Path(folder) / AVERAGES)
         archive = io.BytesIO()

@@ -1,8 +1,6 @@
 """The whole book: blocks laid out, pages around them, sheets in the reader's order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from engine.cells.errors import declared
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
+from engine.cells.packages import modules
 from engine.cells.part import only_live
 from engine.models import encoding, objective, prompt, tokenizing
 from engine.models.forward import Forward
@@ -143,8 +142,7 @@ def pages() -> list[ModuleType]:
     """
     found = []
     for package in (of_all_words, of_one_token):
-        for info in iter_modules(package.__path__):
-            module = import_module(f"{package.__name__}.{info.name}")
+        for module in modules(package.__name__, package.__path__):
             if module is not start:
                 found.append(declared(module, "a page", DECLARED))
     places = order({module.SHEET: module.AFTER for module in found})

@@ -15,7 +15,6 @@ from datetime import datetime
 from functools import partial
 from html import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZipFile
 
@@ -29,7 +28,7 @@ from engine.cells.errors import InputError
 from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
 from engine.studies.forecast import MOST_ADDRESSED
-from exporters import theme
+from exporters import strips, theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Entry, Place, Reading, Sheet
 from exporters.charts import add_chart
@@ -47,7 +46,6 @@ from exporters.strips import (
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Begin = Callable[[], Strip]  # called when the first row of a block is written
-Formats = dict[str, Any]  # XlsxWriter's, by the names of theme's styles
 NONE_AHEAD: Mapping[str, Future[Packed]] = {}
 PADDING = 0.7109375  # what a column is wider than its characters
 LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
@@ -64,6 +62,18 @@ def _nothing(n_cells: int) -> None:
     pass
 
 
+class _Formats(dict[str, Any]):
+    """XlsxWriter's formats by the names of theme's styles, each made when a cell has it."""
+
+    def __init__(self, workbook: Workbook):
+        super().__init__()
+        self.workbook = workbook
+
+    def __missing__(self, style: str) -> Any:
+        self[style] = self.workbook.add_format(theme.STYLES[style])
+        return self[style]
+
+
 class _Sheet(Worksheet):
     """A worksheet whose numbers are read back bit for bit, and whose blocks are written by rows.
 
@@ -73,7 +83,7 @@ class _Sheet(Worksheet):
     """
 
     spell: Callable[[Entry, int, int], tuple[str, Any]]  # a formula's text and value
-    formats: Formats
+    formats: _Formats
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,19 +175,18 @@ class _Sheet(Worksheet):
         attributes = [("defaultColWidth", theme.COLUMN_WIDTH + PADDING), ("defaultRowHeight", 15)]
         self._xml_empty_tag("sheetFormatPr", attributes)
 
-    def _xml_number_element(self, number: float, attributes: Any = ()) -> None:
-        attr = "".join(f' {key}="{value}"' for key, value in attributes)
-        self.fh.write(f"<c{attr}><v>{number!r}</v></c>")
-
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, Entry):
+        if kind not in (CellStringTuple, CellNumberTuple, Entry):
             super()._write_cell(row, col, cell)
             return
         style = self.formats[cell.style] if kind is Entry else cell.format
         at = f'<c r="{column(col)}{row + 1}" s="{style._get_xf_index()}"'
         if kind is CellStringTuple:
             self.fh.write(f'{at} t="s"><v>{cell.string}</v></c>')
+            return
+        if kind is CellNumberTuple:
+            self.fh.write(f"{at}><v>{cell.number!r}</v></c>")
             return
         formula, value = self.spell(cell, row, col)
         if isinstance(value, str):
@@ -234,15 +243,14 @@ class _Book(Workbook):
 
     def _store_workbook(self) -> None:
         self._prepare_all()
-        beside = Path(self.filename).parent
+        beside = Path(self.filename).parent if self.bulky else None
         order = self._order()
         here = [k for k in order if self.worksheets_objs[k].ahead]
         # opened without cutting it to nothing, after which closing would wait for the disk
         with (
             open(self.filename, "r+b") as file,
             ZipFile(file, "w") as archive,
-            TemporaryDirectory(dir=beside) as folder,
-            closing(packed(self._write, order, self.bulky, Path(folder), here)) as found,
+            closing(packed(self._write, order, beside, here)) as found,
         ):
             for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
@@ -306,7 +314,7 @@ def write(
         workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
         workbook.set_properties({"title": book.title, "created": CREATED})
         workbook.set_calc_mode("auto")
-        formats = {name: workbook.add_format(style) for name, style in theme.STYLES.items()}
+        formats = _Formats(workbook)
         for style in theme.COMMONEST:
             formats[style]._get_xf_index()
         workbook.bulky, workbook.report = book.n_cells > MOST_ADDRESSED, report
@@ -358,7 +366,7 @@ def _check_formulas(book: Book, place: Place) -> None:
 
 
 def _write_sheet(
-    book: Book, shown: Reading, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: Formats
+    book: Book, shown: Reading, sheet: Sheet, workbook: Workbook, ws: _Sheet, formats: _Formats
 ) -> None:
     ws.hide_gridlines(2)
     ws.set_landscape()
@@ -395,7 +403,9 @@ def _write_sheet(
     for (top, bottom, left, right), rule in sheet.areas:
         ws.data_validation(top, left, bottom - 1, right - 1, rule)
     for area, dressing in sheet.dressings:
-        ws.conditional_format(a1(area), _rule(book, sheet, area, dressing, formats))
+        top, bottom, left, right = area
+        rule = _rule(book, sheet, area, dressing, formats)
+        ws.conditional_format(top, left, bottom - 1, right - 1, rule)
     for (row, col), text in sheet.notes.items():
         ws.write_comment(row, col, text, NOTE)
     for chart in sheet.charts:
@@ -408,7 +418,8 @@ def _spelt(
     """The text and the value of a formula among a sheet's own cells. Raises InputError."""
     assert entry.formula is not None
     text = book.text(entry.formula, sheet)
-    check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
+    if len(text) > strips.LONGEST:
+        check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
     return text, shown.cell(sheet, row, col)
 
 
@@ -452,7 +463,7 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
 
 
 def _rule(
-    book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: Formats
+    book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: _Formats
 ) -> dict[str, Any]:
     """A dressing, as XlsxWriter has it."""
     match dressing:

@@ -186,3 +186,13 @@ def learnt(kind: str) -> Library:
     """A tokenizer of a kind."""
     inner = KINDS[kind]()
     return Library(inner, inner.get_vocab_size())
+
+
+def fewer(kind: str, n: int) -> Library:
+    """The same with its first n pieces alone, as if no more had been learnt."""
+    spec = json.loads(learnt(kind).inner.to_str())
+    model = spec["model"]
+    model["vocab"] = pieces = {piece: i for piece, i in model["vocab"].items() if i < n}
+    if "merges" in model:
+        model["merges"] = [pair for pair in model["merges"] if "".join(pair) in pieces]
+    return Library(Tokenizer.from_str(json.dumps(spec)), n)

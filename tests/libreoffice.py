@@ -20,6 +20,8 @@ from pathlib import Path
 
 from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
 
+# One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
+ALONE = {"SAX_DISABLE_THREADS": "1"}
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
 Command = tuple[object, ...]  # a word of the macro's, and what it is about
@@ -70,7 +72,10 @@ class Office:
             ]
             # of a group of its own: an interrupt from the keyboard reaches the tests alone
             self._program = subprocess.Popen(
-                command, start_new_session=True, stderr=subprocess.DEVNULL
+                command,
+                start_new_session=True,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | ALONE,
             )
             waiting.settimeout(STARTING)
             try:

@@ -17,13 +17,14 @@ look at and what to try.
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 
 
 def names() -> list[str]:
     """The names of all workbooks, as the command line has them."""
-    return sorted(m.name.replace("_", "-") for m in iter_modules(__path__) if m.name[0] != "_")
+    from engine.cells.packages import module_names  # the command sets numpy up first
+
+    return sorted(n.replace("_", "-") for n in module_names(__path__) if n[0] != "_")
 
 
 TOPICS = (  # in the order in which one learns

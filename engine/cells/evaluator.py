@@ -194,8 +194,8 @@ class Evaluator:
             return None
         top, left = rect.top, rect.left
         return Rect(
-            int(top + rows.min()),
-            int(top + rows.max() + 1),
+            int(top + rows[0]),  # they ascend
+            int(top + rows[-1] + 1),
             int(left + cols.min()),
             int(left + cols.max() + 1),
         )

@@ -27,6 +27,7 @@ class _Pending:
         return self.text
 
 
+MOST_KNOWN = 1000  # changes for which the cells of a table that read them are kept
 PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
 
 
@@ -156,11 +157,20 @@ class Readings:
         self.rects = {
             name: np.array([r for *_, r in rows]).T.copy() for name, rows in found.items()
         }
+        # by what changed: one edit asks what another asked
+        self._known: dict[tuple[str, Rect], list[tuple[int, int]]] = {}
 
     def of(self, name: str, changed: Rect) -> list[tuple[int, int]]:
         """The table's cells that read any of the cells `changed` of a block."""
         if name not in self.rects:
             return []
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        if (name, changed) not in self._known:
+            self._known[name, changed] = self._meeting(name, changed)
+        return self._known[name, changed]
+
+    def _meeting(self, name: str, changed: Rect) -> list[tuple[int, int]]:
         top, bottom, left, right = self.rects[name]
         meets = (top < changed.bottom) & (bottom > changed.top)
         meets &= (left < changed.right) & (right > changed.left)

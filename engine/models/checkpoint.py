@@ -98,16 +98,21 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
     """
     if not saveable(model):
         raise InputError("a model of its own architecture has no checkpoint layout to be saved in")
+    with replacing_folder(Path(folder), is_part, force) as path:
+        write(model, path)
+
+
+def write(model: Model, folder: Path) -> None:
+    """Write the files of a model that is saveable into an empty folder. Raises InputError."""
     config = dict(model.config) or {"model_type": OWN, **changed_fields(model.spec)}
     dtype = number_type(model)
     if config["model_type"] != OWN:
         config["dtype"] = config["torch_dtype"] = dtype.name
     tensors = foreign_tensors(model, architectures.find(config["model_type"]), dtype)
-    with replacing_folder(Path(folder), is_part, force) as path:
-        _write_tensors(tensors, path / "model.safetensors")
-        (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-        sentence_modules.save(config, tensors, path)
-        save_tokenizer(model.vocabulary, path)
+    _write_tensors(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    sentence_modules.save(config, tensors, folder)
+    save_tokenizer(model.vocabulary, folder)
 
 
 def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:

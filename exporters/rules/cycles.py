@@ -8,24 +8,15 @@ a running sum down a column, is looked at cell by cell.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from engine.cells.access import Rect
 
-# a sheet, and a rectangle of it in the order of `Rect`: a bare tuple is made in half the time
-Range = tuple[str, int, int, int, int]
-
-
-class Reference(NamedTuple):
-    """A range that a formula names. Each number counts from the formula's own cell, unless it is
-    fixed: then from the sheet's first."""
-
-    sheet: str
-    top: int
-    left: int
-    bottom: int  # the row and the column of its last cell
-    right: int
-    fixed: tuple[bool, bool, bool, bool]  # in that order
+# Bare tuples, which are made in half the time.
+Range = tuple[str, int, int, int, int]  # a sheet, and a rectangle of it in the order of `Rect`
+# A range that a formula names: its sheet, the row and the column of its first cell and of its last.
+# Each number counts from the formula's own cell, unless it is fixed: then from the sheet's first.
+Fixed = tuple[bool, bool, bool, bool]  # whether each of the four is
+Reference = tuple[str, int, int, int, int, Fixed]
 
 
 @dataclass(eq=False, slots=True)
@@ -62,12 +53,13 @@ class _Columns:
     def __init__(self, runs: Sequence[Run]):
         # of each column, from top to bottom: where its runs begin, where they end, their numbers
         self._columns: dict[str, dict[int, tuple[list[int], list[int], list[int]]]] = {}
-        for number in sorted(range(len(runs)), key=lambda number: runs[number].top):
+        for number in sorted(range(len(runs)), key=[run.top for run in runs].__getitem__):
             run = runs[number]
             columns = self._columns.setdefault(run.sheet, {})
-            column = columns.setdefault(run.col, ([], [], []))
-            for held, one in zip(column, (run.top, run.bottom, number), strict=True):
-                held.append(one)
+            tops, bottoms, numbers = columns.setdefault(run.col, ([], [], []))
+            tops.append(run.top)
+            bottoms.append(run.bottom)
+            numbers.append(number)
         self._sorted = {sheet: sorted(columns) for sheet, columns in self._columns.items()}
 
     def within(self, sheet: str, top: int, bottom: int, left: int, right: int) -> list[int]:
@@ -86,7 +78,7 @@ Graph = list[list[int]]  # of each node, what it waits for
 def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
     """Cells whose formulas wait for each other; [] if there are none. Nothing waits for a cell of
     the ranges that are `kept`: what these held before is there already."""
-    for around in _around(list(_but(kept, runs))):
+    for around in _around(list(_but(kept, runs) if kept else runs)):
         for certain in _around([cell for run in around for cell in run.cells()]):
             return certain
     return []
@@ -94,15 +86,14 @@ def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Ru
 
 def _but(kept: Sequence[tuple[str, Rect]], runs: Iterable[Run]) -> Iterator[Run]:
     """Runs without the cells of some ranges."""
+    areas: dict[tuple[str, int], list[Rect]] = {}  # by sheet and column
+    for sheet, area in kept:
+        for col in range(area.left, area.right):
+            areas.setdefault((sheet, col), []).append(area)
 
     def cut(run: Run) -> bool:
-        return any(
-            sheet == run.sheet
-            and area.left <= run.col < area.right
-            and area.top < run.bottom
-            and run.top < area.bottom
-            for sheet, area in kept
-        )
+        own = areas.get((run.sheet, run.col), ())
+        return any(area.top < run.bottom and run.top < area.bottom for area in own)
 
     for run in runs:
         yield from (cell for cell in run.cells() if not cut(cell)) if cut(run) else [run]
@@ -110,23 +101,27 @@ def _but(kept: Sequence[tuple[str, Rect]], runs: Iterable[Run]) -> Iterator[Run]
 
 def _around(runs: list[Run]) -> Iterator[list[Run]]:
     """The runs that wait for each other, each lot together."""
-    for component in _components(_graph(runs)):
-        if len(component) > 1:
+    graph = _graph(runs)
+    for component in _components(graph):
+        if len(component) > 1 or component[0] in graph[component[0]]:
             yield [runs[node] for node in component if node < len(runs)]
 
 
 def _graph(runs: list[Run]) -> Graph:
-    """What each run waits for: the ranges that it reads, and these for the runs that they cut. The
-    runs come first, in their order."""
-    columns, numbers = _Columns(runs), dict[Range, int]()
+    """What each run waits for: the ranges that it reads, and these for the runs that they cut; of a
+    range that cuts one run, that run. The runs come first, in their order."""
+    columns, waits = _Columns(runs), dict[Range, list[int]]()
     graph: Graph = [[] for _ in runs]
     for node, run in enumerate(runs):
         for area in run.ranges():
-            if area not in numbers:
-                numbers[area] = len(graph)
-                graph.append(columns.within(*area))
-            if graph[numbers[area]]:
-                graph[node].append(numbers[area])
+            cut = waits.get(area)
+            if cut is None:
+                cut = columns.within(*area)
+                if len(cut) > 1:
+                    graph.append(cut)
+                    cut = [len(graph) - 1]
+                waits[area] = cut
+            graph[node] += cut
     return graph
 
 

@@ -12,9 +12,9 @@ from exporters.rules.cycles import Reference
 LONGEST, MOST_ARGUMENTS, DEEPEST, LONGEST_TEXT = 8192, 255, 64, 255
 
 TEXT = re.compile(r'"(?:[^"]|"")*"')
-REFERENCE = re.compile(
-    r"(?<![\w.$!'])((?:'(?:[^']|'')+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d{1,7}"
-    r"(?::\$?[A-Z]{1,3}\$?\d{1,7})?)(?![\w.(!])"
+REFERENCE = re.compile(  # + after a count: what was taken is not tried again with less
+    r"(?<![\w.$!'])((?:'(?:[^']|'')+'!|[\w.]++!)?\$?[A-Z]{1,3}+\$?\d{1,7}+"
+    r"(?::\$?[A-Z]{1,3}+\$?\d{1,7}+)?)(?![\w.(!])"
 )
 PARTS = re.compile(r"(?:(.+)!)?(\$?)([A-Z]+)(\$?)(\d+)(?::(\$?)([A-Z]+)(\$?)(\d+))?$")
 TOKEN = re.compile(r"([A-Za-z_][\w.]*)\(|([(){},])")
@@ -46,24 +46,21 @@ class Formula(NamedTuple):
 def formula(text: str, sheet: str, row: int, col: int) -> Formula:
     """A formula that stands in a cell, without its equals sign."""
     parts = REFERENCE.split(TEXT.sub('""', text) if '"' in text else text)
-    named = [parsed(reference) for reference in parts[1::2]]
-    reads = tuple([_from_cell(reference, sheet, row, col) for reference in named])
-    parts[1::2] = ["A1" if r.top == r.bottom and r.left == r.right else "A1:A2" for r in named]
-    return Formula(text, "".join(parts), reads)
-
-
-def _from_cell(reference: Reference, sheet: str, row: int, col: int) -> Reference:
-    """What a formula reads, counted from its cell."""
-    there, top, left, bottom, right, fixed = reference
-    top_fixed, left_fixed, bottom_fixed, right_fixed = fixed
-    return Reference(
-        there or sheet,
-        top if top_fixed else top - row,
-        left if left_fixed else left - col,
-        bottom if bottom_fixed else bottom - row,
-        right if right_fixed else right - col,
-        fixed,
-    )
+    reads = []
+    for k in range(1, len(parts), 2):
+        there, top, left, bottom, right, fixed = parsed(parts[k])
+        parts[k] = "A1" if top == bottom and left == right else "A1:A2"
+        top_fixed, left_fixed, bottom_fixed, right_fixed = fixed
+        from_cell = (
+            there or sheet,
+            top if top_fixed else top - row,
+            left if left_fixed else left - col,
+            bottom if bottom_fixed else bottom - row,
+            right if right_fixed else right - col,
+            fixed,
+        )
+        reads.append(from_cell)
+    return Formula(text, "".join(parts), tuple(reads))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -74,7 +71,7 @@ def parsed(reference: str) -> Reference:
     sheet, *spelt = match.groups()
     own_left, left, own_top, top = spelt[:4]
     own_right, right, own_bottom, bottom = spelt[4:] if spelt[5] else spelt[:4]
-    return Reference(
+    return (
         (sheet or "").removeprefix("'").removesuffix("'").replace("''", "'"),
         int(top) - 1,
         index(left),
@@ -97,22 +94,23 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
-def faults(found: Formula, sheets: set[str]) -> Iterator[str]:
+def faults(found: Formula, sheets: set[str]) -> list[str]:
     """The rules that a formula breaks."""
+    rules = []
     if units(found.text) > LONGEST:
-        yield f"a formula is longer than {LONGEST:,} characters"
+        rules.append(f"a formula is longer than {LONGEST:,} characters")
     if '"' in found.text and any(units(t) - 2 > LONGEST_TEXT for t in TEXT.findall(found.text)):
-        yield f"a text within a formula is longer than {LONGEST_TEXT} characters"
-    for reference in found.reads:
-        if reference.sheet not in sheets:
-            yield f"a formula reads a sheet that is not there, {reference.sheet}"
-    yield from _of_shape(found.shape)
+        rules.append(f"a text within a formula is longer than {LONGEST_TEXT} characters")
+    for there, *_ in found.reads if "!" in found.text else ():
+        if there not in sheets:
+            rules.append(f"a formula reads a sheet that is not there, {there}")
+    return [*rules, *_of_shape(found.shape)]
 
 
 @lru_cache(maxsize=1 << 12)
 def _of_shape(shape: str) -> tuple[str, ...]:
     """The rules that a formula breaks whatever it reads."""
-    found = [*_of_calls(shape), *map(_of_function, {name for name, _ in TOKEN.findall(shape)})]
+    found = [*_of_calls(shape), *map(_of_function, dict(TOKEN.findall(shape)))]
     if SMALL_E.search(shape):
         found.append("a number has a small e, 1e-9")
     if OWN_ROW.search(shape) and re.search(r"\b(?:SUMPRODUCT|INDEX)\(", shape):

@@ -48,8 +48,9 @@ class SheetRules:
                     yield f"rows ascend, to {LAST_ROW:,}", f"{self.name}!{row}"
                 last = row
             if b"<f" in rows:
-                for match in FORMULA.finditer(rows):
-                    yield from self._formula(*match.groups())
+                for letters, number, attributes, raw in FORMULA.findall(rows):
+                    for rule in self._formula(letters.decode(), int(number), attributes, raw):
+                        yield rule, f"{self.name}!{letters.decode()}{int(number)}"
             if b'"inlineStr"' in rows or b't="str"' in rows:
                 for text in LONG.findall(rows):
                     if units(unescape(text.decode())) > LONGEST_TEXT:
@@ -60,51 +61,46 @@ class SheetRules:
 
     # --- formulas
 
-    def _formula(
-        self, letters: bytes, number: bytes, attributes: bytes | None, raw: bytes | None
-    ) -> Iterator[Fault]:
-        """One formula: its text, its kind, what it reads."""
-        row, col = int(number) - 1, index(letters.decode())
-        where = f"{self.name}!{letters.decode()}{row + 1}"
+    def _formula(self, letters: str, number: int, attributes: bytes, raw: bytes) -> list[str]:
+        """One formula: its text, its kind, what it reads. The rules that it breaks."""
+        row, col = number - 1, index(letters)
         kind = dict(ATTRIBUTE.findall(attributes.decode())) if attributes else {}
-        if col >= LAST_COLUMN:
-            yield "columns end at XFD", where
+        rules = [] if col < LAST_COLUMN else ["columns end at XFD"]
         if raw:
             text = unescape(raw.decode()) if b"&" in raw else raw.decode()
             found = formulas.formula(text, self.name, row, col)
             reads = found.reads
-            for rule in formulas.faults(found, self.sheets):
-                yield rule, where
+            rules += formulas.faults(found, self.sheets)
             if kind.get("t") != "array":
-                for rule in ranges.faults(found.shape, self.areas):
-                    yield rule, where
+                rules += ranges.faults(found.shape, self.areas)
             if kind.get("t") == "shared":
-                yield from self._first_of_shared(kind, found, (row, col), where)
+                rules += self._first_of_shared(kind, found, (row, col))
         else:
             reads, area = self._shared.get(kind.get("si", ""), ((), Rect(0, 0, 0, 0)))
             if not (area.top <= row < area.bottom and area.left <= col < area.right):
-                yield "a shared formula stands in its range, after its first cell", where
+                rules.append("a shared formula stands in its range, after its first cell")
         if kind.get("t") == "array":
-            yield from self._array(kind.get("ref", ""), (row, col), where)
+            rules += self._array(kind.get("ref", ""), (row, col))
         self._run(reads, row, col)
+        return rules
 
     def _first_of_shared(
-        self, kind: dict[str, str], found: Formula, at: tuple[int, int], where: str
-    ) -> Iterator[Fault]:
+        self, kind: dict[str, str], found: Formula, at: tuple[int, int]
+    ) -> Iterator[str]:
         """The formula that stands for the others of its range."""
         area = rectangle(kind.get("ref", ""))
         self._shared[kind.get("si", "")] = found.reads, area
         if (area.top, area.left) != at:
-            yield "a shared formula's range begins with its first cell", where
-        if "!" in found.text and any(read.sheet != self.name for read in found.reads):
-            yield "a shared formula names another sheet", where
+            yield "a shared formula's range begins with its first cell"
+        if "!" in found.text and any(there != self.name for there, *_ in found.reads):
+            yield "a shared formula names another sheet"
 
-    def _array(self, ref: str, at: tuple[int, int], where: str) -> Iterator[Fault]:
+    def _array(self, ref: str, at: tuple[int, int]) -> Iterator[str]:
         area = rectangle(ref)
         if (area.top, area.left) != at:
-            yield "an array formula's range begins with its cell", where
+            yield "an array formula's range begins with its cell"
         if any(_cut(area, other) for other in self._arrays):
-            yield "array formulas overlap", where
+            yield "array formulas overlap"
         if area.size > 1:
             self._arrays.append(area)
 
@@ -141,7 +137,7 @@ class SheetRules:
             for formula in rule.iterfind("{*}formula"):
                 found = formulas.formula(formula.text or "", self.name, 0, 0)
                 yield from ((fault, self.name) for fault in formulas.faults(found, self.sheets))
-                if any(read.sheet != self.name for read in found.reads):
+                if any(there != self.name for there, *_ in found.reads):
                     yield "a conditional format names another sheet", self.name
 
     def _links(self, links: list[Element]) -> Iterator[Fault]:

@@ -245,19 +245,3 @@ def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path, monkeypatch)
     words = [play[PROMPT_ROW, PROMPT_COL + k] for k in range(6)]
     text, _, *rows = cli("generate", "dialogue-game", *how, "-n", "4", "--table").out.splitlines()
     assert words == text.split() == ["<BOS>", "3", *(row.split()[1] for row in rows)]
-
-
-@pytest.mark.office
-def test_train_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
-    from dataclasses import replace
-
-    from engine.models import checkpoint
-    from workbooks.semantic_tiny import semantics
-
-    recipe = semantics.recipe
-    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=10))
-    args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
-    done = cli("train", *args)
-    assert done.code == 0
-    assert "king - man + woman" in done.out
-    assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS

@@ -17,7 +17,7 @@ SIZES = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 12, "--steps"
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch) -> None:
     """What a run prints of its text is short: most of its time is that text's."""
-    monkeypatch.setattr(text_training, "SAMPLE_LENGTH", 20)
+    monkeypatch.setattr(text_training, "SAMPLE_LENGTH", 15)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_
     }
     assert cli("run", folder, "--prompt", "Good").code == 0
     assert cli("generate", folder, "--prompt", "Good", "-n", 5).code == 0
-    short = ("--prompt", "Good", "--tokens", 5, "--text-length", 8)
+    short = ("--prompt", "Go", "--tokens", 3, "--text-length", 8)
     assert cli("build", folder, *short, "-o", "m.xlsx", cwd=tmp_path).code == 0
     assert read(tmp_path / "m.xlsx")
 

@@ -1,7 +1,6 @@
 """The semantic-tiny study: its table and corpus, its measures, and what its report says."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -186,16 +185,6 @@ def test_report_has_every_seed_at_its_loss() -> None:
     losses = [r["loss"] for r in REPORT["rows"] if r["loss"] is not None]
     assert REPORT["loss_floor"] == pytest.approx(semantics.loss_floor(), abs=1e-6)
     assert np.array(losses) == pytest.approx(semantics.loss_floor(), abs=0.02)
-
-
-@pytest.mark.office
-def test_training_for_three_steps() -> None:
-    recipe = replace(semantics.recipe(0.02), steps=3)
-    *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
-    assert [step.step for step in steps if isinstance(step, training.Progress)] == [0, 1, 2]
-    assert all(np.isfinite(step.loss) for step in steps if isinstance(step, training.Progress))
-    assert isinstance(weights, dict)
-    assert semantics.model(weights).spec == semantics.spec()
 
 
 # --- the sheets ---------------------------------------------------------------------------------

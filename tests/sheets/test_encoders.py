@@ -11,7 +11,6 @@ from conftest import (
     assert_agrees,
     cli,
     libreoffice_after,
-    libreoffice_shows,
     recomputed_in_ironcalc,
     typed,
 )
@@ -107,12 +106,13 @@ def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(
     names = zip(("sentence", "b.sentence"), pair, strict=True)
     cells = {where.cell(name, 0, 0): text for name, text in names}
     untyped = {kind: read(written[kind]) for kind in KINDS[:2]}
-    paths = {kind: cells.path for kind, cells in untyped.items()}
-    for kind, shown in libreoffice_shows(paths, tmp_path / "office").items():
-        assert_agrees(untyped[kind], shown)
-    (answered,) = libreoffice_after(written["sentence"], [cells], tmp_path / "typed")
+    edits = {"sentence": [{}, cells], "bert": [{}]}
+    shown = {k: libreoffice_after(written[k], typed, tmp_path / k) for k, typed in edits.items()}
+    for kind, files in shown.items():
+        assert_agrees(untyped[kind], files[0])
     sheet, row, col = where.cell("cosine", 0, 0)
-    assert abs(answered[sheet][row, col] - cosine(encoder("sentence"), *pair)) < 1e-9
+    answer = shown["sentence"][1][sheet][row, col]
+    assert abs(answer - cosine(encoder("sentence"), *pair)) < 1e-9
     report = verify(untyped["bert"], "gnumeric")
     assert report.skipped or report.agrees
 

@@ -37,11 +37,11 @@ def test_workbooks_of_the_gallery(built) -> None:
 
 
 def test_a_llama_with_pieces_of_words(tmp_path: Path) -> None:
-    tokenizer = learnt("gpt2")
+    tokenizer = learnt("llama3")
     spec = ModelSpec(
         d_vocab=len(tokenizer.texts), d_model=24, n_ctx=32, n_layers=3, n_heads=4, d_head=6,
         d_mlp=50, activation="silu", position="rotary", norm="rms", final_norm=True,
     )  # fmt: skip
     model = replace(random_model(spec), vocabulary=tokenizer)
-    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 8))
+    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 6))
     assert_near(book, xlsx.write(book, tmp_path / "pieces.xlsx"))

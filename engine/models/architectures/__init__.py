@@ -11,11 +11,10 @@ A file declares
 """
 
 from collections.abc import Sequence
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from engine.cells.errors import InputError, declared
+from engine.cells.packages import modules
 from engine.models.foreign import Config, Pieces
 from engine.models.forward import Forward
 from engine.models.spec import ModelSpec
@@ -46,8 +45,7 @@ def known() -> dict[str, Declared]:
     Raises InputError for a file that lacks a declaration.
     """
     found: dict[str, Declared] = {}
-    for info in iter_modules(__path__):
-        module = import_module(f"{__name__}.{info.name}")
+    for module in modules(__name__, __path__):
         architecture = cast(Declared, declared(module, "an architecture", DECLARED))
         found |= dict.fromkeys(architecture.MODEL_TYPES, architecture)
     return found

@@ -9,12 +9,11 @@ their Hugging Face names, and a tokenizer. So no architecture knows of formats. 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from engine.cells.errors import InputError, declared
+from engine.cells.packages import modules
 from engine.models.foreign import Config
 from engine.models.tensors import Tensors
 from engine.models.tokenizer import Tokenizer
@@ -44,8 +43,8 @@ class Format(Protocol):
 
 def known() -> list[Format]:
     """Every format."""
-    modules = [import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__)]
-    return [cast(Format, declared(module, "a format", DECLARED)) for module in modules]
+    found = modules(__name__, __path__)
+    return [cast(Format, declared(module, "a format", DECLARED)) for module in found]
 
 
 def find(name: str) -> Format | None:

@@ -8,7 +8,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,18 +50,23 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
     A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
     Code 0 is the end of the text.
     """
-    codes, read, characters = _asked()
-    rows = np.empty((len(codes), len(Character._fields)))
-    rows[:] = Character(OUTSIDE)
-    rows[read, 0] = [*map(kind_of.get, characters, repeat(OTHER))]
-    rows[0] = Character(END, 0)
+    codes, read, _ = _asked()
+    fields = np.empty((len(Character._fields), len(codes)))  # [fields, codes]
+    fields[:] = np.reshape(Character(OTHER), (-1, 1))
+    fields[0, _places(kind_of)] = [*kind_of.values()]
     if others:
-        n, fields = len(others), chain.from_iterable(others.values())  # numbers one by one
-        found = np.fromiter(fields, np.float64, n * rows.shape[1]).reshape(n, -1)
-        rows[np.searchsorted(codes, [*map(ord, others)])] = found
+        numbers = np.fromiter(chain.from_iterable(others.values()), np.float64)  # one by one
+        fields[:, _places(others)] = numbers.reshape(len(others), -1).T
+    fields[:, ~read] = np.reshape(Character(OUTSIDE), (-1, 1))
+    fields[:, 0] = Character(END, 0)
     begins = np.ones(len(codes), dtype=bool)
-    begins[1:-1] = (rows[1:-1] != rows[:-2]).any(axis=1)
-    return np.column_stack([codes[begins], rows[begins]])
+    begins[1:-1] = (fields[:, 1:-1] != fields[:, :-2]).any(axis=0)
+    return np.column_stack([codes[begins], fields[:, begins].T])
+
+
+def _places(characters: Iterable[str]) -> np.ndarray:
+    """Where characters stand among the codes that a table tells of."""
+    return np.searchsorted(_asked()[0], [*map(ord, characters)])
 
 
 def changed(ask: Callable[[str], str]) -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""The gallery's models are trained by torch: first steps, which repeat, and what the command saves.
+
+Apart from the other tests of these workbooks, for torch takes two seconds to import.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import cli
+
+from engine.models import checkpoint, training
+from engine.models.training import Progress
+from workbooks import dialogue_game
+from workbooks.semantic_tiny import semantics
+
+pytestmark = pytest.mark.office
+
+
+def test_the_dialogue_games_training_starts_as_it_should() -> None:
+    steps = dialogue_game.train(9, None)
+    first = [next(steps) for _ in range(2)]
+    again = dialogue_game.train(9, None)
+    for a, b in zip(first, again, strict=False):
+        assert isinstance(a, Progress) and isinstance(b, Progress)
+        assert a.loss == b.loss and (a.ids == b.ids).all()
+    assert first[0].loss > np.log(28)  # no better than a guess
+
+
+def test_three_steps_of_semantic_tiny() -> None:
+    recipe = replace(semantics.recipe(0.02), steps=3)
+    *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
+    assert [step.step for step in steps if isinstance(step, Progress)] == [0, 1, 2]
+    assert all(np.isfinite(step.loss) for step in steps if isinstance(step, Progress))
+    assert isinstance(weights, dict)
+    assert semantics.model(weights).spec == semantics.spec()
+
+
+def test_the_command_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
+    recipe = semantics.recipe
+    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=10))
+    args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
+    done = cli("train", *args)
+    assert done.code == 0
+    assert "king - man + woman" in done.out
+    assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS
