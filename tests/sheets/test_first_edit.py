@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, default_book, needs, random_model
+from conftest import default_book, needs, random_model
+from corners import N_COLUMNS, corner
 from libreoffice import Typed, typed_by_hand
 
 import cellformer as cf
@@ -24,12 +26,13 @@ pytestmark = pytest.mark.office
 
 @cache
 def book(kind: str) -> Book:
-    """Small workbooks: of the gallery, of a golden file, of characters."""
+    """Small workbooks: of the gallery, of a golden model's corner, of characters."""
     if kind == "cat-sat":
         return default_book(kind)
     if kind == "qwen3":
-        model = checkpoint.load(GOLDEN / kind)
-        return cf.build(model, ids=[1, 2], n_tokens=4)
+        with TemporaryDirectory() as folder:
+            model = checkpoint.load(corner(kind, Path(folder) / kind))
+        return cf.build(model, ids=[1, 2], n_tokens=N_COLUMNS)
     letters = Characters(tuple("abdehiosTtW \n"))
     model = random_model(ModelSpec(len(letters.words), 4, 8, n_layers=1, n_heads=1, d_head=4))
     return cf.build(replace(model, vocabulary=letters), prompt="this", n_tokens=6)
@@ -42,7 +45,7 @@ TYPED: dict[str, list[dict[tuple[str, int, int], float | str]]] = {
         {("prompt.pick", 1, 0): "cat"},
         {("look.target.instead", 0, 0): "dog"},
     ],
-    "qwen3": [{("prompt.pick", 0, 0): "5"}, {("sentence", 0, 0): "7 3"}],
+    "qwen3": [{("prompt.pick", 0, 0): "0"}, {("sentence", 0, 0): "2 1"}],
     "characters": [{("sentence", 0, 0): "What"}, {("prompt.pick", 2, 0): "␣"}],
 }
 WATCHED = ("tokens", "n_prompt", "position", "target", "logits", "probs", "text.whole")

@@ -75,8 +75,8 @@ def model(kind: str) -> cf.Model:
         inner = byte_level() if kind == "byte-level" else sentencepiece()
         n = inner.get_vocab_size()
         vocabulary = Library(inner, n)
-    sizes = {"d_model": 6, "n_layers": 1, "n_heads": 1, "d_head": 6}
-    spec = ModelSpec(d_vocab=n, n_ctx=40, position="learned", **sizes)
+    sizes = {"d_model": 3, "n_layers": 1, "n_heads": 1, "d_head": 2}
+    spec = ModelSpec(d_vocab=n, n_ctx=10, position="learned", **sizes)
     return replace(random_model(spec), vocabulary=vocabulary)
 
 
