@@ -182,13 +182,14 @@ def poison(source: Path, target: Path) -> None:
 
     All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
     """
-    cell = re.compile(rb"(</f>\s*|<f\b[^>]*/>\s*)<v>[^<]*</v>")
+    own = re.compile(rb"</f>\s*<v>[^<]*</v>")
+    shared = re.compile(rb"(<f\b[^>]*/>)\s*<v>[^<]*</v>")
     look = re.compile(rb"""(<xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
         _copy(
             source,
             target,
-            lambda data: cell.sub(lambda found: found[1] + WRONG, data),
+            lambda data: shared.sub(lambda f: f[1] + WRONG, own.sub(b"</f>" + WRONG, data)),
             lambda data: look.sub(rb'\1"2"', data),  # 0.00
         )
 
