@@ -23,7 +23,7 @@ TIMEOUT = 600
 # commas, texts in quotes, UTF-8, numbers as they are and not as they look, every sheet
 CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,false,false,false,-1"
 XLSX = "xlsx:Calc MS Excel 2007 XML"
-FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\n]*))([,\n]|$)')
+QUOTED = re.compile(r'"((?:[^"]++|"")*)"')
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)|Err:\d+")
 ALWAYS_RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry">
@@ -92,21 +92,26 @@ def _values(file: Path) -> dict[Span, Value]:
         if held.count('"') % 2:
             continue  # a text that goes on in the next line
         if '"' not in held:  # numbers alone, as most lines are
-            found |= {(row, k): _number(x) for k, x in enumerate(held.split(",")) if x}
+            for col, text in enumerate(held.split(",")):
+                if text:
+                    found[row, col] = _number(text)
         else:
-            found |= {(row, k): value for k, value in _fields(held)}
+            for col, value in _fields(held):
+                found[row, col] = value
         row, held = row + 1, ""
     return found
 
 
 def _fields(line: str) -> Iterator[tuple[int, Value]]:
     """The values in a line, texts in quotes among them, by column."""
-    for col, (quoted, plain, _) in enumerate(FIELD.findall(line)):
-        if plain:
-            yield col, _number(plain)
-        elif quoted:
-            text = quoted.replace('""', '"')
-            yield col, CellError(text) if ERROR.fullmatch(text) else text
+    texts = iter(QUOTED.findall(line))
+    for col, field in enumerate(QUOTED.sub('"', line).split(",")):
+        if field == '"':
+            text = next(texts).replace('""', '"')
+            if text:
+                yield col, CellError(text) if ERROR.fullmatch(text) else text
+        elif field:
+            yield col, _number(field)
 
 
 def _number(text: str) -> Value:

@@ -35,6 +35,7 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
+from engine.studies import tsne
 from exporters import edited, verify
 from exporters.address import a1
 from exporters.book import Book, Reading
@@ -49,6 +50,7 @@ from exporters.verify import (
     read_values,
 )
 from exporters.xlsx import write
+from workbooks import dialogue_game
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
@@ -101,6 +103,11 @@ for library in ("OMP", "OPENBLAS"):
 gc.set_threshold(2_000_000, 20, 100)
 # Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
 verify.MANY_CELLS = 50_000
+# Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
+# which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
+TSNE_STEPS, tsne.STEPS = tsne.STEPS, 50
+# The averages of this model are of 32 games, played whenever it is loaded: here once.
+dialogue_game.model = cache(dialogue_game.model)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
@@ -144,7 +151,7 @@ TOGETHER = {
         "test_tour",
         "test_worksheets",
     ),
-    "torch and transformers, which take their time to import": (
+    "torch and transformers, which take their time to import, and tokenizers that are learnt": (
         "test_fuzz",
         "test_text",
         "test_formats",
@@ -154,6 +161,8 @@ TOGETHER = {
         "test_optimizers",
         "test_subwords",
         "test_text_training",
+        "test_textline",
+        "test_tokenizing",
         "test_train",
         "test_training",
     ),

@@ -224,7 +224,7 @@ def some_command(rng: random.Random) -> list[str]:
         [
             ["info", "model"],
             ["run", "model", "--ids", "0,1"],
-            ["build", "model", "--ids", "0,1", "-o", "book.xlsx"],
+            ["build", "model", "--ids", "0,1", "--tokens", "3", "-o", "book.xlsx"],
             ["generate", "model", "--ids", "1", "-n", "2"],
         ]
     )

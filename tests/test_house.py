@@ -47,7 +47,15 @@ def modules() -> dict[str, ast.Module]:
 def nodes(name: str) -> list[ast.AST]:
     """What a module's tree holds of imports and functions."""
     wanted = (ast.Import, ast.ImportFrom, ast.FunctionDef)
-    return [node for node in ast.walk(modules()[name]) if isinstance(node, wanted)]
+    return [node for node in statements(modules()[name]) if isinstance(node, wanted)]
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All of a tree, however deep, but for what stands in expressions, which is most of it."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+            yield node
+            yield from statements(node)
 
 
 def imported(name: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
 These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
-that), and fewer and shorter ones: 34,000 in place of 175,000. What is asked of programs many times
+that), and fewer and shorter ones: 31,000 in place of 182,000. What is asked of programs many times
 is asked of them.
 """
 
@@ -20,9 +20,19 @@ from engine.models.generate import passage
 from engine.models.tokenizer import Tokenizer
 from engine.studies import ablation
 from exporters.book import Book
-from workbooks import dialogue_game, learn, sampling, semantic_tiny, unrolled
+from workbooks import (
+    dialogue_game,
+    learn,
+    one_head,
+    sampling,
+    semantic_tiny,
+    superposition,
+    unrolled,
+)
 from workbooks.dialogue_game import game
+from workbooks.one_head import scale
 from workbooks.semantic_tiny import probes, semantics
+from workbooks.superposition import autoencoder, examples, measured, room
 
 N_CTX = 16
 
@@ -60,16 +70,16 @@ def thin_book(n_tokens: int = dialogue_game.N_TOKENS) -> Book:
 
 
 def thin_words() -> Book:
-    """The workbook of forty words wired by hand; its study holds a model as narrow beside. It
-    has two numbers more than the probes as built use."""
-    shape = replace(semantics.spec(), d_model=probes.BUILT + 2)
-    model = thinned(shape, WordList(semantics.WORDS), shape.d_model)
+    """The workbook of forty words wired by hand, which reads the first two words of its prompt; its
+    study holds a model as narrow beside. It has two numbers more than the probes as built use."""
+    model = thinned(semantics.spec(), WordList(semantics.WORDS))
     texts = semantics.sentences(np.random.default_rng(0), 4)
     model = ablation.averaged(model, [ids[ids >= 0][:-1].tolist() for ids in texts])
-    ids = model.vocabulary.encode(semantic_tiny.PROMPT)
+    ids = model.vocabulary.encode(semantic_tiny.PROMPT)[:2]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(semantics, "spec", lambda: model.spec)
-        patch.setattr(probes, "N_PARTS", shape.d_model)
+        patch.setattr(probes, "N_PARTS", model.spec.d_model)
+        patch.setattr(probes, "BUILT", model.spec.d_model - 2)
         patch.setattr(checkpoint, "load", lambda folder: model)
         return semantic_tiny.build(model, passage(model, ids))
 
@@ -95,12 +105,37 @@ def drawn_seldom() -> Book:
         return sampling.book()
 
 
+def heads_asked_seldom() -> Book:
+    """The workbook of an attention head, with ten random queries and keys in place of a hundred."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scale, "N", scale.KEYS)
+        patch.setattr(scale, "Q", scale.Q[: scale.KEYS])
+        patch.setattr(scale, "K", scale.K[: scale.KEYS])
+        return one_head.book()
+
+
+def superposed_seldom() -> Book:
+    """The workbook of features in superposition, with every tenth of its examples, and with six
+    random directions."""
+    few = examples.drawn(np.random.default_rng(measured.SEED))[::10]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measured, "drawn", lambda rng: few)
+        for sheet in (measured, autoencoder):
+            patch.setattr(sheet, "N_EXAMPLES", len(few))
+        patch.setattr(room, "N", 6)
+        patch.setattr(room, "KEPT", room.KEPT[:6])
+        patch.setattr(room, "VECTORS", room.VECTORS[:, :6])
+        return superposition.book()
+
+
 THIN: dict[str, Callable[[], Book]] = {
     "dialogue-game": lambda: thin_book(4),
     "induction": lambda: narrowed("induction"),
     "learn": thin_learner,
+    "one-head": heads_asked_seldom,
     "sampling": drawn_seldom,
     "semantic-tiny": thin_words,
+    "superposition": superposed_seldom,
     "two-layers": lambda: narrowed("two-layers"),
     "unrolled": unrolled_twice,
 }

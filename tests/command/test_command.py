@@ -69,7 +69,7 @@ def test_trace_shows_formula_and_values_as_a_tree() -> None:
 
 def test_trace_shows_how_a_word_was_chosen() -> None:
     """From the token back to the logits of the token before it."""
-    game = ("trace", "dialogue-game", "--tokens", "12")
+    game = ("trace", "dialogue-game", "--tokens", "10")
     out = cli(*game, "tokens[9,0]", "--depth", "1").out
     assert "tokens[9,0] = 3   if(9 < n_prompt, prompt.id[9,0], choice.chosen[8,0])" in out
     out = cli(*game, "choice.chosen[8,0]", "--depth", "4").out

@@ -224,7 +224,7 @@ def test_what_the_reader_is_told(kind: str, text: str, message: str) -> None:
 
 def test_more_tokens_than_columns_are_left_out_and_told() -> None:
     graph, of = Graph(None, None), learnt("gpt2")
-    result = tokenizing.add(graph, of, "one two three four", 3)
+    result = tokenizing.add(graph, of, "one two three four", 3, LENGTH)
     values = graph.values
     ids = of.inner.encode("one two three four").ids
     assert values[result.ids.name][:, 0].tolist() == ids[:3]
@@ -234,7 +234,7 @@ def test_more_tokens_than_columns_are_left_out_and_told() -> None:
 
 def test_special_tokens_can_be_left_out() -> None:
     graph, of = Graph(None, None), learnt("bert")
-    result = tokenizing.add(graph, of, "a spreadsheet", special=False)
+    result = tokenizing.add(graph, of, "a spreadsheet", N_TOKENS, LENGTH, special=False)
     n = int(graph.values[result.n_ids.name][0, 0])
     wanted = of.inner.encode("a spreadsheet", add_special_tokens=False).ids
     assert graph.values[result.ids.name][:n, 0].tolist() == wanted

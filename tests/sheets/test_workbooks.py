@@ -92,7 +92,7 @@ def drawn(name: str, model: Model) -> Book:
 @pytest.fixture(scope="module")
 def decoders(tmp_path_factory) -> dict[str, Path]:
     """Workbooks of a gpt2, a llama, and attention alone, as anybody's checkpoints."""
-    alone = random_model(ModelSpec(7, 6, 8, n_layers=2, n_heads=2, d_head=3, position="learned"))
+    alone = random_model(ModelSpec(5, 4, 8, n_layers=2, n_heads=2, d_head=2, position="learned"))
     folder, paths = tmp_path_factory.mktemp("decoders"), {}
     corners = {name: checkpoint.load(corner(name, folder / name)) for name in CORNERS}
     for name, model in ({"attention-only": alone} | corners).items():

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import golden_models, graphs, random_model
+from conftest import TSNE_STEPS, golden_models, graphs, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,7 +140,8 @@ def test_principal_components_hold_the_most_variance() -> None:
     np.testing.assert_allclose(axes @ covariance @ axes.T, np.diag(largest[:2]), atol=1e-9)
 
 
-def test_tsne_keeps_neighbours_together_and_repeats() -> None:
+def test_tsne_keeps_neighbours_together_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.studies.tsne.STEPS", TSNE_STEPS)
     rng = np.random.default_rng(2)
     group = np.repeat([0, 1, 2], 10)
     x = rng.normal(size=(30, 6)) + 20 * np.eye(6)[group]
