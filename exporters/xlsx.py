@@ -82,7 +82,8 @@ class _Sheet(Worksheet):
     the blocks that cross it.
     """
 
-    spell: Callable[[Entry, int, int], tuple[str, Any]]  # a formula's text and value
+    spell: Callable[[Entry, int, int], str]  # a formula's text
+    shown: Callable[[int, int], Any]  # what a cell shows
     formats: _Formats
 
     def __init__(self) -> None:
@@ -163,7 +164,7 @@ class _Sheet(Worksheet):
     def _kept(self, row: int, col: int) -> list[Any]:
         cell = self.table.get(row, {}).get(col)
         if isinstance(cell, Entry):
-            return [self.spell(cell, row, col)[1]]
+            return [self.shown(row, col)]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
 
@@ -188,7 +189,7 @@ class _Sheet(Worksheet):
         if kind is CellNumberTuple:
             self.fh.write(f"{at}><v>{cell.number!r}</v></c>")
             return
-        formula, value = self.spell(cell, row, col)
+        formula, value = self.spell(cell, row, col), self.shown(row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             value = escape(LIKE_ESCAPED.sub(r"_x005F\1", value), quote=False)
@@ -206,9 +207,8 @@ class _Sheet(Worksheet):
         """A formula, which is spelt when its row is written; an array formula, which looks at
         ranges entry by entry, at once."""
         if entry.array:
-            text, value = self.spell(entry, row, col)
-            style = self.formats[entry.style]
-            self.write_array_formula(row, col, row, col, "=" + text, style, value)
+            text, style = "=" + self.spell(entry, row, col), self.formats[entry.style]
+            self.write_array_formula(row, col, row, col, text, style, self.shown(row, col))
             return
         self._check_dimensions(row, col)
         self.table[row][col] = entry
@@ -374,7 +374,8 @@ def _write_sheet(
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
-    ws.spell, ws.formats = partial(_spelt, book, shown, sheet.name), formats
+    ws.spell, ws.formats = partial(_spelt, book, sheet.name), formats
+    ws.shown = partial(shown.cell, sheet.name)
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
     for row, height in (_heights(sheet) | sheet.heights).items():
@@ -412,15 +413,13 @@ def _write_sheet(
         add_chart(book, workbook, ws, chart)
 
 
-def _spelt(
-    book: Book, shown: Reading, sheet: str, entry: Entry, row: int, col: int
-) -> tuple[str, Any]:
-    """The text and the value of a formula among a sheet's own cells. Raises InputError."""
+def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:
+    """The text of a formula among a sheet's own cells. Raises InputError."""
     assert entry.formula is not None
     text = book.text(entry.formula, sheet)
     if len(text) > strips.LONGEST:
         check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
-    return text, shown.cell(sheet, row, col)
+    return text
 
 
 def _heights(sheet: Sheet) -> dict[int, float]:

@@ -189,7 +189,7 @@ def learnt(kind: str) -> Library:
 
 
 def fewer(kind: str, n: int) -> Library:
-    """The same with its first n pieces alone, as if no more had been learnt."""
+    """A tokenizer of a kind with its first n pieces alone, as if no more had been learnt."""
     spec = json.loads(learnt(kind).inner.to_str())
     model = spec["model"]
     model["vocab"] = pieces = {piece: i for piece, i in model["vocab"].items() if i < n}

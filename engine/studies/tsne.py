@@ -66,4 +66,5 @@ def distances(x: np.ndarray) -> np.ndarray:
     square = np.add.reduce(x * x, axis=-1)
     found: np.ndarray = square[..., :, None] + square[..., None, :]
     found -= np.matmul(2 * x, np.ascontiguousarray(x.swapaxes(-1, -2)))
-    return np.maximum(found, np.zeros_like(found), out=found)  # of a number it is slower
+    np.maximum(found, np.zeros_like(found), out=found)  # of a number it takes four times as long
+    return found
