@@ -14,7 +14,7 @@ from engine.cells.access import Rect
 # Bare tuples, which are made in half the time.
 Range = tuple[str, int, int, int, int]  # a sheet, and a rectangle of it in the order of `Rect`
 Fixed = tuple[bool, bool, bool, bool]  # whether each of the four numbers of a reference is
-# A range that a formula names: its sheet, the row and the column of its first cell, and of its last.
+# A range that a formula names: its sheet, the row and the column of its first cell and of its last.
 # Each number counts from the formula's own cell, unless it is fixed: then from the sheet's first.
 Reference = tuple[str, int, int, int, int, Fixed]
 
