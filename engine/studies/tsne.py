@@ -25,14 +25,11 @@ def _placed(rows: bytes, n: int, runs: Sequence[tuple[int, float]]) -> np.ndarra
     exaggerated, rate = EXAGGERATION * p, max(n / 12, 10)
     for step in range(STEPS):
         early = step < EARLY
-        affinity = distances(y)  # and, in place, 1 / (1 + d): Student's t, one degree of freedom
-        affinity += 1
-        np.divide(1, affinity, out=affinity)
+        affinity = 1 / (1 + distances(y))  # Student's t with one degree of freedom
         flat = affinity.reshape(len(y), n * n)
         flat[:, :: n + 1] = 0  # of a point with itself
         q = affinity / np.add.reduce(flat, axis=1)[:, None, None]
-        pull = np.subtract(exaggerated if early else p, q, out=q)
-        pull *= affinity
+        pull = ((exaggerated if early else p) - q) * affinity
         gradient = 4 * (np.add.reduce(pull, axis=2)[:, :, None] * y - pull @ y)
         gain = np.maximum(np.where(gradient * velocity < 0, gain + 0.2, gain * 0.8), 0.01)
         velocity = (0.5 if early else 0.8) * velocity - rate * gain * gradient
@@ -64,7 +61,6 @@ def joint(x: np.ndarray, perplexity: float) -> np.ndarray:
 def distances(x: np.ndarray) -> np.ndarray:
     """Squared distances between all rows: [..., n, n]."""
     square = np.add.reduce(x * x, axis=-1)
-    found: np.ndarray = square[..., :, None] + square[..., None, :]
-    found -= np.matmul(2 * x, np.ascontiguousarray(x.swapaxes(-1, -2)))
-    np.maximum(found, np.zeros_like(found), out=found)  # of a number it takes four times as long
+    products = 2 * x @ x.swapaxes(-1, -2)
+    found: np.ndarray = np.maximum(square[..., :, None] + square[..., None, :] - products, 0)
     return found
