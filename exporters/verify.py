@@ -29,13 +29,14 @@ from engine.cells.values import CellError
 from exporters import hyperformula, source
 from exporters.address import a1, column, index, position
 from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
-from exporters.reading import Value, WorkbookFile, a_workbook
+from exporters.reading import Value, WorkbookFile, a_workbook, related
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
 PICKED = re.compile(
     rb"INDEX\(((?:'(?:[^']|'')*'!|\w+!)?)\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+),([01]),"
     rb"ROWS\(\$[A-Z]+\$(\d+):\$[A-Z]+(\d+)\)\)"
 )
+SHEET = re.compile(rb"<((?:\w+:)?)worksheet\b")  # with the prefix of all its names
 MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
@@ -47,7 +48,6 @@ TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 MANY_CELLS = 20_000  # formulas for which a process is worth starting
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
-WRONG = b"<v>-987654321.5</v>"
 NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
 
@@ -182,16 +182,21 @@ def poison(source: Path, target: Path) -> None:
 
     All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
     """
-    own = re.compile(rb"</f>\s*<v>[^<]*</v>")
-    shared = re.compile(rb"(<f\b[^>]*/>)\s*<v>[^<]*</v>")
-    look = re.compile(rb"""(<xf\b[^>]*?\snumFmtId=)["']\d+["']""")
+    look = re.compile(rb"""(<(?:\w+:)?xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
-        _copy(
-            source,
-            target,
-            lambda data: shared.sub(lambda f: f[1] + WRONG, own.sub(b"</f>" + WRONG, data)),
-            lambda data: look.sub(rb'\1"2"', data),  # 0.00
-        )
+        _copy(source, target, _wrong, lambda data: look.sub(rb'\1"2"', data))  # 0.00
+
+
+def _wrong(xml: bytes) -> bytes:
+    """A sheet with a wrong cached value in every formula cell, whatever prefix its names have."""
+    named = SHEET.search(xml)
+    prefix = named[1] if named else b""
+    value = rb"\s*<%sv>[^<]*</%sv>" % (prefix, prefix)
+    own = re.compile(rb"</%sf>" % prefix + value)
+    shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
+    wrong = b"<%sv>-987654321.5</%sv>" % (prefix, prefix)
+    xml = own.sub(b"</%sf>" % prefix + wrong, xml)
+    return shared.sub(lambda found: found[1] + wrong, xml)
 
 
 def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:
@@ -200,13 +205,12 @@ def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda dat
     method = zipfile.ZIP_DEFLATED if source.stat().st_size > MUCH_ROOM else zipfile.ZIP_STORED
     packing = zipfile.ZipFile(target, "w", method, compresslevel=1)
     with zipfile.ZipFile(source) as old, packing as new:
+        (main,) = related(old, "", "/officeDocument").values()
+        changes = dict.fromkeys(related(old, main, "/worksheet").values(), sheet)
+        changes |= dict.fromkeys(related(old, main, "/styles").values(), styles)
         for part in old.namelist():
             data = old.read(part)
-            if part.startswith("xl/worksheets/sheet"):
-                data = sheet(data)
-            elif part == "xl/styles.xml":
-                data = styles(data)
-            new.writestr(part, data)
+            new.writestr(part, changes[part](data) if part in changes else data)
 
 
 # --- the engines --------------------------------------------------------------------------

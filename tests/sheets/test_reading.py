@@ -17,6 +17,7 @@ from engine.models.generate import passage
 from exporters import anymodel, xlsx
 from exporters.address import moved
 from exporters.reading import WorkbookFile
+from exporters.verify import poison
 
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
 BOOKS = (*SAVED, f"{THIN}sampling")
@@ -145,6 +146,20 @@ def test_every_way_to_write_a_cell(tmp_path: Path) -> None:
     assert sheet["C7"] is True and sheet["Z99"] is None and sheet.errors == [(7, 2)]
     assert [row.cells[0].style for row in file.rows("It's &") if row.number == 0] == [3]
     assert file.names == {"two": [("It's &", "A1"), ("It's &", "B2:C3")]}
+
+
+def test_every_way_to_write_a_formula_gets_a_wrong_value(tmp_path: Path) -> None:
+    """Whatever its part is called, with prefixes: what is not made wrong would only be echoed."""
+    path = packed(tmp_path / "book.xlsx", PARTS)
+    poison(path, tmp_path / "wrong.xlsx")
+    (before,), (after,) = (
+        [file[name] for name in file] for file in map(WorkbookFile, (path, tmp_path / "wrong.xlsx"))
+    )
+    assert {at: after.values.get(at) for at in before.values if at not in before.computed} == {
+        at: value for at, value in before.values.items() if at not in before.computed
+    }
+    assert after.formulas == before.formulas
+    assert all(after.values.get(at) != value for at, value in before.computed.items())
 
 
 @pytest.mark.parametrize("part", PARTS)
