@@ -1,11 +1,12 @@
-"""Sheets: the parts of a large workbook that hold its cells, written by all cores at once.
+"""Sheets: the parts of a workbook that hold its cells; of a large one written by all cores at once.
 
 Python lets one thread at a time spell cells. So where the system can copy a running program (on
 Linux), one copy for each core takes sheet after sheet of a large workbook, each copy knowing all of
 the book, and writes the sheet as a stream of deflate to a file of its own; here the streams are put
 into the workbook in their order. Elsewhere, with one core, and where there is little to write,
-sheets are written one after another, compressed in threads; a little is held in memory. A sheet's
-stream is the same in either way, so the workbook has the same bytes however many cores there are.
+sheets are written one after another, compressed in threads, those of a small workbook in memory.
+A sheet's stream is the same in each way, so the workbook has the same bytes however many cores
+there are.
 """
 
 import os

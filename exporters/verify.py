@@ -36,7 +36,7 @@ PICKED = re.compile(
     rb"INDEX\(((?:'(?:[^']|'')*'!|\w+!)?)\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+),([01]),"
     rb"ROWS\(\$[A-Z]+\$(\d+):\$[A-Z]+(\d+)\)\)"
 )
-SHEET = re.compile(rb"<((?:\w+:)?)worksheet\b")  # with the prefix of all its names
+SHEET = re.compile(rb"<((?:[\w.-]+:)?)worksheet\b")  # with the prefix of all its names
 MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
@@ -188,15 +188,19 @@ def poison(source: Path, target: Path) -> None:
 
 
 def _wrong(xml: bytes) -> bytes:
-    """A sheet with a wrong cached value in every formula cell, whatever prefix its names have."""
+    """A sheet with a wrong cached value in every formula cell, whatever prefix its names have.
+    Raises InputError where these are not to be seen."""
     named = SHEET.search(xml)
-    prefix = named[1] if named else b""
-    value = rb"\s*<%sv>[^<]*</%sv>" % (prefix, prefix)
-    own = re.compile(rb"</%sf>" % prefix + value)
+    if named is None:
+        fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
+        raise InputError(fault)
+    prefix = re.escape(named[1])
+    value = rb"\s*<%sv\b[^>]*>[^<]*</%sv\s*>" % (prefix, prefix)
+    own = re.compile(rb"</%sf\s*>" % prefix + value)
     shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
-    wrong = b"<%sv>-987654321.5</%sv>" % (prefix, prefix)
-    xml = own.sub(b"</%sf>" % prefix + wrong, xml)
-    return shared.sub(lambda found: found[1] + wrong, xml)
+    wrong = b"<%sv>-987654321.5</%sv>" % (named[1], named[1])
+    xml = own.sub(b"</%sf>" % named[1] + wrong, xml)
+    return shared.sub(lambda formula: formula[1] + wrong, xml)
 
 
 def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:

@@ -1,7 +1,7 @@
 """Book -> .xlsx: computed values beside every formula, a defined name for every block.
 
 XlsxWriter writes; what is changed in it is told where it is changed: numbers keep all their digits
-(it would round to 16), and blocks are written by rows, straight into the zip file.
+(it would round to 16), and blocks are written by rows, compressed as they come.
 The same book gives the same bytes with the same compressor (see `deflate`): dates are fixed. Values
 of a book have the last digits of the processor that computed them: docs/workbook.md says which.
 """
@@ -226,7 +226,7 @@ class _Text:
 
 
 class _Book(Workbook):
-    """A workbook whose sheets go into the zip file as they are written, never held whole."""
+    """A workbook whose sheets are written one by one: a large one is never held whole."""
 
     report: Progress
     bulky: bool
@@ -417,7 +417,7 @@ def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:
     """The text of a formula among a sheet's own cells. Raises InputError."""
     assert entry.formula is not None
     text = book.text(entry.formula, sheet)
-    if len(text) > strips.LONGEST:
+    if len(text) > strips.LONGEST:  # it takes longer to spell the address
         check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
     return text
 

@@ -105,7 +105,8 @@ gc.set_threshold(2_000_000, 20, 100)
 verify.MANY_CELLS = 50_000
 # Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
 # which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
-TSNE_STEPS, tsne.STEPS = tsne.STEPS, 50
+TSNE = tsne.STEPS, tsne.EARLY
+tsne.STEPS, tsne.EARLY = 50, 15
 # The averages of this model are of 32 games, played whenever it is loaded: here once.
 dialogue_game.model = cache(dialogue_game.model)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
@@ -272,7 +273,7 @@ def default_graph(name: str) -> Graph:
     return model.graph(model.vocabulary.encode(module.PROMPT))
 
 
-THIN = "thin-"  # before the name of a large workbook: a smaller one with the same kinds of formulas
+THIN = "thin-"  # before the name of a workbook: a smaller one with the same kinds of formulas
 
 
 @cache
@@ -442,6 +443,12 @@ def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
     return {key: libreoffice.save(path, folder / path.name) for key, path in paths.items()}
+
+
+def edits_of_pages(book: Book) -> dict[CellName, float | str]:
+    """Edits that the dialogue game's own pages suggest and that do not touch each other."""
+    tries = [book.sheets["Rules"].tries[0], *book.sheets["Calibration"].tries[:2]]
+    return {t.cell: t.value for t in tries}
 
 
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:

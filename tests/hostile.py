@@ -219,12 +219,13 @@ def copy_of(name: str, folder: Path) -> Path:
 
 
 def some_command(rng: random.Random) -> list[str]:
-    """A command that reads a model."""
+    """A command that reads a model; a workbook of three columns, or of its own number."""
+    columns = rng.choice(((), ("--tokens", "3")))
     return rng.choice(
         [
             ["info", "model"],
             ["run", "model", "--ids", "0,1"],
-            ["build", "model", "--ids", "0,1", "--tokens", "3", "-o", "book.xlsx"],
+            ["build", "model", "--ids", "0,1", *columns, "-o", "book.xlsx"],
             ["generate", "model", "--ids", "1", "-n", "2"],
         ]
     )

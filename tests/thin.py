@@ -1,7 +1,7 @@
 """Random models of the shipped ones' shapes and words, with narrow vectors, and smaller workbooks.
 
 These have the sheets of the shipped ones, every kind of formula (`test_workbooks` holds them to
-that), and fewer and shorter ones: 31,000 in place of 182,000. What is asked of programs many times
+that), and fewer and shorter ones: 31,000 in place of 181,000. What is asked of programs many times
 is asked of them.
 """
 
@@ -37,10 +37,10 @@ from workbooks.superposition import autoencoder, examples, measured, room
 N_CTX = 16
 
 
-def thinned(spec: ModelSpec, vocabulary: Tokenizer, d_model: int = 4) -> Model:
+def thinned(spec: ModelSpec, vocabulary: Tokenizer) -> Model:
     """A random model of a shape, with narrow vectors. A number alone in a head, or in a layer of an
     MLP, would be written otherwise than a sum is."""
-    narrow = replace(spec, d_model=d_model, d_head=2, d_mlp=min(spec.d_mlp, 2))
+    narrow = replace(spec, d_model=4, d_head=2, d_mlp=min(spec.d_mlp, 2))
     return replace(random_model(narrow), vocabulary=vocabulary)
 
 
@@ -115,9 +115,9 @@ def heads_asked_seldom() -> Book:
 
 
 def superposed_seldom() -> Book:
-    """The workbook of features in superposition, with every tenth of its examples, and with six
+    """The workbook of features in superposition, with every ninth of its examples, and with six
     random directions."""
-    few = examples.drawn(np.random.default_rng(measured.SEED))[::10]
+    few = examples.drawn(np.random.default_rng(measured.SEED))[::9]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "drawn", lambda rng: few)
         for sheet in (measured, autoencoder):

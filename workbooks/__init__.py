@@ -24,7 +24,7 @@ def names() -> list[str]:
     """The names of all workbooks, as the command line has them."""
     from engine.cells.packages import module_names  # the command sets numpy up first
 
-    return sorted(n.replace("_", "-") for n in module_names(__path__) if n[0] != "_")
+    return sorted(n.replace("_", "-") for n in module_names(*__path__) if n[0] != "_")
 
 
 TOPICS = (  # in the order in which one learns

@@ -27,7 +27,7 @@ class _Pending:
         return self.text
 
 
-MOST_KNOWN = 1000  # changes for which the cells of a table that read them are kept
+MOST_KNOWN = 300  # changes for which the cells of a table that read them are kept
 PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
 
 

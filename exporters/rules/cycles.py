@@ -78,21 +78,21 @@ Graph = list[list[int]]  # of each node, what it waits for
 def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
     """Cells whose formulas wait for each other; [] if there are none. Nothing waits for a cell of
     the ranges that are `kept`: what these held before is there already."""
-    for around in _around(list(_but(kept, runs) if kept else runs)):
+    runs = list(runs)
+    for around in _around(list(_but(kept, runs)) if kept else runs):
         for certain in _around([cell for run in around for cell in run.cells()]):
             return certain
     return []
 
 
-def _but(kept: Sequence[tuple[str, Rect]], runs: Iterable[Run]) -> Iterator[Run]:
+def _but(kept: Sequence[tuple[str, Rect]], runs: Sequence[Run]) -> Iterator[Run]:
     """Runs without the cells of some ranges."""
-    areas: dict[tuple[str, int], list[Rect]] = {}  # by sheet and column
-    for sheet, area in kept:
-        for col in range(area.left, area.right):
-            areas.setdefault((sheet, col), []).append(area)
+    areas: dict[tuple[str, int], list[Rect]] = {(run.sheet, run.col): [] for run in runs}
+    for (there, col), own in areas.items():
+        own += [area for sheet, area in kept if sheet == there and area.left <= col < area.right]
 
     def cut(run: Run) -> bool:
-        own = areas.get((run.sheet, run.col), ())
+        own = areas[run.sheet, run.col]
         return any(area.top < run.bottom and run.top < area.bottom for area in own)
 
     for run in runs:

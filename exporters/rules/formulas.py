@@ -101,9 +101,10 @@ def faults(found: Formula, sheets: set[str]) -> list[str]:
         rules.append(f"a formula is longer than {LONGEST:,} characters")
     if '"' in found.text and any(units(t) - 2 > LONGEST_TEXT for t in TEXT.findall(found.text)):
         rules.append(f"a text within a formula is longer than {LONGEST_TEXT} characters")
-    for there, *_ in found.reads if "!" in found.text else ():
-        if there not in sheets:
-            rules.append(f"a formula reads a sheet that is not there, {there}")
+    if "!" in found.text:  # the formula's own sheet is there
+        for there, *_ in found.reads:
+            if there not in sheets:
+                rules.append(f"a formula reads a sheet that is not there, {there}")
     return [*rules, *_of_shape(found.shape)]
 
 

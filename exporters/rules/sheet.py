@@ -48,9 +48,10 @@ class SheetRules:
                     yield f"rows ascend, to {LAST_ROW:,}", f"{self.name}!{row}"
                 last = row
             if b"<f" in rows:
-                for letters, number, attributes, raw in FORMULA.findall(rows):
-                    for rule in self._formula(letters.decode(), int(number), attributes, raw):
-                        yield rule, f"{self.name}!{letters.decode()}{int(number)}"
+                for spelt, digits, attributes, raw in FORMULA.findall(rows):
+                    letters, number = spelt.decode(), int(digits)
+                    for rule in self._formula(letters, number, attributes, raw):
+                        yield rule, f"{self.name}!{letters}{number}"
             if b'"inlineStr"' in rows or b't="str"' in rows:
                 for text in LONG.findall(rows):
                     if units(unescape(text.decode())) > LONGEST_TEXT:

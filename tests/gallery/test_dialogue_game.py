@@ -19,6 +19,7 @@ from conftest import (
     InIronCalc,
     assert_agrees,
     assert_recomputes_after,
+    edits_of_pages,
     libreoffice_after,
     needs,
 )
@@ -242,21 +243,12 @@ def opened(tmp_path_factory) -> Callable[[int], Opened]:
     return of
 
 
-def edits_of_pages(book: Book) -> dict[CellName, float | str]:
-    """Those that its own pages suggest and that do not touch each other: test_dialogue_pages holds
-    the shipped model to them."""
-    tries = [book.sheets["Rules"].tries[0], *book.sheets["Calibration"].tries[:2]]
-    return {t.cell: t.value for t in tries}
-
-
 @pytest.fixture(scope="module")
 def office(opened, tmp_path_factory) -> dict[str, Recomputed]:
-    """What LibreOffice makes of a workbook in which games and sentences are typed, by these, and
-    the edits of its pages."""
+    """What LibreOffice makes of a workbook in which games and sentences are typed, by these."""
     book, path, *_ = opened(N_COLUMNS)
     typed = {key: typing(key, book) for key in KEYS_IN_LIBREOFFICE}
     typed |= {text: {book.cell("sentence", 0, 0): text} for text, _ in SENTENCES[:2]}
-    typed["pages"] = {book.cell(*at): value for at, value in edits_of_pages(book).items()}
     shown = libreoffice_after(path, [*typed.values()], tmp_path_factory.mktemp("of") / "office")
     return dict(zip(typed, shown, strict=True))
 
@@ -286,17 +278,9 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
 
 
 def test_it_recomputes_after_the_edits_of_its_own_pages(opened) -> None:
+    """test_gallery and test_dialogue_pages hold the shipped model to them."""
     book, _, cells, sheet = opened(NARROW)
     assert_recomputes_after(edits_of_pages(book), sheet, book, cells)
-
-
-@OFFICE
-def test_so_it_does_in_libreoffice(opened, office) -> None:
-    book, _, cells, _ = opened(N_COLUMNS)
-    edits = edits_of_pages(book).items()
-    after = book.edited({book.graph[name][i, j]: value for (name, i, j), value in edits})
-    wanted = {cell: after.cell(*cell) for cell in cells.formulas}
-    assert_agrees(replace(cells, formulas=wanted), office["pages"])
 
 
 @pytest.fixture(scope="module")

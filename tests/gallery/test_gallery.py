@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from math import isclose
 from pathlib import Path
@@ -20,6 +21,7 @@ from conftest import (
     assert_agrees,
     cli,
     default_book,
+    edits_of_pages,
     libreoffice_after,
     needs,
     recomputed_in_ironcalc,
@@ -209,13 +211,17 @@ def tried_in_libreoffice(name: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def office(built, tmp_path_factory) -> Callable[[str], list[Recomputed]]:
-    """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it;
-    where cells wait for each other in a circle, of each in a copy, as all before would count."""
+    """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it, of
+    dialogue-game of those of its pages; where cells wait for each other in a circle, of each in a
+    copy, as all before would count."""
 
     @cache
     def shown(name: str) -> list[Recomputed]:
         folder, tried = tmp_path_factory.mktemp("office"), tried_in_libreoffice(name)
         edits = [{}, *(promises(name)[k].typed for k in tried)]
+        if name == "dialogue-game":
+            game = default_book(name)
+            edits.append({game.cell(*at): value for at, value in edits_of_pages(game).items()})
         if not built.file(name).iterates:
             return libreoffice_after(built[name], edits, folder / "all")
         each = enumerate(edits)
@@ -237,6 +243,17 @@ def test_and_every_edit_does_what_its_text_says(name: str, built, office) -> Non
     for k, file in zip(tried, files, strict=True):
         assert_kept(name, k, built, lambda cell, file=file: file[cell[0]][cell[1:]])
         assert not [sheet for sheet in file if file[sheet].errors], promises(name)[k].text
+
+
+@pytest.mark.office
+def test_dialogue_game_after_edits_of_its_pages(built, office) -> None:
+    """Every formula cell of the shipped workbook has what the engine then has: test_dialogue_pages
+    computes a second time what the pages promise."""
+    cells = built.formula_cells("dialogue-game")
+    book = default_book("dialogue-game")
+    after = edited(book, edits_of_pages(book))
+    wanted = {cell: after.cell(*cell) for cell in cells.formulas}
+    assert_agrees(replace(cells, formulas=wanted), office("dialogue-game")[1])
 
 
 @pytest.mark.parametrize("name", workbooks.names())

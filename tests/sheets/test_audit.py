@@ -13,9 +13,11 @@ from conftest import cli, default_book
 from openpyxl.workbook.defined_name import DefinedName
 
 from engine import InputError
+from engine.cells.access import Rect
 from exporters import xlsx
 from exporters.audit import audit
 from exporters.reading import WorkbookFile
+from exporters.rules.cycles import Run, cycle
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -372,3 +374,9 @@ def test_verify_tells(built, tmp_path: Path) -> None:
     assert "a small e" in done.out
     whole = cli("verify", built["attention-by-columns"], "--engine", "ironcalc")
     assert "excel" not in whole.out
+
+
+def test_a_range_of_more_columns_than_sheets_have_is_no_work() -> None:
+    """Of a cell that may wait for itself, in a file that somebody else wrote."""
+    run = Run("S", 0, 0, 1, ())
+    assert cycle([run], [("S", Rect(0, 1, 0, 10**12))]) == []

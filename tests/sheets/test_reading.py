@@ -1,7 +1,9 @@
 """Reading workbook files: what openpyxl finds in them, whichever program has saved them."""
 
+import re
 import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -119,7 +121,7 @@ PARTS = {
 }
 
 
-def packed(path: Path, parts: dict[str, str]) -> Path:
+def packed(path: Path, parts: Mapping[str, str | bytes]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in parts.items():
             archive.writestr(name, text)
@@ -148,9 +150,20 @@ def test_every_way_to_write_a_cell(tmp_path: Path) -> None:
     assert file.names == {"two": [("It's &", "A1"), ("It's &", "B2:C3")]}
 
 
-def test_every_way_to_write_a_formula_gets_a_wrong_value(tmp_path: Path) -> None:
-    """Whatever its part is called, with prefixes: what is not made wrong would only be echoed."""
-    path = packed(tmp_path / "book.xlsx", PARTS)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("w:", "w:"),
+        (r"\bw(?=[:=])", "my-x"),
+        ("<w:v>", '<w:v xml:space="preserve">'),
+        ("</w:f>", "</w:f >"),
+    ],
+)
+def test_every_way_to_write_a_formula_gets_a_wrong_value(old: str, new: str, tmp_path) -> None:
+    """Whatever its part is called, with prefixes, attributes, blanks: what is not made wrong would
+    only be echoed."""
+    cells = re.sub(old, new, PARTS["xl/one/cells.xml"])
+    path = packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": cells})
     poison(path, tmp_path / "wrong.xlsx")
     (before,), (after,) = (
         [file[name] for name in file] for file in map(WorkbookFile, (path, tmp_path / "wrong.xlsx"))
@@ -158,8 +171,15 @@ def test_every_way_to_write_a_formula_gets_a_wrong_value(tmp_path: Path) -> None
     assert {at: after.values.get(at) for at in before.values if at not in before.computed} == {
         at: value for at, value in before.values.items() if at not in before.computed
     }
-    assert after.formulas == before.formulas
+    assert before.computed and after.formulas == before.formulas
     assert all(after.values.get(at) != value for at, value in before.computed.items())
+
+
+def test_formulas_that_cannot_be_made_wrong_are_told(tmp_path: Path) -> None:
+    cells = PARTS["xl/one/cells.xml"].encode("utf-16")
+    path = packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": cells})
+    with pytest.raises(InputError, match=r"not written in UTF-8; open the workbook in a spreads"):
+        poison(path, tmp_path / "wrong.xlsx")
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -75,7 +75,9 @@ LONGER = (
     "two-layers",
     "unrolled",
 )
-SLOW = dict.fromkeys((*LONGER, *(f"{THIN}{name}" for name in thin.THIN)), pytest.mark.slow)
+SLOW = dict.fromkeys(
+    (*LONGER, *(f"{THIN}{name}" for name in thin.THIN if name != "one-head")), pytest.mark.slow
+)
 IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in NAMES]
 SMALLER_IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in SMALLER]
 CORNERS = ("gpt2", "llama")

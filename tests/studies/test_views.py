@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import TSNE_STEPS, golden_models, graphs, random_model
+from conftest import TSNE, golden_models, graphs, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,7 +141,8 @@ def test_principal_components_hold_the_most_variance() -> None:
 
 
 def test_tsne_keeps_neighbours_together_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.studies.tsne.STEPS", TSNE_STEPS)
+    for name, steps in zip(("STEPS", "EARLY"), TSNE, strict=True):
+        monkeypatch.setattr(f"engine.studies.tsne.{name}", steps)
     rng = np.random.default_rng(2)
     group = np.repeat([0, 1, 2], 10)
     x = rng.normal(size=(30, 6)) + 20 * np.eye(6)[group]

@@ -48,7 +48,7 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
     """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
 
     A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
-    Code 0 is the end of the text.
+    Code 0 is the end of the text. Characters beyond those that are asked about are not given.
     """
     codes, read, _ = _asked()
     fields = np.empty((len(Character._fields), len(codes)))  # [fields, codes]
