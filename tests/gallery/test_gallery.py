@@ -186,9 +186,9 @@ def test_every_edit_does_what_its_text_says(name: str, built, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", (f"{THIN}dialogue-game", *LARGE))
+@pytest.mark.parametrize("name", ("dialogue-game", *LARGE))
 def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
-    """Of those that it does not get above; the largest has narrow vectors here."""
+    """Of those that it does not get whole above."""
     needs("ironcalc")
     report = verify(built.formula_cells(name), "ironcalc")
     assert report.agrees, report
