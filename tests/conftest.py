@@ -445,12 +445,6 @@ def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     return {key: libreoffice.save(path, folder / path.name) for key, path in paths.items()}
 
 
-def edits_of_pages(book: Book) -> dict[CellName, float | str]:
-    """Edits that the dialogue game's own pages suggest and that do not touch each other."""
-    tries = [book.sheets["Rules"].tries[0], *book.sheets["Calibration"].tries[:2]]
-    return {t.cell: t.value for t in tries}
-
-
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:
     """LibreOffice has every formula cell's value."""
     report = compare("libreoffice", book, read_values(shown, book))

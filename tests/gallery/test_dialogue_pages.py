@@ -226,7 +226,7 @@ def assert_kept(k: int, shown: Callable[[CellAt], Value]) -> None:
 
 
 def test_every_edit_does_what_it_says() -> None:
-    """In the engine; test_dialogue_game holds IronCalc to it, and test_gallery LibreOffice."""
+    """In the engine; test_gallery holds IronCalc and LibreOffice to it."""
     assert all(len(book().sheets[page].tries) == 3 for page in PAGES)
     for k in range(len(TOGETHER)):
         edits = {book().graph[name][i, j]: x for (name, i, j), x in suggested(k)[1].items()}

@@ -3,7 +3,6 @@
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from math import isclose
 from pathlib import Path
@@ -21,7 +20,6 @@ from conftest import (
     assert_agrees,
     cli,
     default_book,
-    edits_of_pages,
     libreoffice_after,
     needs,
     recomputed_in_ironcalc,
@@ -44,9 +42,8 @@ from exporters.story import Suggestion
 from exporters.verify import verify
 from workbooks import cat_sat, shakespeare
 
-# the edits of two have tests of their own, in test_dialogue_game and test_shakespeare
-TRIED = [name for name in workbooks.names() if name not in ("dialogue-game", "shakespeare")]
-LARGE = ("learn", "unrolled")  # whole, each edit of them is 32,000 and 14,000 formulas more
+TRIED = [name for name in workbooks.names() if name != "shakespeare"]  # see test_shakespeare
+LARGE = ("dialogue-game", "learn", "unrolled")  # of 81,000, 32,000 and 14,000 formulas
 LONGER = (*LARGE, "semantic-tiny", "superposition")
 SMALLER = {name: f"{THIN}{name}" if name in LARGE else name for name in TRIED}
 IN_TIERS = [
@@ -186,7 +183,7 @@ def test_every_edit_does_what_its_text_says(name: str, built, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ("dialogue-game", *LARGE))
+@pytest.mark.parametrize("name", LARGE)
 def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
     """Of those that it does not get whole above."""
     needs("ironcalc")
@@ -201,9 +198,12 @@ def test_so_do_those_of_large_workbooks_in_the_engine(name: str) -> None:
         assert_promised(promise, lambda at, k=k: after(name, k).cell(*at))
 
 
+IN_LIBREOFFICE = (SMALLER | {"dialogue-game": "dialogue-game"}).values()  # one edit, of it whole
+
+
 def tried_in_libreoffice(name: str) -> list[int]:
     """Every edit of a worksheet; the last one of a transformer, whose cells are many."""
-    if name not in SMALLER.values():
+    if name not in IN_LIBREOFFICE:
         return []
     found = range(len(promises(name)))
     return [*found] if is_worksheet(name.removeprefix(THIN)) else [*found][-1:]
@@ -211,17 +211,13 @@ def tried_in_libreoffice(name: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def office(built, tmp_path_factory) -> Callable[[str], list[Recomputed]]:
-    """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it, of
-    dialogue-game of those of its pages; where cells wait for each other in a circle, of each in a
-    copy, as all before would count."""
+    """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it;
+    where cells wait for each other in a circle, of each in a copy, as all before would count."""
 
     @cache
     def shown(name: str) -> list[Recomputed]:
         folder, tried = tmp_path_factory.mktemp("office"), tried_in_libreoffice(name)
         edits = [{}, *(promises(name)[k].typed for k in tried)]
-        if name == "dialogue-game":
-            game = default_book(name)
-            edits.append({game.cell(*at): value for at, value in edits_of_pages(game).items()})
         if not built.file(name).iterates:
             return libreoffice_after(built[name], edits, folder / "all")
         each = enumerate(edits)
@@ -237,23 +233,12 @@ def test_libreoffice_agrees_at_every_formula_cell(name: str, built, office) -> N
 
 
 @pytest.mark.office
-@pytest.mark.parametrize("name", SMALLER.values())
+@pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_and_every_edit_does_what_its_text_says(name: str, built, office) -> None:
     tried, (_, *files) = tried_in_libreoffice(name), office(name)
     for k, file in zip(tried, files, strict=True):
         assert_kept(name, k, built, lambda cell, file=file: file[cell[0]][cell[1:]])
         assert not [sheet for sheet in file if file[sheet].errors], promises(name)[k].text
-
-
-@pytest.mark.office
-def test_dialogue_game_after_edits_of_its_pages(built, office) -> None:
-    """Every formula cell of the shipped workbook has what the engine then has: test_dialogue_pages
-    computes a second time what the pages promise."""
-    cells = built.formula_cells("dialogue-game")
-    book = default_book("dialogue-game")
-    after = edited(book, edits_of_pages(book))
-    wanted = {cell: after.cell(*cell) for cell in cells.formulas}
-    assert_agrees(replace(cells, formulas=wanted), office("dialogue-game")[1])
 
 
 @pytest.mark.parametrize("name", workbooks.names())
