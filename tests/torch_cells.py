@@ -46,8 +46,8 @@ class Torch:
     def count(self, x: Line) -> int:
         return x.values.shape[-1]
 
-    def maximum(self, x: torch.Tensor, y: float) -> torch.Tensor:
-        return torch.where(x > y, x, torch.full_like(x, y))
+    def maximum(self, x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
+        return torch.where(x > y, x, torch.as_tensor(y, dtype=x.dtype))
 
     def lookup(self, table: Line, ids: torch.Tensor) -> torch.Tensor:
         where = torch.broadcast_tensors(ids.long()[..., None], table.values[..., :1])[0]

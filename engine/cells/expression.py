@@ -348,22 +348,6 @@ class Negative(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Parentheses(Expression):
-    """Parentheses that the order of computation does not need, for the reader's sake."""
-
-    inner: Expression
-
-    def text(self, notation: Notation) -> str:
-        return f"({self.inner.text(notation)})"
-
-    def value(self, look: Look) -> Any:
-        return self.inner.value(look)
-
-    def areas(self) -> Iterator[Area]:
-        yield from self.inner.areas()
-
-
-@dataclass(slots=True, eq=False)
 class Nth(Expression):
     """The k-th cell of a row or a column, counted from 1. How it is spelt depends on how the cells
     lie on their sheet, which only a notation knows."""

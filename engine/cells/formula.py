@@ -145,8 +145,8 @@ class Style:
     def cos(self, x: Term) -> Term:
         return self._call("cos", x)
 
-    def maximum(self, x: Term, y: float) -> Term:
-        return Term(self.words["maximum"].format(x.text, _literal(y)), ATOM, self)
+    def maximum(self, x: Term, y: Term | float) -> Term:
+        return self._call("maximum", x, y)
 
 
 _FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh", "erf", "sin", "cos")

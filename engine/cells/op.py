@@ -51,8 +51,8 @@ class Math(Protocol):
     def varp(self, x: Any) -> Any:
         """Variance along a line, of a whole population."""
 
-    def maximum(self, x: Any, y: float) -> Any:
-        """The larger of a cell and a number."""
+    def maximum(self, x: Any, y: Any) -> Any:
+        """The larger of a cell and another, or a number."""
 
     def rank(self, x: Any, line: Any, place: Any, places: Any) -> Any:
         """How many of a line come before a cell: larger ones, or equal ones at earlier places."""

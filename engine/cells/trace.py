@@ -220,7 +220,7 @@ RULES: dict[str, Callable[..., Sequence[tuple[Any, Any]]]] = {
     "mean": lambda y, x: [(x, over(1, _TRACER.count(x)))],
     "varp": _varp,
     "max": lambda y, x: [(x, Call("equal", (entry(x), y)))],
-    "maximum": lambda y, x, least: [(x, Call("below", (least, x)))],
+    "maximum": lambda y, x, z: [(x, Call("below", (z, x))), (z, Call("below", (x, z)))],
     "lookup": _lookup,
     "power": lambda y, x, n: [(x, n * y / x), (n, y * Call("log", (x,)))],
     "exp": lambda y, x: [(x, y)],

@@ -113,9 +113,7 @@ class Ranks:
         n_kept = self.one("n_kept", keeps)
         held = self.one("held", holds)
         self.one("total", lambda t: held[t, 0] / whole[t, 0])
-        before = self.count(
-            "draw", lambda t: in_range(random[t + 1, 0]) * held[t, 0], strictly=False
-        )
+        before = self.count("draw", drawn_at, strictly=False)
         rank = self.one("rank", lambda t: MIN(n_kept[t, 0], before[t, last] + 1))
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
         nth = self.one("drawn_tie", lambda t: rank[t, 0] - self.n_larger(t, value[t, 0]))

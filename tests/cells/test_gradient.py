@@ -12,8 +12,9 @@ from engine import Evaluator, Graph, InputError
 from engine.cells.access import EVERYTHING, Mask
 from engine.cells.batch import filled, variants
 from engine.cells.block import Block
+from engine.cells.formula import A1, Formulas
 from engine.cells.gradient import backward
-from engine.cells.op import Op
+from engine.cells.op import Math, Op, X, op
 from engine.models import objective, ops, optimizers
 
 OPS = [
@@ -93,6 +94,28 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
         gradient = g.values[found[block.name].name] if block.name in found else zero
         expected = differences(g, "to.one", block)
         np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6, err_msg=block.name)
+
+
+@op(x="i,j", least="0,0")
+def at_least(m: Math, x: X, least: X) -> X:
+    return m.maximum(x, least)
+
+
+def test_a_maximum_takes_a_cell_in_every_interpreter() -> None:
+    g = Graph()
+    x = g.input("x", [[0.5, 2.0], [-1.0, 1.5]], kind="weight")
+    least = g.input("least", 1.0, kind="weight")
+    z = g.block("z", at_least, x, least)
+    assert g.values["z"].tolist() == [[1.0, 2.0], [1.0, 1.5]]
+    assert g.cell("z", 1, 0).formula == "max(x, least)"
+    made = Formulas(z, A1, lambda block, rect: f"{block.name}{rect.top}{rect.left}")
+    assert made(1, 0) == "MAX(x10,least00)"
+    one = to_one_cell(g, z, np.random.default_rng(0))
+    found = backward(g, one, columns=True)
+    for block in (x, least):
+        gradient = g.values[found[block.name].name]
+        assert np.abs(gradient).max() > 0
+        np.testing.assert_allclose(gradient, differences(g, "to.one", block), atol=1e-6)
 
 
 @pytest.mark.slow
