@@ -82,7 +82,7 @@ class Scoring(NamedTuple):
 
 
 def scoring(g: Graph) -> Scoring:
-    """What the logits are made of. Raises ValueError where they are no product with words."""
+    """What the logits are made of. Raises ValueError where another op than these makes them."""
     scores = g["logits"]
     read = operands(scores)
     cap = read["cap"] if scores.op is ops.soft_cap else None
@@ -90,7 +90,12 @@ def scoring(g: Graph) -> Scoring:
         scores = read["x"]
         read = operands(scores)
     if scores.op not in (ops.linear, ops.linear_tied):
-        raise ValueError(f"{scores.name} is no product of a vector with each word's")
+        found = scores.op.name if scores.op else "an input"
+        raise ValueError(
+            f"{scores.name} is {found}, which lens and attribution cannot follow back: it must be"
+            " ops.linear or ops.linear_tied, or ops.soft_cap of one of these (to scale the logits,"
+            " scale the vectors before the unembedding, as architectures/llama.py does)"
+        )
     return Scoring(read["x"], read["w"], scores.op is ops.linear_tied, read.get("b"), cap)
 
 

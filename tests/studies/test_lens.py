@@ -8,7 +8,7 @@ import pytest
 from conftest import GOLDEN, needs
 from corners import corner
 
-from engine import Evaluator, InputError, Model, ModelSpec, WordList
+from engine import Evaluator, Graph, InputError, Model, ModelSpec, WordList
 from engine.models import checkpoint, ops, parts
 from engine.models.forward import Architecture, Forward, weight_shapes
 from engine.models.generate import passage
@@ -72,6 +72,15 @@ def test_shares_add_up_to_the_logit(biased: bool, capped: bool, scale: float) ->
     writers = [name for name in views.credits["target"] if "ln" not in name and name != "b_U"]
     assert writers == ["blocks.1.mlp_out", "blocks.0.mlp_out", "embed.word"]
     assert ("b_U" in views.credits["target"]) == biased
+
+
+def test_logits_of_another_op_are_named_with_what_to_do() -> None:
+    graph = Graph()
+    x, w = graph.input("x", [[1.0, 2.0]]), graph.input("w", [[1.0], [3.0]], kind="weight")
+    unscaled = graph.block("unscaled", ops.linear, x, w)
+    graph.block("logits", ops.stretch, unscaled, graph.input("logit_scale", 0.5))
+    with pytest.raises(ValueError, match=r"^logits is stretch, which .* scale the vectors before"):
+        lens.scoring(graph)
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
