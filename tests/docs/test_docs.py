@@ -13,6 +13,7 @@ import pytest
 from conftest import ROOT, script
 
 import cellformer as cf
+from engine.models import architectures
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PRINTED = {  # a line of each example's output
@@ -75,6 +76,12 @@ def test_every_example_prints_what_it_promises(path: Path, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path))
     assert PRINTED[path.stem] in capsys.readouterr().out
+
+
+def test_every_architecture_stands_in_the_documents() -> None:
+    page = (ROOT / "docs" / "architectures.md").read_text()
+    missing = [name for name in architectures.known() if f"`{name}`" not in page]
+    assert not missing, f"docs/architectures.md lacks {missing}"
 
 
 def test_every_link_of_the_documents_leads_somewhere() -> None:

@@ -107,47 +107,58 @@ MINILM = [  # as sentence-transformers lists them
     {"type": "Normalize"},
 ]
 
-MODELS = {
-    "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2)),
-    "gpt2-untied": lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False)),
-    "llama": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA)),
-    "mistral": lambda: t.MistralForCausalLM(t.MistralConfig(**LLAMA, sliding_window=3)),
-    "qwen2": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA, tie_word_embeddings=True)),
-    "qwen3": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=6)),
-    "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX)),
-    "gpt_neo": lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO)),
-    "gemma2": lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**GEMMA2)),
-    "llama3": lambda: t.LlamaForCausalLM(
-        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=LLAMA3)
+MODELS = {  # name -> random seed, what makes it; a new one takes a seed that no other has
+    "gpt2": (0, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2))),
+    "gpt2-untied": (1, lambda: t.GPT2LMHeadModel(t.GPT2Config(**GPT2, tie_word_embeddings=False))),
+    "llama": (2, lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA))),
+    "mistral": (3, lambda: t.MistralForCausalLM(t.MistralConfig(**LLAMA, sliding_window=3))),
+    "qwen2": (4, lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA, tie_word_embeddings=True))),
+    "qwen3": (5, lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=6))),
+    "gpt_neox": (6, lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**NEOX))),
+    "gpt_neo": (7, lambda: t.GPTNeoForCausalLM(t.GPTNeoConfig(**NEO))),
+    "gemma2": (8, lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**GEMMA2))),
+    "llama3": (
+        9,
+        lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=LLAMA3)),
     ),
-    "llama-yarn": lambda: t.LlamaForCausalLM(
-        t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=YARN)
+    "llama-yarn": (
+        10,
+        lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, head_dim=8, rope_parameters=YARN)),
     ),
-    "gemma": lambda: t.GemmaForCausalLM(t.GemmaConfig(**LLAMA, head_dim=6)),
-    "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**PHI3)),
-    "smollm3": lambda: t.SmolLM3ForCausalLM(
-        t.SmolLM3Config(**LLAMA, pad_token_id=None, no_rope_layers=[1, 0])
+    "gemma": (11, lambda: t.GemmaForCausalLM(t.GemmaConfig(**LLAMA, head_dim=6))),
+    "phi3": (12, lambda: t.Phi3ForCausalLM(t.Phi3Config(**PHI3))),
+    "smollm3": (
+        13,
+        lambda: t.SmolLM3ForCausalLM(
+            t.SmolLM3Config(**LLAMA, pad_token_id=None, no_rope_layers=[1, 0])
+        ),
     ),
-    "granite": lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE)),
-    "olmo2": lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None)),
-    "starcoder2": lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
-    "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**MIXTRAL)),
-    "qwen3_moe": lambda: t.Qwen3MoeForCausalLM(
-        t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
+    "granite": (14, lambda: t.GraniteForCausalLM(t.GraniteConfig(**LLAMA, **GRANITE))),
+    "olmo2": (15, lambda: t.Olmo2ForCausalLM(t.Olmo2Config(**LLAMA, pad_token_id=None))),
+    "starcoder2": (
+        16,
+        lambda: t.Starcoder2ForCausalLM(t.Starcoder2Config(**LLAMA, sliding_window=3)),
     ),
-    "gemma3": lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3)),
-    "phi": lambda: t.PhiForCausalLM(t.PhiConfig(**PHI)),
-    "gptj": lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ)),
-    "falcon": lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_40B)),
-    "falcon-rw": lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_RW)),
-    "stablelm": lambda: t.StableLmForCausalLM(t.StableLmConfig(**STABLELM)),
-    "bloom": lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM)),
-    "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT)),
-    "opt-350m": lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M)),
-    "bert": lambda: t.BertForMaskedLM(t.BertConfig(**BERT)),
-    "roberta": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA)),
-    "distilbert": lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT)),
-    "minilm": lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM)),
+    "mixtral": (17, lambda: t.MixtralForCausalLM(t.MixtralConfig(**MIXTRAL))),
+    "qwen3_moe": (
+        18,
+        lambda: t.Qwen3MoeForCausalLM(
+            t.Qwen3MoeConfig(**QWEN_MOE, head_dim=6, norm_topk_prob=True, mlp_only_layers=[1])
+        ),
+    ),
+    "gemma3": (19, lambda: t.Gemma3ForCausalLM(t.Gemma3TextConfig(**GEMMA3))),
+    "phi": (20, lambda: t.PhiForCausalLM(t.PhiConfig(**PHI))),
+    "gptj": (21, lambda: t.GPTJForCausalLM(t.GPTJConfig(**GPTJ))),
+    "falcon": (22, lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_40B))),
+    "falcon-rw": (23, lambda: t.FalconForCausalLM(t.FalconConfig(**FALCON_RW))),
+    "stablelm": (24, lambda: t.StableLmForCausalLM(t.StableLmConfig(**STABLELM))),
+    "bloom": (25, lambda: t.BloomForCausalLM(t.BloomConfig(**BLOOM))),
+    "opt": (26, lambda: t.OPTForCausalLM(t.OPTConfig(**OPT))),
+    "opt-350m": (27, lambda: t.OPTForCausalLM(t.OPTConfig(**OPT_350M))),
+    "bert": (28, lambda: t.BertForMaskedLM(t.BertConfig(**BERT))),
+    "roberta": (29, lambda: t.RobertaForMaskedLM(t.RobertaConfig(**ROBERTA))),
+    "distilbert": (30, lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTILBERT))),
+    "minilm": (31, lambda: t.BertModel(t.BertConfig(**BERT, sentence_modules=MINILM))),
 }
 
 
@@ -216,7 +227,7 @@ def as_modules(folder: Path) -> None:
 
 if __name__ == "__main__":
     versions = f"transformers {t.__version__}, torch {torch.__version__}, numpy {np.__version__}"
-    for seed, (name, make) in enumerate(MODELS.items()):
+    for name, (seed, make) in MODELS.items():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         torch.manual_seed(seed)
