@@ -1,7 +1,8 @@
 """The engine: a transformer as a graph of named blocks of cells, evaluated in float64.
 
-Read `models/decoder.py` first (the forward pass), then `ops.py` (every formula), `graph.py`
-(blocks and cells) and `evaluator.py` (set a cell, recompute what it changes).
+Read `models/architectures/decoder.py` first (the forward pass), then `models/ops.py` (every
+formula), `cells/graph.py` (blocks and cells), `cells/evaluator.py` (set a cell, recompute what it
+changes).
 """
 
 from engine.cells.block import Block

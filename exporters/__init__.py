@@ -1,2 +1,3 @@
-"""From a graph to a file: layout (what stands where), theme (how it looks), xlsx (the writer),
-verify (other spreadsheet engines recompute the file). Nothing here knows a particular model."""
+"""From a graph, or tables, to a file and back: layout (what stands where), theme (how it looks),
+pages (the sheets of a model), xlsx (the writer), reading and differences (what somebody changed in
+a file), verify (other spreadsheet programs recompute it)."""
