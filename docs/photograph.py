@@ -32,7 +32,8 @@ SETTINGS = (  # no tip of the day, no news of the version, no recalculation that
     ("Office.Common/Misc", "LastTipOfTheDayShown", "99999"),
 )
 SIDEBAR = "ctrl+F5"  # opens and closes it
-STILL, LONGEST = 0.4, 60  # seconds between two pictures that are the same; that a window may take
+STILL = 0.4  # seconds between two pictures that are the same
+LONGEST = 300  # seconds that a window, or a sheet, may take to show
 
 
 def photograph(workbooks: list[Path], folder: Path, wanted: list[str]) -> Iterator[Path]:
@@ -55,12 +56,15 @@ def _sheets(
     missing = [name for name in wanted if name not in names]
     if missing:
         raise SystemExit(f"{workbook} has no sheet {missing[0]!r}; it has {', '.join(names)}")
-    for name in names:
+    shown = _still(environment)
+    for k, name in enumerate(names):
+        if k:
+            _press("ctrl+Next", environment)
+            shown = _still(environment, unlike=shown)
         if not wanted or name in wanted:
             picture = folder / f"{workbook.stem}-{name.lower().replace(' ', '-')}.png"
-            picture.write_bytes(_still(environment))
+            picture.write_bytes(shown)
             yield picture
-        _press("ctrl+Next", environment)
 
 
 def sheets(workbook: Path) -> list[str]:
@@ -136,17 +140,19 @@ def _press(keys: str, environment: Mapping[str, str]) -> None:
     subprocess.run(["xdotool", "key", keys], env=environment, check=False, capture_output=True)
 
 
-def _still(environment: Mapping[str, str]) -> bytes:
-    """What the screen shows, once it shows it twice."""
-    before, begun = b"", time.monotonic()
+def _still(environment: Mapping[str, str], unlike: bytes = b"") -> bytes:
+    """What the screen shows, once it shows it twice, and something `unlike` what it showed before.
+
+    A slow machine shows the sheet before for a while: its tab alone tells it from the next."""
+    before, begun = unlike, time.monotonic()
     while time.monotonic() - begun < LONGEST:
         time.sleep(STILL)
         command = ["import", "-window", "root", "-strip", "png:-"]
         now = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
-        if now == before:
-            break
+        if now == before != unlike:
+            return now
         before = now
-    return now
+    raise SystemExit(f"the window shows nothing new, or is never still, for {LONGEST} seconds")
 
 
 if __name__ == "__main__":
