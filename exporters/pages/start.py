@@ -26,13 +26,13 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.put(row, 0, "Three things to try", "heading")
     for k, suggestion in enumerate(story.tries, 1):
         where = cell_of(book, suggestion)
-        sheet.put(row + k, 0, k, "row number")
-        sheet.link(row + k, 1, where.replace("'", ""), where)
+        sheet.put(row + k, 0, k, "stop number")
+        _lead(sheet, row + k, 1, where.replace("'", ""), where)
         sheet.put(row + k, 2, suggestion.text, "wrapped")
         sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)
         if suggestion.watch:
             seen = _address(book, *suggestion.watch)
-            sheet.link(row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
+            _lead(sheet, row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
     row += len(story.tries) + 2
     row = _section(sheet, row, "What to look at", story.look)
     sheet.put(row, 0, "Sheets", "heading")
@@ -58,13 +58,18 @@ def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
     sheet.put(row, 0, heading, "heading")
     for k, stop in enumerate(stops, 1):
         sheet.put(row + k, 0, k, "stop number")
-        sheet.put(row + k, 1, stop.concept, "stop")
-        sheet.links[row + k, 1] = stop.target
+        _lead(sheet, row + k, 1, stop.concept, stop.target)
         sheet.formula(row + k, 2, stop.text, "wrapped")
         sheet.merged.append(sheet[row + k, 2:4].rect)
         told = str(book.clean.cell(SHEET, row + k, 2))
         sheet.heights[row + k] = LINE * (1 + len(told) // LONGEST_MERGED)
     return row + len(stops) + 2
+
+
+def _lead(sheet: Sheet, row: int, col: int, text: str, target: str) -> None:
+    """A text that leads elsewhere, on the first line of a row that has several."""
+    sheet.put(row, col, text, "stop")
+    sheet.links[row, col] = target
 
 
 def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:

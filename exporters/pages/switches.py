@@ -122,15 +122,15 @@ def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> dict[str
     word = book.labels[book.graph["logits"].axes[1]][target]
     title = f"What the logit of ‘{word}’ loses when that part alone is off"
     sheet.put(GRID_ROW - 3, left, title, "heading")
-    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’; the prompt is", "note")
-    state = sheet.formula(GRID_ROW - 2, left, book.named("prompt"), "label")
+    sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’", "note")
+    state = sheet.formula(GRID_ROW - 2, left, "prompt " & book.named("prompt"), "row label")
     effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}
     for part, loss in effects.items():
         row, col = cells[part]
         sheet.put(row, left + col, loss, "constant")
     rows, cols = zip(*cells.values(), strict=True)
     grid = sheet[GRID_ROW : max(rows) + 1, left + 1 : left + 1 + max(cols)]
-    sheet.dress(grid, When("stale", state.fixed != "as built"), "diverging")
+    sheet.dress(grid, When("stale", state.fixed != "prompt as built"), "diverging")
     return effects
 
 
