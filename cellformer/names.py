@@ -101,7 +101,7 @@ def model(name: str) -> Model:
         return checkpoint.load(name)
     if is_worksheet(name):
         raise InputError(
-            f"{name} is made of worksheets, and this takes a model: `cellformer build {name}`"
+            f"{name} has no model, and this command needs one; `cellformer build {name}` works"
         )
     found: Model = workbooks.find(name).model()
     return found

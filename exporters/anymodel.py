@@ -14,7 +14,7 @@ from exporters import anyencoder
 from exporters.book import Placed
 from exporters.model_book import ModelBook
 from exporters.pages import vocabulary
-from exporters.plan import LEAD, LOSS, Followed, Plan, for_model
+from exporters.plan import LEAD, LOSS, MANY_WORDS, Followed, Plan, for_model
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
 
@@ -50,15 +50,15 @@ def build(
 ) -> ModelBook:
     """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
     too; with maps of `words`, ids by their groups. `placed` is told of it before its values are
-    computed. Raises InputError where these are not to be had.
+    computed. Raises InputError if the model does not support them.
     """
     plan = replace(for_model(model, live), followed=followed)
     if words and (live or plan.gives != "next word"):
         raise InputError("--words maps the words of a whole decoder, which says the next one")
     if followed and plan.reduced:
         raise InputError(
-            "--gradient and --nudge take a whole decoder of few words, whose workbook shows every "
-            "logit; `cellformer gradient` prints the gradients of others"
+            f"--gradient and --nudge need a full decoder of at most {MANY_WORDS:,} words; "
+            "`cellformer gradient` prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
         return anyencoder.build(title, model, passage, placed)

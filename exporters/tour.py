@@ -69,8 +69,8 @@ def _tokens(book: ModelBook) -> Stop:
     typed: dict[str, Area] = {}
     if "n_prompt" in book.graph.blocks and "sentence" in book.graph.blocks:
         typed = {name: book.graph[name][0, 0] for name in ("sentence", "n_prompt")}
-        text += "Typed is ‘{sentence}’: that is {n_prompt} of them. "
-    text += "Type others on Play: every number of this workbook follows."
+        text += "You typed ‘{sentence}’: tokens so far, {n_prompt}. "
+    text += "Type another text on Play: every number of this workbook follows."
     return Stop("tokens", _start_of(PLAY), sentence(text, **typed))
 
 
@@ -114,9 +114,9 @@ def _attention(book: ModelBook) -> Stop:
         return Stop("attention", _start_of(machine.SHEET), sentence(text))
     head = machine.sharpest(book, heads)
     text += (
-        "It is done by heads, side by side. Each gives every token that it may look at a share, "
-        "and the shares, 100 % together, are its pattern. With head {head}, {look}. What the "
-        "tokens carry that are looked at is added to the stream, by their shares."
+        "It is done by heads, side by side. Each gives a share to every token that it may look at; "
+        "the shares add up to 100 % and are the head's pattern. With head {head}, {look}. The "
+        "values of those tokens, weighted by their shares, are added to the stream."
     )
     told = sentence(text, head=machine.head_name(head), look=machine.look(book, head))
     return Stop("attention and its heads", _start_of("Heads"), told)
@@ -127,15 +127,14 @@ def _mlp(book: ModelBook) -> Stop:
     text = "An MLP works on each token alone: "
     if not found:
         text += (
-            "its hidden cells answer to what they find in the stream, and add what that stands "
-            "for. In most models one follows the attention of each layer. This model has none."
+            "each of its hidden cells detects something in the stream, and adds a vector for it. "
+            "In most models one follows the attention of each layer. This model has none."
         )
         return Stop("the MLP", _start_of(machine.SHEET), sentence(text))
     n_layers, d_mlp = book.model.spec.n_layers, book.model.spec.d_mlp
     text += (
-        f"each of its {d_mlp:,} hidden cells answers to something in the stream, and adds what "
-        f"that stands for. Attention and MLP make a layer; this model has {n_layers}, counted from "
-        "0."
+        f"each of its {d_mlp:,} hidden cells detects something in the stream, and adds a vector "
+        f"for it. Attention and MLP make a layer; this model has {n_layers}, counted from 0."
     )
     canvas, guesses = machine.Canvas(book), dict[str, Expression]()
     at = [k for k, n in enumerate(machine.stage_names(book, canvas.stages)) if n.endswith("MLP")]
@@ -153,8 +152,8 @@ def _mlp(book: ModelBook) -> Stop:
 def _logits(book: ModelBook) -> Stop:
     logits = book.graph["logits"].area.as_range if book.large else play.logits(book)
     text = (
-        "At the end the stream of {word} is held against every token of the vocabulary. How well "
-        "one fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
+        "At the end the stream of {word} is compared with every token of the vocabulary. How well "
+        "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
         "{first}."
     )
     told = sentence(
@@ -175,7 +174,7 @@ def _temperature(book: ModelBook) -> Stop:
         "likeliest, one above 1 the others. Now {word} has {chance}."
     )
     if book.plan.generates:
-        text += " The token that is chosen joins the sentence, and all begins anew: so it goes on."
+        text += " The chosen token joins the sentence, and all is computed again: it goes on."
     sheet = "Sampling" if "Sampling" in book.sheets else PLAY
     heat = book.graph["temperature"][0, 0]
     told = sentence(text, heat=heat, word=quote(words[0]), chance=percent(live[0]))
@@ -201,7 +200,8 @@ def _cosine(book: ModelBook) -> Stop:
 
 
 def _change(book: ModelBook) -> Stop:
-    text, live = "This is no drawing of a model: the model is these cells.", dict[str, Expression]()
+    text = "These cells are not a picture of the model: they are the model."
+    live = dict[str, Expression]()
     if ATTRIBUTION in book.sheets:
         names, shares = attribution.shares(book)
         text += " What adds most to the logit of {word} is {part}, with {share}."
@@ -219,7 +219,7 @@ def _learning(book: ModelBook) -> Stop:
         "The weights come from training, which is one small step over and over. How surprised the "
         "model is by the words that really follow is the loss, for this sentence {before}. Each "
         "weight’s gradient says how the loss changes with it; every weight goes a little against "
-        "its own, and the loss becomes {after}. Watch which words are foretold better."
+        "its own, and the loss becomes {after}. Watch which words are predicted better."
     )
     before, after = (rounded(loss, 3) for loss in nudge.losses(book))
     told = sentence(text, before=before, after=after)

@@ -27,14 +27,12 @@ def add(g: Graph, n_prompt: int) -> None:
 
     The rate is the largest of `RATES` that keeps half of what the gradients promise (Armijo 1966):
     the loss falls at least half as far as down a straight line. Raises InputError where a sentence
-    has nothing to foretell, or does not say what should be.
+    has nothing to predict, or does not say which words should follow.
     """
     if g["logits"].axes[1] != "vocab":
         raise InputError("the model does not say the words that it reads: no sentence teaches it")
     if n_prompt < 2:
-        raise InputError(
-            "one word alone foretells nothing: a nudge takes a sentence of two or more"
-        )
+        raise InputError("a nudge needs at least two words: with one there is nothing to predict")
     loss = objective.loss(g, *objective.next_words(g, n_prompt))
     weights = [block for block in g if block.kind == "weight"]
     gradients = backward(g, loss, columns=True)

@@ -153,9 +153,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
     up = expression("Up the slope: it unlearns the sentence. A rate above 0 goes down.")
     still = expression("No weight moved: type a rate, and 1 for a part.")
     moved = IF(hope < 0, up, IF(gain > 0, helped, too_far))
-    alone = expression(
-        "A lone word foretells nothing: type a sentence of two words or more on Play."
-    )
+    alone = expression("With one word there is nothing to predict: type two or more on Play.")
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
     return play.answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
 

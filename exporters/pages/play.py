@@ -273,7 +273,7 @@ def _results(book: ModelBook, sheet: Sheet) -> None:
     here = entry(along(book, sheet, PROMPT_ROW), 1, position + 1)
     title = answered(book, "What comes after ‘" & here & "’", "No answer: see the line in orange")
     sheet.formula(RESULTS_ROW, 0, title, "heading")
-    text = "baseline: as built, after its own prompt; drawn from: what top-k and top-p leave"
+    text = "baseline: as built, after its own prompt; drawn from: shares after top-k and top-p"
     sheet.put(RESULTS_ROW + 1, 0, text, "note")
     for col, head in enumerate(RANKED):
         sheet.put(RESULTS_ROW + 2, col, head, "label")

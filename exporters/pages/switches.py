@@ -24,7 +24,7 @@ from exporters.model_book import ModelBook
 from exporters.pages.play import sentence
 
 SHEET = SWITCHES
-PURPOSE = "switch heads and MLPs off: 1 works, 0 is off; what each is worth stands beside"
+PURPOSE = "switch heads and MLPs off: 1 = on, 0 = off; the effect of each stands beside it"
 AFTER = "Play"
 GRID_ROW = 9
 BELOW = 5  # rows from one grid of effects to the other, without its layers
@@ -41,7 +41,7 @@ def add(book: ModelBook) -> None:
     parts = ablation.parts(book.graph)
     sheet = book.sheet(SWITCHES)
     if book.large:
-        sheet.purpose = "switch heads and MLPs off: 1 works, 0 is off"
+        sheet.purpose = "switch heads and MLPs off: 1 = on, 0 = off"
     layout.dress(book, sheet)
     sheet.widths = {0: 16, 1: 14}
     if "mean_ablation" in book.graph.blocks:
@@ -50,7 +50,7 @@ def add(book: ModelBook) -> None:
     heads = columns(book, parts)
     cells = _cells(parts, list(heads))
     right = 1 + len(heads) + 2  # columns of the first grid, and a gap
-    _heads(sheet, 0, layers, heads.values(), "Switches: 1 works, 0 is off")
+    _heads(sheet, 0, layers, heads.values(), "Switches: 1 = on, 0 = off")
     if not book.large:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)

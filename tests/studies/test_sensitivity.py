@@ -99,8 +99,8 @@ def test_attribution_is_a_gradient_with_the_norms_held(name: str) -> None:
         ("gradient cat-sat --rival nothing", "'nothing' is not in the vocabulary"),
         ("gradient attention-by-columns", "made of worksheets"),
         (f"gradient {GOLDEN}/minilm --ids 3,4", "gives a sentence's vector"),
-        (f"build {GOLDEN}/bert --ids 3,4 --gradient", "take a whole decoder"),
-        ("build cat-sat --gradient --live blocks.0", "take a whole decoder"),
+        (f"build {GOLDEN}/bert --ids 3,4 --gradient", "need a full decoder"),
+        ("build cat-sat --gradient --live blocks.0", "need a full decoder"),
     ],
 )
 def test_what_has_no_logit_is_refused(given: str, said: str, tmp_path) -> None:
