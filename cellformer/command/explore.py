@@ -84,7 +84,7 @@ def run(
     loaded = names.load(name, prompt, ids, not no_special, second=second)
     if target is not None or lens:
         needs_words(loaded)
-    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    model = _averaged(loaded) if mean else loaded.model
     graph = _continued(model, loaded, tokens)
     row = loaded.place_of_answer
     wanted = None if target is None else word_of(model, target, graph, row)
@@ -149,7 +149,7 @@ def ablate(
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
     loaded = names.load(name, prompt, ids, not no_special)
     needs_words(loaded)
-    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    model = _averaged(loaded) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
@@ -293,9 +293,9 @@ def needs_words(loaded: names.Loaded) -> None:
         )
 
 
-def _averaged(model: Model, ids: Sequence[int]) -> Model:
-    """The model with averages; over this prompt, where it came with none."""
-    return model if model.averages else ablation.averaged(model, [ids])
+def _averaged(loaded: names.Loaded) -> Model:
+    """The model with averages, as its workbook has them."""
+    return ablation.with_averages(loaded.model, list(filter(None, (loaded.ids, loaded.second))))
 
 
 def first_word(graph: Graph, row: int) -> int:

@@ -30,6 +30,12 @@ class Passage:
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
 
+    @property
+    def prompts(self) -> list[list[int]]:
+        """What was given: the prompt, without what goes on; and the other sentence."""
+        given = [self.ids[: self.n_prompt], list(self.second)]
+        return [ids for ids in given if ids]
+
 
 @dataclass(frozen=True)
 class Step:

@@ -58,6 +58,12 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
     ]
 
 
+def with_averages(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
+    """The model with the averages that it came with, or else with those over these prompts: a
+    workbook and the command ask here, so that mean ablation is the same in both."""
+    return model if model.averages else averaged(model, prompts)
+
+
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
     """The model with `average`s: what each part writes, over all tokens of the prompts."""
     alike: dict[int, list[int]] = {}  # which prompts have so many tokens: computed in one batch
