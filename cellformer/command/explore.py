@@ -33,7 +33,7 @@ from cellformer.command.options import (
 from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
-from engine.cells.batch import rows, variants
+from engine.cells.batch import variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.models import encoding
@@ -400,7 +400,7 @@ def _curve_of_word(
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
-    logits, probs = (rows(found, leaf, len(values), row) for leaf in ("logits", "probs"))
+    logits, probs = found["logits"][:, row], found["probs"][:, row]
     for x, shares in zip(values, probs, strict=True):
         if not np.isfinite(shares).all():
             raise InputError(f"{cell} = {x:g} leads to no number; choose another range")
