@@ -59,4 +59,17 @@ def __getattr__(name: str) -> Any:
     for home, names in HOMES.items():
         if name in names:
             return getattr(import_module(home), name)
-    raise AttributeError(f"module 'cellformer' has no attribute {name!r}")
+    known = "" if name.startswith("_") else f"; {nearest(name)}"
+    raise AttributeError(f"module 'cellformer' has no attribute {name!r}{known}")
+
+
+def nearest(name: str) -> str:
+    """Which of the names somebody may have meant."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, __all__, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else "dir(cellformer) has its names"
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

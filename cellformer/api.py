@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cellformer import names
+from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
@@ -42,8 +43,14 @@ def build(
     sentence encoder compares the prompt with. Raises InputError for a prompt that the model cannot
     take, or none where it has none of its own.
     """
+    if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
+        raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
+        if live or n_tokens is not None or any(x is not None for x in (prompt, ids, second)):
+            raise InputError(f"{what} is made of worksheets: it takes no prompt, columns or parts")
         return names.book(str(what))
+    if ids is not None and prompt is not None:
+        raise InputError("a prompt and ids exclude each other; give one")
     if isinstance(what, Model):
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
         other = names.prompt_ids(what, second, special) if second is not None else ()

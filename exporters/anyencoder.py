@@ -3,7 +3,6 @@
 from engine.models import encoding
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.studies import ablation
 from exporters.book import Placed
 from exporters.model_book import ModelBook
 from exporters.plan import for_model
@@ -19,9 +18,6 @@ def build(title: str, model: Model, passage: Passage, placed: Placed | None = No
     """The workbook of a prompt, or of two sentences; `placed` is told of it before its values are
     computed."""
     plan, spec = for_model(model), model.spec
-    given = [passage.ids[: passage.n_prompt], *([list(passage.second)] if passage.second else [])]
-    if plan.readout.by_head:
-        model = ablation.averaged(model, given)
     two = spec.gives == "sentence"
     room = f"room for {len(passage.ids)} tokens" + (" in each sentence" if two else "")
     story = Story(
@@ -37,7 +33,7 @@ def build(title: str, model: Model, passage: Passage, placed: Placed | None = No
             MORE,
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
-        tries=_tries(model, given),
+        tries=_tries(model, passage.prompts),
     )
     return assemble(title, model, passage, story, plan=plan, placed=placed)
 

@@ -9,7 +9,6 @@ from engine.models import encoding, prompt, tokenizing
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.tokenizer import shown
-from engine.studies import ablation
 from exporters import anyencoder
 from exporters.book import Placed
 from exporters.model_book import ModelBook
@@ -62,8 +61,6 @@ def build(
         )
     if plan.gives != "next word" and not live:
         return anyencoder.build(title, model, passage, placed)
-    if plan.readout.by_head:
-        model = ablation.averaged(model, [passage.ids])
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)

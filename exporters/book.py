@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.cells.access import Rect
+from engine.cells.arrays import Arrays
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
 from engine.cells.expression import Area, Expression, Look, Notation, expression
@@ -420,12 +421,12 @@ class Book:
     @property
     def values(self) -> Mapping[str, Any]:
         """The values of all blocks, by name: an array each, or a matrix that stays in its file."""
-        return ChainMap(self.graph.values, self.others)
+        return Arrays(ChainMap(self.graph.computed, self.others))
 
     @property
     def clean(self) -> Reading:
         """The values as built."""
-        computed = self.graph.values  # of blocks that were added since, too
+        computed = self.graph.computed  # of blocks that were added since, too
         if self._clean is None:
             self._clean = Reading(self, ChainMap(computed, self.others))
         return self._clean

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from engine import InputError, Model
-from engine.studies import ablation
 from exporters import source
 from exporters.book import Book
 from exporters.differences import Edited as Edited
@@ -142,8 +141,6 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
             "a workbook of one part alone, or of more than "
             f"{MANY_WORDS:,} words, is not read back; make the edits with `run --set`"
         )
-    if facts.model is None:
-        model = ablation.averaged(model, [facts.passage.ids])
     if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
         raise InputError("its sheet Source was changed; take it from the workbook as built")
     return assemble(

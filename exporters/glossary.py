@@ -168,7 +168,7 @@ TERMS = (
     Term("principal component", "The direction in which a cloud of points is widest.", ("Words",)),
     Term(
         "probability",
-        "A share of certainty between 0 and 100 %; over all words they sum to 100 %.",
+        "How sure the model is of a word, from 0 to 100 %; over all words it sums to 100 %.",
         ("probs",),
     ),
     Term(

@@ -22,6 +22,7 @@ import numpy as np
 
 from engine.cells.access import Span
 from engine.cells.errors import InputError
+from engine.cells.files import possible
 from engine.cells.values import CellError
 from exporters import scanning
 from exporters.address import index, moved, position
@@ -137,7 +138,7 @@ class WorkbookFile:
     """
 
     def __init__(self, path: str | Path):
-        self.path = Path(path)
+        self.path = possible(path)
         if not self.path.is_file():
             raise InputError(f"there is no file {self.path}")
         self._sheets: dict[str, Sheet] = {}

@@ -15,7 +15,7 @@ from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.models.tokenizer import shown
-from engine.studies import lens, nudge
+from engine.studies import ablation, lens, nudge
 from engine.studies.lens import Views
 from exporters import glossary, layout, legend, theme, tour
 from exporters import large as of_one_token
@@ -58,6 +58,8 @@ def assemble(
     book before its values are computed.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
+    if plan.readout.by_head:
+        model = ablation.with_averages(model, passage.prompts)
     graph, views, labels = _blocks(model, passage, plan)
     book = ModelBook(
         title,

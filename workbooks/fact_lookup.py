@@ -173,7 +173,7 @@ def story(w: Workbook) -> Story:
             "both are there, writes `basketball` into the vector. Such cells stand side by side in an MLP; this workbook is one.",
             "A row of the first table asks: multiplied with the vector it gives 2 for both names, and at most 1 for other names. A bias, -1, is",
             "added, and what is not above 0 is cut to 0 (ReLU): 1 is left, or nothing. A column of the second table then writes the fact.",
-            "Why it matters: two thirds of a model's weights are in its MLPs. That two things are both there is the least that they must tell.",
+            "Why it matters: MLPs hold two thirds of the weights of GPT-3. To tell that two things are there at once is the least that they do.",
             "The slides have no bias. Without one, a single name would already write half a fact.",
             "GPT models cut softly (GELU): the fact is written with 0.84 instead of 1, and with -0.16 where no name fits.",
         ],

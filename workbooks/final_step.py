@@ -34,7 +34,7 @@ STORY = Story(
         "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
         "stands for the prompt `Pietro chiama Paolo`. If you choose a word instead, that word's own list becomes the query.",
         "The essay compares two other searches. A system that looks documents up (RAG) finds them by the same dot product, of a question",
-        "with stored texts. And a tool call is a word like any other, which a program outside the model then carries out.",
+        "with stored texts. And a tool call is some tokens of text like any others, which a program outside the model then carries out.",
     ],
     look=[
         "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",

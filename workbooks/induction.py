@@ -119,7 +119,7 @@ def story(model: Model) -> Story:
         about=[
             "In `the cat sat on the` the second `the` is followed by what followed the first: `cat`. The rule is A B ... A, so B, whatever A",
             "and B are. Two attention heads can do it, and in trained models such pairs are found: they are called induction heads.",
-            "Why it matters: no weight knows the words. What comes next is learned from the prompt itself, while it is read.",
+            "Why it matters: no weight of the heads knows a word from another. What comes next is learned from the prompt, while it is read.",
             "One layer is not enough. Layer 0 notes at each place which word came before it; layer 1 looks for the place whose note is the word",
             "now read, and says what stands there. All weights are set by hand, most of them to 0.",
             f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, {NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",

@@ -13,6 +13,7 @@ from engine import Model
 from engine.models import checkpoint
 from engine.models.generate import Passage
 from engine.models.text_training import TextRun
+from engine.studies import ablation
 from exporters.book import Book
 from exporters.story import Story, Suggestion
 from exporters.transformer import assemble
@@ -20,6 +21,12 @@ from exporters.transformer import assemble
 TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
 PROMPT = "ROMEO:"
 N_TOKENS = 32  # columns of the workbook: the prompt, and room to continue it
+REFERENCES = (  # lines over which the averages of heads and MLPs are measured
+    "First Citizen:\nBefore we proceed any further, hear me speak.\n",
+    "ROMEO:\nBut, soft! what light through yonder window breaks?\n",
+    "JULIET:\nO Romeo, Romeo! wherefore art thou Romeo?\n",
+    "KING RICHARD III:\nA horse! a horse! my kingdom for a horse!\n",
+)
 FOLDER = Path(__file__).parent / "models" / "shakespeare"
 RUN = TextRun(n_layers=3, n_heads=4, d_model=144, context=64, steps=6000, batch=32, half=True)
 
@@ -50,8 +57,9 @@ STORY = Story(
 
 
 def model() -> Model:
-    """The shipped model."""
-    return checkpoint.load(FOLDER)
+    """The shipped model, with what its heads and MLPs write on average over the REFERENCES."""
+    shipped = checkpoint.load(FOLDER)
+    return ablation.averaged(shipped, [shipped.vocabulary.encode(text) for text in REFERENCES])
 
 
 def build(model: Model, passage: Passage) -> Book:

@@ -242,7 +242,7 @@ def story(w: Workbook) -> Story:
             "table of bigrams, which are pairs of words in a row. Here W_U is computed from such counts, and softmax gives exactly their shares back.",
             "Why it matters: every larger model starts from this table. Its layers add what one word alone cannot tell.",
             "The source adds a vector for the position of a word too. It is left out here: without the words before, a position says little.",
-            "Two of its figures are misprints: 5025 for the 50,257 words of GPT-2 small, and a word number 24 whose 1 stands at place 324.",
+            "Two of its figures are misprints: 5025 for the 50,257 words of GPT-2 small, and a word number -24 whose 1 stands at place 324.",
         ],
         look=[
             "Bigrams: a corpus, its pairs of words, and how often each pair occurs.",

@@ -33,7 +33,7 @@ from cellformer.command.options import (
 from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
-from engine.cells.batch import rows, variants
+from engine.cells.batch import variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
 from engine.models import encoding
@@ -84,7 +84,7 @@ def run(
     loaded = names.load(name, prompt, ids, not no_special, second=second)
     if target is not None or lens:
         needs_words(loaded)
-    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    model = _averaged(loaded) if mean else loaded.model
     graph = _continued(model, loaded, tokens)
     row = loaded.place_of_answer
     wanted = None if target is None else word_of(model, target, graph, row)
@@ -149,7 +149,7 @@ def ablate(
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
     loaded = names.load(name, prompt, ids, not no_special)
     needs_words(loaded)
-    model = _averaged(loaded.model, loaded.ids) if mean else loaded.model
+    model = _averaged(loaded) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
@@ -293,9 +293,9 @@ def needs_words(loaded: names.Loaded) -> None:
         )
 
 
-def _averaged(model: Model, ids: Sequence[int]) -> Model:
-    """The model with averages; over this prompt, where it came with none."""
-    return model if model.averages else ablation.averaged(model, [ids])
+def _averaged(loaded: names.Loaded) -> Model:
+    """The model with averages, as its workbook has them."""
+    return ablation.with_averages(loaded.model, list(filter(None, (loaded.ids, loaded.second))))
 
 
 def first_word(graph: Graph, row: int) -> int:
@@ -400,7 +400,7 @@ def _curve_of_word(
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     block, i, j = graph.parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
-    logits, probs = (rows(found, leaf, len(values), row) for leaf in ("logits", "probs"))
+    logits, probs = found["logits"][:, row], found["probs"][:, row]
     for x, shares in zip(values, probs, strict=True):
         if not np.isfinite(shares).all():
             raise InputError(f"{cell} = {x:g} leads to no number; choose another range")

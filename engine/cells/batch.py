@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.cells.arrays import Arrays
 from engine.cells.graph import Graph
 from engine.cells.numpy_math import evaluate
 
@@ -15,28 +16,40 @@ CellName = tuple[str, int, int]  # block, row, column
 Change = Mapping[CellName, float]
 
 
-def variants(graph: Graph, changes: Sequence[Change]) -> dict[str, np.ndarray]:
-    """Every block's values: float64 [n_variants, rows, columns], without the first axis where
-    no change reaches. Raises InputError for a cell or a value that cannot be."""
+class Variants(Arrays[np.ndarray]):
+    """The values of blocks in each of n variants: [n, rows, columns]."""
+
+    def __init__(self, values: Mapping[str, np.ndarray], n: int) -> None:
+        super().__init__(values)
+        self._n = n
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        found = np.asarray(super().__getitem__(name))
+        return np.broadcast_to(found, (self._n, *found.shape[-2:]))
+
+
+def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
+    """Every block's values: float64 [n_variants, rows, columns], the same in each where no change
+    reaches. Raises InputError for a cell or a value that cannot be."""
     overlay = _overlays(graph, changes)
     values: dict[str, np.ndarray] = {}
     with np.errstate(all="ignore"):
         for block in graph:
             reached = any(values[b.name].ndim > 2 for _, _, b in block.operands)
-            clean = graph.values[block.name]
+            clean = graph.computed[block.name]
             array = evaluate(block, block.whole, values) if reached else clean
             if block.name in overlay:
                 array = np.array(np.broadcast_to(array, (len(changes), *block.shape)))
                 for n, i, j, value in overlay[block.name]:
                     array[n, i, j] = value
             values[block.name] = array
-    return values
+    return Variants(values, len(changes))
 
 
 def filled(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Every block's values where some inputs hold others, by name: [rows, columns], or for a batch
     [n, rows, columns]; what follows from these has the first axis too."""
-    values = {**graph.values, **inputs}
+    values = {**graph.computed, **inputs}
     reached = set(inputs)
     with np.errstate(all="ignore"):
         for block in graph:
@@ -56,9 +69,3 @@ def _overlays(
             graph.check_value(graph[name], i, j, value)
             found.setdefault(name, []).append((n, i, j, value))
     return found
-
-
-def rows(values: Mapping[str, np.ndarray], name: str, n: int, row: int) -> np.ndarray:
-    """One row of a block in every one of n variants: [n, columns]."""
-    array = values[name]
-    return np.broadcast_to(array, (n, *array.shape[-2:]))[:, row]

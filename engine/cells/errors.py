@@ -8,6 +8,16 @@ from types import ModuleType
 class InputError(ValueError):
     """Input that cannot be used. The message is one line that names the fact and the remedy."""
 
+    def __str__(self) -> str:
+        return one_line(Exception.__str__(self))
+
+
+class UnknownNameError(InputError, KeyError):
+    """There is nothing of that name. Where names are looked up it is the KeyError of a mapping."""
+
+    def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
+        super().__init__(f"no {what} is named {name!r}; {nearest(str(name), known)}")
+
 
 def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType:
     """The module, which is found by being there. Raises InputError where it lacks a declaration."""

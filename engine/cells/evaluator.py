@@ -31,7 +31,7 @@ class Evaluator:
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self._live = dict(graph.values)
+        self._live = dict(graph.computed)
         self._overlay: dict[str, dict[tuple[int, int], float | str]] = {}
         self._changed: dict[str, list[Rect]] = {}
 
@@ -47,8 +47,7 @@ class Evaluator:
     def cell(self, name: str, i: int, j: int) -> Cell:
         """The cell, its value with the changes. Raises InputError where there is none."""
         self.graph.check(self.graph[name], i, j)
-        self.recompute()
-        return Cell(self.graph, self.graph[name], i, j, self._live)
+        return Cell(self.graph, self.graph[name], i, j, self)
 
     def set(self, name: str, i: int, j: int, value: float | str) -> None:
         """Put a value over a cell, be it a weight, a token id or a computed cell.
@@ -67,7 +66,7 @@ class Evaluator:
 
     def reset(self) -> None:
         """Forget every change."""
-        self._live = dict(self.graph.values)
+        self._live = dict(self.graph.computed)
         self._overlay.clear()
         self._changed.clear()
 
@@ -206,7 +205,7 @@ class Evaluator:
 
     def _own(self, name: str) -> np.ndarray:
         """The block's live array, made this evaluator's own before the first write."""
-        if self._live[name] is self.graph.values[name]:
+        if self._live[name] is self.graph.computed[name]:
             self._live[name] = self._live[name].copy()
         return self._live[name]
 

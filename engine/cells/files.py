@@ -1,5 +1,6 @@
 """Files are written whole or not at all, and read with an eye on what they are."""
 
+import errno
 import json
 import os
 import shutil
@@ -33,9 +34,23 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
+def possible(name: str | Path) -> Path:
+    """The path of a name. Raises InputError for one that no file can have."""
+    try:
+        os.lstat(name)
+    except ValueError:
+        raise InputError(f"no file can be named {str(name)!r}; choose another name") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"{name} is too long for a file's name; choose a shorter one"
+            ) from None
+    return Path(name)
+
+
 def check_file(path: Path) -> Path:
     """A path at which a file can stand, where a link leads to. Raises InputError for another."""
-    path = path.resolve()
+    path = possible(path).resolve()
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():
@@ -75,7 +90,7 @@ def replacing(path: Path) -> Iterator[str]:
 
 def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -> None:
     """Raise InputError where `replacing_folder` would."""
-    if folder.exists() and not folder.is_dir():
+    if possible(folder).exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with -o")
     names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
     strange = [name for name in names if not known(name)]

@@ -8,19 +8,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from math import isfinite
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from engine.cells import formula, numpy_math
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
+from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
-from engine.cells.errors import InputError, nearest
+from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.expression import Expression
 from engine.cells.op import Op
 from engine.cells.stored import Stored
 from engine.cells.table import Reader, Readings, pending
+from engine.cells.values import is_finite, is_whole
 
 
 class Sizes(Protocol):
@@ -37,6 +38,13 @@ class LaidOut(Protocol):
         """The A1 formulas of a computed block."""
 
 
+class Readable(Protocol):
+    """What has the values of blocks: a graph's, or an evaluator's."""
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        """A block's values, not to be written to."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One cell of a block: a view, made when somebody asks for it."""
@@ -45,7 +53,7 @@ class Cell:
     block: Block
     i: int
     j: int
-    values: Mapping[str, np.ndarray] = field(repr=False)
+    values: Readable = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -106,8 +114,8 @@ class Graph:
 
     def _begin(self) -> None:
         self.blocks: dict[str, Block] = {}
-        self.inputs: dict[str, np.ndarray] = {}
         self.readers: dict[str, list[tuple[Block, Subscript]]] = {}
+        self._inputs: dict[str, np.ndarray] = {}
         self._values: dict[str, np.ndarray] = {}
         self._readings: dict[str, Readings] = {}
         self._prefix = ""
@@ -135,17 +143,22 @@ class Graph:
         if not isinstance(values, Stored):
             held = np.asarray(values)
             kind_of = np.float64 if held.dtype.kind in "fiub" else object  # texts stay as they are
-            array = np.atleast_2d(held.astype(kind_of, copy=False))
+            array = frozen(np.atleast_2d(held.astype(kind_of, copy=False)))
         rows, cols = array.shape
         block = self.add(Block(self._prefix + name, (rows, cols), axes, kind))
-        self.inputs[block.name] = array
+        self._inputs[block.name] = array
         return block
+
+    @property
+    def inputs(self) -> Arrays[np.ndarray]:
+        """The values that input blocks hold, by name, not to be written to: see `fill`."""
+        return Arrays(self._inputs)
 
     def fill(self, name: str, values: np.ndarray) -> None:
         """Give an input other values [rows, columns]: the graph starts afresh from them."""
         if values.shape != self[name].shape:
             raise ValueError(f"{name} has shape {self[name].shape}, not {values.shape}")
-        self.inputs[name] = values
+        self._inputs[name] = frozen(values)
         self._values.clear()
 
     def weight(self, name: str, *axes: str) -> Block:
@@ -261,35 +274,46 @@ class Graph:
 
     def __getitem__(self, name: str) -> Block:
         if name not in self.blocks:
-            raise InputError(f"no block is named {name!r}; {nearest(name, self.blocks)}")
+            raise UnknownNameError("block", name, self.blocks)
         return self.blocks[name]
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks.values())
 
     @property
-    def values(self) -> dict[str, np.ndarray]:
-        """Every block's values, computed once from the inputs: float64 [rows, columns]."""
+    def values(self) -> Arrays[np.ndarray]:
+        """Every block's values, computed once from the inputs: float64 [rows, columns], not to be
+        written to."""
+        return Arrays(self.computed)
+
+    @property
+    def computed(self) -> dict[str, np.ndarray]:
+        """The same as the dict that they stand in, which grows with the graph: for what reads them
+        cell by cell."""
         values = self._values
         if len(values) < len(self.blocks):
             fresh = [block for block in self if block.name not in values]
             for block in fresh:
                 if block.op is None:
-                    begins = block.name in self.inputs
-                    values[block.name] = self.inputs[block.name] if begins else pending(block)
+                    begun = self._inputs.get(block.name)
+                    values[block.name] = pending(block) if begun is None else begun
             reader = Reader(values)
             with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
                 for block in fresh:
                     if block.op is not None:
                         values[block.name] = numpy_math.evaluate(block, block.whole, values)
-                    elif block.name not in self.inputs:
+                    elif block.name not in self._inputs:
                         reader.fill(block)
+            for block in fresh:
+                if block.name not in self._inputs:
+                    values[block.name].flags.writeable = False
         return values
 
-    def last(self, name: str) -> np.ndarray:
-        """The values of a block that an op computes, from no tables; those of the blocks before it
-        are let go when nothing reads them any more."""
-        blocks, values = self.before(self[name]), dict(self.inputs)
+    def last(self, name: str, inputs: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
+        """The values of a block that an op computes, from no tables, where inputs hold others if
+        they are given; those of the blocks before it are let go when nothing reads them any more.
+        """
+        blocks, values = self.before(self[name]), self.inputs | (inputs or {})
         reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
         for k, block in enumerate(blocks):
             if block.op is not None:
@@ -309,6 +333,8 @@ class Graph:
     def check(self, block: Block, i: int, j: int) -> None:
         """Raise InputError unless `block` has a cell at row i and column j."""
         rows, cols = block.shape
+        if not (is_whole(i) and is_whole(j)):
+            raise InputError(f"{block.name} has no cell [{i},{j}]: give a row and a column, from 0")
         if not (0 <= i < rows and 0 <= j < cols):
             raise InputError(
                 f"{block.name} has no cell [{i},{j}]: rows run from 0 to {rows - 1}, "
@@ -326,8 +352,9 @@ class Graph:
             if not isinstance(self.values[block.name][i, j], str):
                 raise InputError(f"{block.name}[{i},{j}]: {value!r} is no number")
             return
-        if not isfinite(value):
-            raise InputError(f"{block.name}[{i},{j}]: {value} is not a finite number")
+        if not is_finite(value):
+            given = value if isinstance(value, float) else "this"
+            raise InputError(f"{block.name}[{i},{j}]: {given} is not a finite number")
         if block.kind == "ids":
             table, n = self.looked_up(block)
             if not (0 <= value < n and value == int(value)):
@@ -347,7 +374,7 @@ class Graph:
 
     def parse(self, text: str) -> tuple[Block, int, int]:
         """The cell that `name[i,j]` names. Raises InputError where there is none."""
-        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
+        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]\s*", text)
         if match is None:
             raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")
         block = self[match[1]]

@@ -26,6 +26,19 @@ class CellError(str):
     """An error value, #N/A and the like, as opposed to a text that reads the same."""
 
 
+def is_whole(x: Any) -> bool:
+    """Whether something counts: an id, a row, a column, a number of words."""
+    return type(x) is int or isinstance(x, np.integer)
+
+
+def is_finite(x: Any) -> bool:
+    """Whether something is a number that a cell can hold."""
+    try:
+        return math.isfinite(x)
+    except (TypeError, OverflowError):  # a whole number may be too large
+        return False
+
+
 def scalar(x: Any) -> Any:
     """One value: an array of one cell is that cell."""
     if isinstance(x, np.ndarray):

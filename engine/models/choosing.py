@@ -10,7 +10,6 @@ Of a large vocabulary the first ranks are laid out, and what lies behind them is
 sorting: see `halving`. Either way all words are drawn from.
 """
 
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -38,7 +37,7 @@ from engine.cells.functions import (
 )
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
-from engine.cells.values import CellError
+from engine.cells.values import CellError, is_finite, is_whole
 from engine.models import halving, parts
 from engine.models.halving import id_at, in_range
 
@@ -63,11 +62,11 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.temperature) and self.temperature >= 0):
+        if not (is_finite(self.temperature) and self.temperature >= 0):
             raise InputError(f"temperature is {self.temperature}; it must be 0 (greedy) or more")
-        if self.top_k < 0:
-            raise InputError(f"top_k is {self.top_k}; it must be 0 (all) or more")
-        if not 0 < self.top_p <= 1:
+        if not (is_whole(self.top_k) and self.top_k >= 0):
+            raise InputError(f"top_k is {self.top_k!r}; it must be a whole number, 0 (all) or more")
+        if not (is_finite(self.top_p) and 0 < self.top_p <= 1):
             raise InputError(f"top_p is {self.top_p}; it must be above 0 and at most 1")
 
     @property
@@ -81,11 +80,10 @@ class Sampling:
         Raises InputError where logits are no finite numbers.
         """
         kept, chosen = _of_one_token(self, np.size(logits))
-        g = copy(kept)  # whose inputs are its own: another thread may choose meanwhile
         row = np.reshape(np.asarray(logits, np.float64), (1, -1))
-        g.inputs = kept.inputs | {"logits": row, "random": np.array([[0.0], [r]])}
-        values = g.inputs | {"probs": g.last("probs")}
-        values |= {table.name: pending(table) for table in g.tables}
+        given = {"logits": row, "random": np.array([[0.0], [r]])}
+        values = kept.inputs | given | {"probs": kept.last("probs", given)}
+        values |= {table.name: pending(table) for table in kept.tables}
         found = Reader(values).compute(chosen, 0, 0)  # and no more than it needs
         if isinstance(found, CellError):
             raise InputError(f"no token can be chosen: the logits lead to {found}")

@@ -13,6 +13,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.cells.numpy_math import evaluate
+from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.model import Model
 
@@ -29,6 +30,12 @@ class Passage:
     numbers: np.ndarray  # [n_tokens + 1], the random number that chooses the token of each position
     text_length: int = 0  # characters that a sentence typed in its place may have; 0: see `prompt`
     second: tuple[int, ...] = ()  # a sentence encoder's other sentence
+
+    @property
+    def prompts(self) -> list[list[int]]:
+        """What was given: the prompt, without what goes on; and the other sentence."""
+        given = [self.ids[: self.n_prompt], list(self.second)]
+        return [ids for ids in given if ids]
 
 
 @dataclass(frozen=True)
@@ -81,15 +88,15 @@ def generate(
     later continues alike. Raises InputError where prompt and continuation together pass the
     context, or the mask is not causal.
     """
-    if n_tokens < 1:
-        raise InputError(f"{n_tokens} tokens to generate; ask for at least 1")
+    if not (is_whole(n_tokens) and n_tokens >= 1):
+        raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
     if model.spec.gives != "next word":
         raise InputError(f"a {model.kind} model reads a text both ways: it does not continue one")
     if not model.spec.causal:
         raise InputError("a model without a causal mask cannot generate token by token")
     check_room(model, len(ids), n_tokens)
     model.check_ids(ids)
-    numbers = np.random.default_rng(seed).random(len(ids) + n_tokens)
+    numbers = random_numbers(seed, len(ids) + n_tokens)
     return _steps(model, list(ids), n_tokens, sampling, numbers)
 
 
@@ -107,22 +114,34 @@ def passage(
     encoder compares it with, the same unless given. Raises InputError as `generate` does, and for
     fewer tokens than the prompt has.
     """
+    if second and model.spec.gives != "sentence":
+        raise InputError(
+            f"a {model.kind} model is no sentence encoder: it takes no second sentence"
+        )
     longest = max(len(ids), len(second))
     n_tokens = longest if n_tokens is None else n_tokens
-    if n_tokens < longest:
-        raise InputError(f"{n_tokens} tokens are less than the prompt's {longest}; ask for more")
+    if not (is_whole(n_tokens) and n_tokens >= longest):
+        raise InputError(f"{n_tokens!r} tokens are less than the prompt's {longest}; ask for more")
     more = n_tokens - len(ids)
     if more:
         check_room(model, len(ids), more)
-    numbers = np.random.default_rng(seed).random(n_tokens + 1)
+    numbers = random_numbers(seed, n_tokens + 1)
     if model.spec.gives != "next word":
         places = [*ids, *[EMPTY] * more]
         model.check_ids(places)
+        model.check_ids(second or ids)
         other = tuple(second or ids) if model.spec.gives == "sentence" else ()
         return Passage(places, len(ids), sampling, numbers, second=other)
     model.check_ids(ids)
     steps = generate(model, ids, more, sampling, seed) if more else ()
     return Passage([*ids, *(step.token for step in steps)], len(ids), sampling, numbers)
+
+
+def random_numbers(seed: int, n: int) -> np.ndarray:
+    """The first n random numbers in [0, 1) of a seed. Raises InputError for a seed that is none."""
+    if not (is_whole(seed) and seed >= 0):
+        raise InputError(f"the random seed is {seed!r}; it must be a whole number, 0 or more")
+    return np.random.default_rng(seed).random(n)
 
 
 def check_room(model: Model, n_prompt: int, more: int) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from engine.cells.arrays import Arrays, frozen
 from engine.cells.errors import InputError, sides
 from engine.cells.stored import Stored, decimals
+from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
@@ -18,9 +20,23 @@ def _own() -> Architecture:
     return architectures.find(architectures.OWN).forward
 
 
+def _held(name: str, values: Any) -> Any:
+    """A weight's values as the model keeps them: nobody can write to them. Raises InputError."""
+    if isinstance(values, Stored):
+        return values
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise InputError(f"{name} is no array of numbers: [rows, columns]") from None
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} holds what is no number; give an array of floats")
+    return frozen(array)
+
+
 @dataclass(frozen=True)
 class Model:
-    """Everything that a forward pass needs but the prompt.
+    """Everything that a forward pass needs but the prompt. Its weights can be read, and not written
+    to: one with others is made by `dataclasses.replace`.
 
     Raises InputError when a weight is missing, has a wrong shape, is not finite, or is not used.
     """
@@ -35,6 +51,10 @@ class Model:
     exact: "Model | None" = None  # this one with all digits; see `with_decimals`
 
     def __post_init__(self) -> None:
+        weights = {name: _held(name, values) for name, values in self.weights.items()}
+        averages = {name: _held(name, values) for name, values in self.averages.items()}
+        object.__setattr__(self, "weights", Arrays(weights, "weight"))
+        object.__setattr__(self, "averages", Arrays(averages, "average"))
         shapes = weight_shapes(self.architecture, self.spec)
         wanted = {name: (1, *shape)[-2:] for name, shape in shapes.items()}
         given = {
@@ -97,6 +117,9 @@ class Model:
                 f"the prompt has {len(ids)} tokens, and the context holds {self.spec.n_ctx}; "
                 "shorten the prompt"
             )
+        for i in ids:
+            if not is_whole(i):
+                raise InputError(f"token id {i!r} is no whole number; ids count from 0")
         padding = self.spec.first_position - 1
         if padding > 0 and padding in ids:
             raise InputError(

@@ -62,9 +62,9 @@ def read(
         values.setdefault("partial_rotary_factor", c.get(part, float, default_part))
     scaling = Scaling(c, kind, values)
     theta, share = scaling.number("rope_theta"), scaling.number("partial_rotary_factor", 1.0)
-    if share > 1:
+    if not 0 <= share <= 1:
         raise InputError(
-            f"{c.path}: partial_rotary_factor is {share!r}; d_rotary cannot pass d_head"
+            f"{c.path}: partial_rotary_factor is {share!r}, not from 0 to 1: d_rotary is of d_head"
         )
     if kind != "default" and share != 1 and not part:
         raise InputError(f"{c.path}: partial_rotary_factor = {share!r} does not go with {kind!r}")

@@ -70,6 +70,10 @@ class ModelSpec:
         for size in ("d_vocab", "d_model", "n_ctx"):
             if getattr(self, size) < 1:
                 raise InputError(f"{size} is {getattr(self, size)}; it must be at least 1")
+        if self.d_vocab_out is not None and self.d_vocab_out < 1:
+            raise InputError(f"d_vocab_out is {self.d_vocab_out}; it must be at least 1")
+        if self.rope_theta <= 0:
+            raise InputError(f"rope_theta is {self.rope_theta}; it must be above 0")
         if self.norm_eps < 0 or self.sqrt_d_head == 0:
             raise InputError(
                 "norm_eps cannot be negative, nor sqrt_d_head 0: scores would be no numbers"

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.cells.errors import InputError
 from engine.cells.files import read_json
+from engine.cells.values import is_whole
 from engine.models import sentencepiece
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
@@ -58,7 +59,15 @@ class Library:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, self.n)
         return str(self.inner.decode(list(ids), skip_special_tokens=True))
+
+
+def check_known(ids: Sequence[int], n: int) -> None:
+    """Raise InputError for an id that stands for nothing, of `n` that there are."""
+    for i in ids:
+        if not (is_whole(i) and 0 <= i < n):
+            raise InputError(f"no token has the id {i!r}; ids run from 0 to {n - 1}")
 
 
 # --- a piece's own text -----------------------------------------------------------------------

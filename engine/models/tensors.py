@@ -243,6 +243,7 @@ class Tensors:
             values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():
                 raise InputError(f"{piece.name} in {self.path} holds a value that is not finite")
+            values.flags.writeable = False
             self.values[piece.name] = values
         values = self.values[piece.name][piece.slices]
         return values.T if piece.transposed else values

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from engine.cells.errors import InputError, nearest
 from engine.cells.files import read_json
 from engine.models import subwords
 from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
-from engine.models.subwords import json_object
+from engine.models.subwords import check_known, json_object
 
 MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
@@ -60,7 +60,12 @@ class WordList:
     begin: int | None = None
     ends: tuple[int, ...] = ()
 
+    ONE: ClassVar = "a word is a text without white space"
+
     def __post_init__(self) -> None:
+        for word in self.words:
+            if not (isinstance(word, str) and self._whole(word)):
+                raise InputError(f"the vocabulary has {word!r}; {self.ONE}")
         refuse_duplicates(self.words)
 
     @property
@@ -71,7 +76,12 @@ class WordList:
         return [self._id(self._forgiven(word)) for word in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, len(self.words))
         return " ".join(self.words[i] for i in ids)
+
+    def _whole(self, word: str) -> bool:
+        """Whether a text, once split, is this one entry."""
+        return word.split() == [word]
 
     def _id(self, word: str) -> int:
         if word not in self._ids:
@@ -99,11 +109,17 @@ class WordList:
 class Characters(WordList):
     """A vocabulary of characters, white space included."""
 
+    ONE: ClassVar = "an entry is one character"
+
     def encode(self, text: str, special: bool = True) -> list[int]:
         return [self._id(character) for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, len(self.words))
         return "".join(self.words[i] for i in ids)
+
+    def _whole(self, word: str) -> bool:
+        return len(word) == 1
 
 
 @dataclass(frozen=True)
@@ -123,6 +139,7 @@ class IdsOnly:
         raise InputError(f"{self.reason}; give token ids, as --ids 0,1,3")
 
     def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, self.n)
         return " ".join(map(str, ids))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.cells.batch import Change, filled, rows, variants
+from engine.cells.batch import Change, filled, variants
 from engine.cells.block import Block
 from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
@@ -49,13 +49,18 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
-    logits = rows(values, "logits", len(names), row)  # [n_parts, d_vocab]
-    probs = rows(values, "probs", len(names), row)
+    logits, probs = values["logits"][:, row], values["probs"][:, row]  # [n_parts, d_vocab] each
     before = graph.values["logits"][row, target]
     return [
         Effect(name, float(scores[target] - before), float(p[target]), int(np.argmax(scores)))
         for name, scores, p in zip(names, logits, probs, strict=True)
     ]
+
+
+def with_averages(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
+    """The model with the averages that it came with, or else with those over these prompts: a
+    workbook and the command ask here, so that mean ablation is the same in both."""
+    return model if model.averages else averaged(model, prompts)
 
 
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:

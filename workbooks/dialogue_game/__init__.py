@@ -47,8 +47,8 @@ STORY = Story(
         "number. Who blurts an absurd word loses.",
         "A small transformer was trained on such games, until it was as good as the rules allow. Nobody told it the rules. Every cell of it is a",
         "formula here, down to the weights.",
-        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. What",
-        "looks plausible is often wrong: the head that knows Tarso from vice looks at the verb, and not at who called.",
+        "Why it matters: the rules are known exactly, so one can say what a part of the model does, and not only where it looks. The head",
+        "that makes Tarso of vice looks at the verb, not at who called: there the first layer has written who did.",
     ],
     look=[
         "Play: the sentence continues itself, token by token; Tarso follows `Pietro chiama Paolo` with 0.9999.",

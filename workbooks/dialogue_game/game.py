@@ -191,9 +191,7 @@ def accuracies(model: Model, ids: np.ndarray, off: Sequence[Change] = ({},)) -> 
     total = np.zeros((len(off), len(RULES)))
     count = np.zeros(len(RULES))
     for row in ids:
-        values = variants(model.graph(row[:-1].tolist()), off)
-        probs = np.broadcast_to(values["probs"], (len(off), *values["probs"].shape[-2:]))
-        found = scores(row, probs)
+        found = scores(row, variants(model.graph(row[:-1].tolist()), off)["probs"])
         for r, rule in enumerate(RULES):
             kept, n = found.get(rule, (0.0, 0))
             total[:, r] += kept

@@ -1,7 +1,9 @@
 """The sheet Rules: look at a head's picture, guess what it is for, switch it off.
 
-What a head looks at does not say what it does: the head that tells Tarso from vice looks at the
-verb, and a head of the first layer looks there too, without which Tarso is as likely as before.
+What a head looks at does not say what it does: the head that makes Tarso of vice looks at the verb,
+where the first layer has written who called. Nor does switching a head off say that it does nothing:
+a head of the first layer looks at the verb too, without it Tarso is as likely as before, and yet
+what it writes there, taken alone from a sentence in which a number calls, makes the answer vice.
 Above, the eight pictures in words, live, with a cell for a guess; below, every rule of the game
 with every part off.
 """
@@ -29,6 +31,7 @@ TRY_COL = 8
 WALK = (
     "A head's picture says where it looks. Does it say what the head does? Here are all eight pictures in words: what the last word of the prompt looks at.",
     "Guess for each head whether the model needs it to say the next word, and type yes or no. The answer was measured with that head alone switched off.",
+    "A head that is not needed may carry something all the same, and others stand in for it. Put in place of what 0.h0 writes at `chiama` what it writes there after `3 chiama Paolo`, and nothing else: the answer is vice, with 0.70.",
 )
 NEEDED = 0.5  # a head without which the next word is less likely is needed for it
 Kept = Mapping[str, Mapping[str, float]]  # part ("": all work) -> rule -> how often it is kept
@@ -140,7 +143,7 @@ def _tries(heads: list[str]) -> list[Suggestion]:
             (f"{second}.switch", 0, 0), 0, now,
         ),
         Suggestion(
-            "Type 0 for 0.h0 instead, which looks at the same word: nothing happens to Tarso.",
+            "Type 0 for 0.h0 instead, which looks at the same word: Tarso keeps 0.9997. Off, it is not missed; that it carries who called, the line above the heads says.",
             (f"{first}.switch", 0, 0), 0, now,
         ),
     ]  # fmt: skip

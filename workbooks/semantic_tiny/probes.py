@@ -6,6 +6,10 @@ it looks good whatever the vectors are, if it may use many components; each word
 tells whether there is anything to read. With orthonormal components both are sums: the share
 explained is that of the coefficients' squares, and a word's error when held out its error in the
 fit over 1 minus its leverage (Allen's PRESS, 1974).
+
+The components themselves are of all forty words, the one held out among them: they are found
+without a look at the table, and yet they know it. What is left when they are found anew without
+each word stands below, as constants.
 """
 
 from collections.abc import Sequence
@@ -25,20 +29,20 @@ from workbooks.semantic_tiny import semantics
 SHEET = "Probes"
 PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"
 N_WORDS, N_AXES, N_PARTS = len(semantics.CONTENT), len(semantics.AXES), semantics.spec().d_model
-ASKED_ROW, TABLE_ROW, CHART_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 30, 38
+ASKED_ROW, TABLE_ROW, CHART_ROW, ANEW_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 27, 38, 46
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
 SIZE, CHART_COLS = (322, 360), (7, 12)
 WAYS = ("of the words fitted to", "of words held out")
 ABOUT = (
     "A probe draws a straight line through the vectors: does the line tell male from female, big from small? R² is 1 where it reads the axis off, 0 where it might as well guess.",
-    "Asked about the words that it was fitted to, a probe with many numbers can say anything. Asked about a word that it has not seen, it must have found something.",
+    "Asked about the words that it was fitted to, a probe with many numbers can say anything. Asked about a word that it was not fitted to, it must have found something.",
 )
 SETS = (
     "untrained: vectors as chance made them, no training at all",
     "wide, narrow: the two models of the sheet Two models",
-    "held out: a word is left out, the probe fitted to the other 39,",
-    "and asked about the word that it has not seen",
+    "held out: a word is left out, the probe fitted to the other 39, and asked about that word;",
+    "the components along which it reads are of all 40 (what that gives it stands below)",
     "live: the table on Study, and what is typed above; vectors are as built",
 )
 
@@ -65,6 +69,7 @@ def add(book: ModelBook) -> None:
     for n, one in enumerate(probed):
         _probe(book, sheet, one, n)
     _results(book, sheet, probed)
+    _anew(sheet, probed)
     _charts(sheet, probed)
     beside.suggest(book, sheet, TRIES_ROW, _tries(), (13, 15))
 
@@ -195,6 +200,35 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
     for k, text in enumerate(SETS, row + 2):
         sheet.put(k, 1, text, "note")
     sheet.dress(sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
+
+
+def _anew(sheet: Sheet, probed: Sequence[Probed]) -> None:
+    """What is left where the components do not know the word held out either: constants."""
+    text = f"of words held out, the {BUILT} components found anew without each: constants"
+    sheet.put(ANEW_ROW, 1, text, "block")
+    beside.heads(sheet, ANEW_ROW + 1, 1, [one.title for one in probed], "label")
+    for col, one in enumerate(probed, 1):
+        for a, share in enumerate(held_out_anew(one.vectors, BUILT), ANEW_ROW + 2):
+            sheet.put(a, col, float(share), "constant")
+    for a, axis in enumerate(semantics.AXES, ANEW_ROW + 2):
+        sheet.put(a, 0, axis, "row label")
+
+
+def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
+    """R² of each axis [n_axes] where a word is left out of everything: of the principal components
+    of `vectors` [n_words, d] and of the line along the first of them."""
+    wanted = semantics.TABLE
+    errors = np.empty_like(wanted)
+    for i in range(len(vectors)):
+        rest = np.delete(vectors, i, axis=0)
+        known = np.delete(wanted, i, axis=0)
+        middle, mean = rest.mean(axis=0), known.mean(axis=0)
+        parts = np.linalg.svd(rest - middle, full_matrices=False)[2][:n_parts]  # [n_parts, d]
+        slopes = np.linalg.lstsq((rest - middle) @ parts.T, known - mean, rcond=None)[0]
+        errors[i] = wanted[i] - mean - (vectors[i] - middle) @ parts.T @ slopes
+    spread = ((wanted - wanted.mean(axis=0)) ** 2).sum(axis=0)
+    found: np.ndarray = 1 - (errors**2).sum(axis=0) / spread
+    return found
 
 
 def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:

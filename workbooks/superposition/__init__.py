@@ -77,7 +77,7 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
         about=[
             "A language model has more things to say than it has dimensions. So it stores many features, each as a direction, in fewer",
             "numbers, and bears that they disturb each other a little. The essay and the slides call this superposition.",
-            "Why it matters: it is why no single number, or neuron, of a model can be read. Each takes part in many features, and each",
+            "Why it matters: it is why few single numbers, or neurons, of a model can be read. Most take part in many features, and each",
             "feature is spread over many numbers. What can be read are directions, and the question is how to find them.",
             "Here is the smallest case, trained for this workbook: five features in two numbers. They stand as a pentagon, 72 degrees",
             "apart, if each is rare; if all are always present, only two of them are kept. In larger spaces there is far more room.",

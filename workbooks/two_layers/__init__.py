@@ -100,7 +100,7 @@ def story() -> Story:
             "that give its tables, and where two of its rounded tables contradict each other by 0.01, the difference is split.",
             "Of layer 2 it prints only what is written and the sums. The patterns there are chosen, and so are the vectors of the words that it",
             "does not show.",
-            "The source calls ReLU the only step that is not a sum of products. The softmax of attention is another.",
+            "The source calls ReLU the only step that is not linear. The softmax of attention is not either, nor is the product of queries and keys.",
         ],
         look=[
             "Study: the table of shapes, with a link from each step to its cells.",

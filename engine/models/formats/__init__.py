@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from engine.cells.errors import InputError, declared
+from engine.cells.files import possible
 from engine.cells.packages import modules
 from engine.models.foreign import Config
 from engine.models.tensors import Tensors
@@ -54,7 +55,7 @@ def find(name: str) -> Format | None:
 
 def means(name: str) -> bool:
     """Whether a name is that of a model in some format, be it there or not: a path, for example."""
-    path = Path(name)
+    path = possible(name)
     return path.exists() or "/" in name or path.suffix in ENDINGS or find(name) is not None
 
 

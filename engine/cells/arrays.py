@@ -1,0 +1,61 @@
+"""Numbers that nobody changes behind a graph's back: arrays that can be read and not written to.
+
+What a graph computes with (inputs, weights, the values that follow from them) is handed out to
+whoever asks. To change a cell there is `Evaluator.set`, which tells the cells that depend on it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from engine.cells.errors import UnknownNameError
+
+Values = TypeVar("Values")
+
+
+class Arrays(Mapping[str, Values], Generic[Values]):
+    """Arrays by name, to be read. A wrong name is an InputError that names the nearest."""
+
+    __slots__ = ("_arrays", "_what")
+
+    def __init__(self, arrays: Mapping[str, Values], what: str = "block") -> None:
+        self._arrays, self._what = arrays, what
+
+    def __getitem__(self, name: str) -> Values:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise UnknownNameError(self._what, name, self._arrays) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __or__(self, others: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self._arrays, **others}
+
+    def __repr__(self) -> str:
+        return f"{len(self)} arrays by name: {', '.join(list(self)[:8])}, ..."
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """The same numbers, in an array that cannot be written to: a copy of one that can."""
+    if array.flags.writeable or (_changes(array.base) and 0 not in array.strides):
+        array = array.copy(order="K")  # in the same order, so that sums come out the same
+        array.flags.writeable = False
+    return array  # one whose strides are 0 is one number everywhere: it stands for its size
+
+
+def _changes(owner: Any) -> bool:
+    """Whether somebody can write to what an array is a view of."""
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return False

@@ -1,0 +1,225 @@
+"""Sentences of the workbooks and of docs, each beside the numbers that make it true."""
+
+import re
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from conftest import ROOT, default_book, random_model
+
+from engine import Evaluator, Model, ModelSpec
+from workbooks import dialogue_game, induction, two_layers
+from workbooks.semantic_tiny import probes, semantics
+
+
+def said(name: str, sheet: str = "Start") -> str:
+    """All texts of a sheet."""
+    book = default_book(name)
+    at = sorted(book.sheets[sheet].entries)
+    shown = (book.clean.cell(sheet, *cell) for cell in at)
+    return " ".join(text for text in shown if isinstance(text, str))
+
+
+def written(page: str) -> str:
+    """A page of docs, its lines joined."""
+    return " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+
+
+# --- the dialogue game: what a head carries is not what is lost without it -----------------------
+
+GAME = dialogue_game.model()
+OURS, OTHER = (GAME.vocabulary.encode(f"<BOS> {who} chiama Paolo") for who in ("Pietro", "3"))
+TARSO, VICE = GAME.vocabulary.encode("Tarso vice")
+CHIAMA = 2  # the place of the verb
+
+
+def patched(block: str) -> np.ndarray:
+    """The next word's probabilities after `Pietro chiama Paolo` where what one block holds at the
+    verb is what it holds there after `3 chiama Paolo`."""
+    other, live = GAME.graph(OTHER).values[block], Evaluator(GAME.graph(OURS))
+    for j, value in enumerate(other[CHIAMA]):
+        live.set(block, CHIAMA, j, float(value))
+    return live["probs"][-1]
+
+
+def test_the_first_layer_writes_the_caller_where_the_verb_stands() -> None:
+    """Rules and docs: 0.h0 alone turns the answer to vice with 0.70, 0.MLP with 0.81, the stream
+    after the first layer with 0.99; no other head of that layer does, nor any at another word."""
+    assert patched("blocks.0.attn.h0.result")[VICE] == pytest.approx(0.703, abs=5e-4)
+    assert patched("blocks.0.mlp_out")[VICE] == pytest.approx(0.812, abs=5e-4)
+    assert patched("blocks.0.resid_post")[VICE] == pytest.approx(0.994, abs=5e-4)
+    for head in (1, 2, 3):
+        assert patched(f"blocks.0.attn.h{head}.result")[TARSO] > 0.99
+    rules, page = said("dialogue-game", "Rules"), written("dialogue-game.md")
+    assert "the answer is vice, with 0.70" in rules
+    assert "turns the answer to *vice* (0.70)" in page
+    assert "alone does (0.81)" in page and "first layer does (0.99)" in page
+
+
+def test_switched_off_the_same_head_is_not_missed() -> None:
+    live = Evaluator(GAME.graph(OURS))
+    live.set("blocks.0.attn.h0.switch", 0, 0, 0.0)
+    assert live["probs"][-1, TARSO] == pytest.approx(0.9997, abs=5e-5)
+    assert "Tarso keeps 0.9997" in said("dialogue-game", "Rules")
+    assert "nothing happens" not in said("dialogue-game", "Rules")
+
+
+def test_the_head_that_makes_tarso_looks_at_the_verb() -> None:
+    """Start: and finds there who called."""
+    assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
+    assert "there the first layer has written who did" in said("dialogue-game")
+
+
+def test_the_plane_of_names_holds_a_third_of_the_essay_s_share() -> None:
+    share = default_book("dialogue-game").values["map.plane_share"][0, 0]
+    assert share / 0.15 == pytest.approx(1 / 3, abs=0.03)
+
+
+# --- attention and order --------------------------------------------------------------------------
+
+WORDS = [3, 1, 4, 2]  # the last word stays where it is
+
+
+def answers(model: Model) -> np.ndarray:
+    """The last word's logits with the words before it in every order: [n_orders, d_vocab]."""
+    orders = [[*order, WORDS[-1]] for order in permutations(WORDS[:-1])]
+    return np.array([model.graph(ids).values["logits"][-1] for ids in orders])
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "causal", "tells"), [(1, True, False), (2, False, False), (2, True, True)]
+)
+def test_only_a_second_layer_under_a_causal_mask_tells_orders_apart(
+    n_layers: int, causal: bool, tells: bool
+) -> None:
+    """positions: a layer takes the words before a word as a set."""
+    spec = ModelSpec(
+        d_vocab=6, d_model=8, n_ctx=8, n_layers=n_layers, n_heads=2, d_head=4, d_mlp=8,
+        causal=causal,
+    )  # fmt: skip
+    found = answers(random_model(spec))
+    apart = np.abs(found - found[0]).max()
+    assert (apart > 0.01) == tells and (tells or apart < 1e-12)
+
+
+def test_the_dialogue_game_tells_orders_apart_without_places() -> None:
+    weights = {**GAME.weights, "W_pos": np.zeros_like(GAME.weights["W_pos"])}
+    blind = replace(GAME, weights=weights, averages={})
+    ids = GAME.vocabulary.encode("<BOS> Pietro chiama Paolo")
+    turned = [ids[0], ids[2], ids[1], ids[3]]
+    ours, theirs = (blind.graph(x).values["logits"][-1] for x in (ids, turned))
+    assert np.abs(ours - theirs).max() > 1
+
+
+def test_no_one_matrix_moves_binary_digits_on() -> None:
+    """Not even with a constant added; waves have one, which the sheet Shift shows."""
+    digits = np.array([[n >> k & 1 for k in range(4)] for n in range(17)], dtype=float)
+    here, there = np.column_stack([digits[:-1], np.ones(16)]), digits[1:]
+    moved = here @ np.linalg.lstsq(here, there, rcond=None)[0]
+    assert np.abs(moved - there).max() > 0.4
+    assert "no one matrix moves them on" in said("positions")
+
+
+# --- what weights know ----------------------------------------------------------------------------
+
+
+def test_induction_s_heads_know_no_word_from_another() -> None:
+    """Rename the words, in the stream as elsewhere: what heads ask, and what they write, stays.
+    W_U's table of pairs does not."""
+    w, rng = induction.model().weights, np.random.default_rng(0)
+    renamed = np.arange(induction.D_MODEL)
+    for part in (induction.TOKEN, induction.PREVIOUS, induction.NEXT):
+        renamed[part] = part[rng.permutation(induction.N_WORDS) if part[0] else [1, 2, 3, 4, 0]]
+    order = renamed[induction.TOKEN]
+    for part in (induction.PREVIOUS, induction.NEXT):
+        renamed[part] = part[order]
+    for head in (induction.BACK, induction.MATCHER):
+        asks = w[f"{head}.W_Q"] @ w[f"{head}.W_K"].T
+        writes = w[f"{head}.W_V"] @ w[f"{head}.W_O"]
+        for circuit in (asks, writes):
+            np.testing.assert_array_equal(circuit[np.ix_(renamed, renamed)], circuit)
+    table = w["W_U"][induction.TOKEN]
+    assert np.abs(table[np.ix_(order, order)] - table).max() > 1
+    assert "no weight of the heads knows a word" in said("induction")
+
+
+def test_the_rule_of_thumb_is_held_against_one_whole() -> None:
+    """napkin: of all weights of GPT-3 and of GPT-2 small, counted here anew."""
+    shares = []
+    for layers, width, words, places in ((96, 12288, 50257, 2048), (12, 768, 50257, 1024)):
+        of_layers = layers * (12 * width**2 + 13 * width)
+        total = of_layers + (words + places + 2) * width
+        inside = 12 * width / (12 * width + 9)  # without norms: with biases alone
+        shares.append((12 * layers * width**2 / total, inside))
+    (large, _), (small, inside) = shares
+    text = said("napkin")
+    assert f"it gives {large:.1%} of all weights of GPT-3" in text
+    assert f"only {small:.0%} of GPT-2 small's" in text
+    assert f"it gives {inside:.2%} even there" in text
+
+
+def test_mlps_hold_two_thirds_of_gpt_3_and_not_of_every_model() -> None:
+    sizes = {"GPT-3": (96, 12288, 2048), "GPT-2 small": (12, 768, 1024)}
+    share = {}
+    for name, (layers, width, places) in sizes.items():
+        mlps = layers * (8 * width**2 + 5 * width)
+        rest = layers * (4 * width**2 + 8 * width) + (50257 + places + 2) * width
+        share[name] = mlps / (mlps + rest)
+    assert share["GPT-3"] == pytest.approx(2 / 3, abs=0.01)
+    assert share["GPT-2 small"] < 0.5
+    assert "two thirds of the weights of GPT-3" in said("fact-lookup")
+
+
+def test_each_number_of_the_toy_takes_part_in_most_features() -> None:
+    """superposition: few single numbers can be read."""
+    directions = default_book("superposition").graph.inputs["W"]
+    assert (np.abs(directions) > 0.1).sum(axis=0).min() >= 3
+    assert "few single numbers" in said("superposition")
+
+
+def test_the_product_of_queries_and_keys_is_not_linear() -> None:
+    """two-layers: twice the stream, four times the scores."""
+    model = two_layers.model()
+    graph = model.graph(model.vocabulary.encode(two_layers.PROMPT))
+    live, stream = Evaluator(graph), "blocks.0.resid_pre"
+    for i, j in graph[stream].whole.cells():
+        live.set(stream, i, j, 2 * float(graph.values[stream][i, j]))
+    head = "blocks.0.attn.h0.scores"
+    seen = np.tril(np.ones(graph[head].shape, dtype=bool))
+    np.testing.assert_allclose(live[head][seen], 4 * graph.values[head][seen])
+    assert "nor is the product of queries and keys" in said("two-layers")
+
+
+# --- probes whose components know the word held out ----------------------------------------------
+
+
+def test_probes_say_what_is_left_when_components_are_found_anew() -> None:
+    """semantic-tiny: the constants of the sheet, and the page's numbers, by fits made again."""
+    book = default_book("semantic-tiny")
+    shown = book.clean(book.graph["probes.explained"].area).astype(float)
+    found = {}
+    for col, one in enumerate(probes._probed(book), 1):
+        rows = range(probes.ANEW_ROW + 2, probes.ANEW_ROW + 2 + len(semantics.AXES))
+        found[one.name] = np.array([book.clean.cell("Probes", row, col) for row in rows])
+        np.testing.assert_allclose(found[one.name], by_projection(one.vectors), atol=1e-9)
+    leaked = dict(zip(semantics.AXES, shown[:, 4], strict=True))
+    anew = dict(zip(semantics.AXES, found["wide"], strict=True))
+    page = written("semantic-tiny.md")
+    for axis in ("size", "power", "age"):
+        assert re.search(f"{axis} (falls )?from {leaked[axis]:.2f} to {anew[axis]:.2f}", page)
+    assert (shown[:, 5] - found["narrow"]).max() < 0.03
+    assert "a word that it has not seen" not in said("semantic-tiny", "Probes")
+
+
+def by_projection(vectors: np.ndarray) -> np.ndarray:
+    """The same by eigenvectors of the covariance, and a fit with a constant."""
+    errors = np.empty_like(semantics.TABLE)
+    for i in range(len(vectors)):
+        rest = [k for k in range(len(vectors)) if k != i]
+        _, parts = np.linalg.eigh(np.cov(vectors[rest].T))
+        x = vectors @ parts[:, ::-1][:, : probes.BUILT]
+        x = np.column_stack([np.ones(len(x)), x])
+        fit = np.linalg.lstsq(x[rest], semantics.TABLE[rest], rcond=None)[0]
+        errors[i] = semantics.TABLE[i] - x[i] @ fit
+    return 1 - (errors**2).sum(axis=0) / (40 * semantics.TABLE.var(axis=0))
