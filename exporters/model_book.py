@@ -9,7 +9,6 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
-from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
@@ -18,7 +17,6 @@ from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Chosen, Printed
 
-DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may be 0, or a text
 MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
@@ -158,16 +156,20 @@ class ModelBook(Book):
         def runs_down(operand: Block, axis: int) -> bool:
             return self.places[operand.name].turned == (axis == 1)
 
-        made = Formulas(block, A1, where, runs_down, line)
-        if any("?" in subscript and self._typed(b) for _, subscript, b in block.operands):
-            return lambda i, j: f"N({made(i, j)})"
-        if block.op in DIVIDING and any(self._typed(b) for _, _, b in block.operands):
-            return lambda i, j: f"IFERROR({made(i, j)},0)"
-        return made
+        return Formulas(block, A1, where, runs_down, line, self._frame(block))
+
+    def _frame(self, block: Block) -> str:
+        """What a block's formulas stand within: where one reads a cell that holds an error, it
+        counts as nothing; where it looks up a cell that holds a text, that does."""
+        if not any(self._typed(b) for _, _, b in block.operands):
+            return "{}"
+        looked_up = any("?" in subscript and self._typed(b) for _, subscript, b in block.operands)
+        return "IFERROR(N({}),0)" if looked_up else "IFERROR({},0)"
 
     def _typed(self, block: Block) -> bool:
-        """Whether a block's cells may hold what somebody typed, which may be a text: alone it
-        counts as 0, as it does in a sum of products. Of very many formulas each would grow."""
+        """Whether a block's cells may hold what somebody typed, which may be a text or an error:
+        alone a text counts as 0, as it does in a sum of products. Of very many formulas each would
+        grow."""
         return block.kind in ("weight", "setting") and not block.computed and not self.compact
 
     @cached_property

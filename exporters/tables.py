@@ -19,15 +19,16 @@ from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from engine.cells.graph import Graph
-from exporters import legend
+from exporters import legend, unharmed
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
-from exporters.pages import start
+from exporters.pages import built, start
 from exporters.story import Held, Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
+LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name
 FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 FILLS = ("weight", "activation", "attention", "readout", "input")
 Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
@@ -58,6 +59,7 @@ class Workbook:
 
     def __init__(self, title: str, graph: Graph | None = None, iterates: bool = False):
         self.book = Book(title, graph or Graph(), iterates=iterates)
+        self.book.graph.iterates = iterates
         self.book.sheet(start.SHEET)
         self._edited: dict[Any, Reading] = {}  # by what is typed, and how many blocks there are
 
@@ -113,13 +115,24 @@ class Workbook:
         ws.cursor += len(rows) + 2
 
     def done(self, story: Story) -> Book:
-        """The book, with its start sheet and the ways from sheet to sheet."""
+        """The book, with its start sheet, the ways from sheet to sheet, and the ledger on each. A
+        book that iterates has none: it would go round with the cells that it watches."""
+        told = not self.book.iterates
+        if told:
+            self.sheet(built.SHEET, built.PURPOSE)
+            built.fill(self.book)
         names = list(self.book.sheets)
         for name, following in zip(names[1:], [*names[2:], start.SHEET], strict=True):
             sheet = self.book.sheets[name]
-            sheet.link(1, 2, f"next: {following} →", f"{quoted(following)}!A1")
+            way = f"next: {following} →"
+            sheet.link(1, 2, way, f"{quoted(following)}!A1")
+            if told:
+                built.show(self.book, sheet, 1, legend.past(sheet, 2, max(len(way), LINK_ROOM)))
             legend.add(sheet)
         start.add(self.book, story)
+        if told:
+            built.show(self.book, self.book.sheet(start.SHEET), 2, 0)
+        unharmed.make(self.book)
         return self.book
 
 

@@ -17,7 +17,7 @@ from engine.models.model import Model
 from engine.models.tokenizer import shown
 from engine.studies import ablation, lens, nudge
 from engine.studies.lens import Views
-from exporters import glossary, layout, legend, theme, tour
+from exporters import glossary, layout, legend, theme, tour, unharmed
 from exporters import large as of_one_token
 from exporters import pages as of_all_words
 from exporters.address import quoted
@@ -80,10 +80,12 @@ def assemble(
     _add_pages(book)
     if study:
         study(book)
+    built.fill(book)
     stops = tour.stops(book)
     _put_in_order(book, stops)
     start.add(book, story, stops if story.title else ())
     built.show(book, book.sheet(start.SHEET), 2, 0)
+    unharmed.make(book)
     return book
 
 

@@ -247,7 +247,8 @@ def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
     assert "a number, and its half" in cli("list").out
     assert cli("build", "halves", "-o", path).code == 0
     sheet, file = InIronCalc(path), WorkbookFile(path)
-    ((at, cell),) = ((at, c) for at, c in file["Halves"].cells.items() if c.formula)
+    computed = file["Halves"].cells.items()
+    ((at, cell),) = ((at, c) for at, c in computed if c.formula and not isinstance(c.value, str))
     assert cell.value == 1.5
     with sheet.typed({("Halves", at[0] - 2, at[1]): 4.0}):
         assert sheet["Halves", *at] == 2.0

@@ -14,6 +14,7 @@ from engine.cells.functions import (
     COUNTIF,
     EXP,
     IF,
+    IFERROR,
     INDEX,
     MATCH,
     MAX,
@@ -169,7 +170,7 @@ def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
 
     def exponential(i: int) -> Expression:
         is_first = IF(ranked.places[i] == 1, 1, 0)
-        return IF(temperature > 0, EXP(scaled[i]), is_first)
+        return IFERROR(IF(temperature > 0, EXP(scaled[i]), is_first), is_first)
 
     scaled = columns.computed("scaled", "÷ T", over_temperature)
     exps = columns.computed("exps", "exp", exponential)
@@ -184,9 +185,10 @@ def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[
     def share(i: int) -> Expression:
         return in_k[i] * exps[i] / SUMPRODUCT(in_k.fixed, exps.fixed)
 
-    in_k = columns.computed(
-        "in_k", "in top-k", lambda i: IF(OR(k < 1, ranked.places[i] <= k), 1, 0), "id"
-    )
+    def is_in(i: int) -> Expression:
+        return IFERROR(IF(OR(k < 1, ranked.places[i] <= k), 1, 0), 1)
+
+    in_k = columns.computed("in_k", "in top-k", is_in, "id")
     return in_k, columns.computed("shares", "share", share)
 
 

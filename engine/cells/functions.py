@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.expression import Area, Expression, Function, expression
+from engine.cells.expression import (
+    Area,
+    Call,
+    Expression,
+    Function,
+    Operation,
+    constant,
+    expression,
+)
 from engine.cells.values import (
     NUMBERS,
     SIGNS,
@@ -294,7 +302,11 @@ TRUE = Function("TRUE", lambda: True)
 
 
 def _exact(a: Any, b: Any) -> Any:
-    """Whether two texts are the same, their case included; of a range, for every cell."""
+    """Whether two texts are the same, their case included; of a range, for every cell, which may
+    be held against the same cell of another."""
+    if isinstance(b, np.ndarray) and b.size > 1:
+        pairs = zip(np.asarray(a).flat, b.flat, strict=True)
+        return np.array([text_of(v) == text_of(w) for v, w in pairs]).reshape(b.shape)
     if isinstance(a, np.ndarray) and a.size > 1:
         wanted = text_of(b)
         return np.array([text_of(v) == wanted for v in a.flat]).reshape(a.shape)
@@ -359,3 +371,26 @@ def dot(x: Area, y: Area) -> Expression:
     """The products of two rows or columns, added: `B2*F7+C2*F8`. They may be a row and a column,
     as in a matrix product, where SUMPRODUCT wants equal shapes."""
     return added(a * b for a, b in zip(x.cells, y.cells, strict=True))
+
+
+# --- what bad cells do ------------------------------------------------------------------------
+
+OF_TEXTS = (LEFT, LOWER, MID, REPT, RIGHT, SUBSTITUTE, TRIM, UNICHAR)
+CHOOSING = (CHOOSE, IF, IFERROR)  # which give what one of their arguments is
+
+
+def harmless(formula: Expression) -> Expression:
+    """A formula of a cell, for which an error in a cell that it reads counts as nothing."""
+    if isinstance(formula, Call) and formula.function is IFERROR:
+        return formula
+    return IFERROR(formula, "" if _gives_text(formula) else 0)
+
+
+def _gives_text(formula: Expression) -> bool:
+    """Whether a formula shows a text, as far as its own words say."""
+    if isinstance(formula, Operation):
+        return formula.sign == "&"
+    if not isinstance(formula, Call):
+        return isinstance(constant(formula), str)
+    chosen = formula.function in CHOOSING and any(map(_gives_text, formula.arguments))
+    return chosen or formula.function in OF_TEXTS

@@ -18,6 +18,7 @@ from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
 from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.expression import Expression
+from engine.cells.functions import harmless
 from engine.cells.op import Op
 from engine.cells.stored import Stored
 from engine.cells.table import Reader, Readings, pending
@@ -97,6 +98,9 @@ class Cell:
         return [Cell(self.graph, b, i, j, self.values) for b, i, j in found if b.has(i, j)]
 
 
+Cells = Callable[[Any, Any], Expression]  # what the cells of a table are, by row and column
+
+
 class Graph:
     """Blocks in the order of computation, with the values that the input blocks hold.
 
@@ -104,6 +108,8 @@ class Graph:
     the shape that `sizes` says); `at` gives the same graph with a prefix for names, so that a
     model function names only leaves.
     """
+
+    iterates = False  # whether its cells read each other in circles, see `Book`
 
     def __init__(
         self, sizes: Sizes | None = None, weights: Mapping[str, np.ndarray] | None = None
@@ -208,7 +214,7 @@ class Graph:
         self,
         name: str,
         shape: Span,
-        expression: Callable[[Any, Any], Expression],
+        expression: Cells,
         axes: Axes = ("", ""),
         runs: bool = False,
     ) -> Block:
@@ -216,15 +222,32 @@ class Graph:
 
         One that `runs` takes an array of columns as well, for the cells of a row at once.
         """
-        name = self._prefix + name
-        return self.add(Block(name, shape, axes, "table", expression=expression, runs=runs))
+        name, made = self._prefix + name, self._harmless(expression)
+        return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
-    def follow(self, name: str, expression: Callable[[int, int], Expression]) -> Block:
+    def follow(self, name: str, expression: Cells) -> Block:
         """Give an input's cells expressions. The values that it holds are what they start from: so
         they may read what is computed from them, a later cell from an earlier one.
         """
-        self.blocks[name] = replace(self[name], expression=expression)
+        self.blocks[name] = replace(self[name], expression=self._harmless(expression))
         return self[name]
+
+    def _harmless(self, expression: Cells) -> Cells:
+        """Cells, but where they read what is typed, an error that is typed there counts as nothing.
+
+        Cells that wait for each other in a circle may be errors while they wait: those of a graph
+        that `iterates` are left as they are.
+        """
+
+        def cell(i: Any, j: Any) -> Expression:
+            made = expression(i, j)
+            if self.iterates or isinstance(j, np.ndarray):  # a run: its cells are asked one by one
+                return made
+            read = (area.grid for area in made.areas())
+            typed = any(isinstance(grid, Block) and not grid.computed for grid in read)
+            return harmless(made) if typed else made
+
+        return cell
 
     @property
     def tables(self) -> list[Block]:

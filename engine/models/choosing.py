@@ -23,6 +23,7 @@ from engine.cells.functions import (
     ABS,
     AND,
     IF,
+    IFERROR,
     INDEX,
     INT,
     ISNUMBER,
@@ -200,7 +201,8 @@ def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random
     total = at.table("total", one, lambda t, _: SUM(kept[t, :].as_range), ONE)
 
     def falls_on(t: int, _: int) -> Expression:
-        return MATCH(in_range(random[t + 1, 0]) * total[t, 0], before[t, :].as_range, 1)
+        wanted = in_range(random[t + 1, 0]) * total[t, 0]
+        return IFERROR(MATCH(wanted, before[t, :].as_range, 1), 1)
 
     rank = at.table("rank", one, falls_on, ONE)  # from 1
     return at.table("drawn", one, lambda t, _: Nth(order[t, :].as_range, rank[t, 0]), ONE)

@@ -98,7 +98,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     pick = at.input("pick", column([""] * n_tokens), TOKENS, "table")
 
     def typed_at(t: int, _: int) -> Expression:
-        return IF(pick[t, 0] != "", pick[t, 0], word[t, 0])
+        return IFERROR(IF(pick[t, 0] != "", pick[t, 0], word[t, 0]), "")
 
     def given_at(t: int, _: int) -> Expression:
         return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
@@ -252,7 +252,7 @@ def look(g: Graph, words: Sequence[str]) -> None:
     finding.add(at, words)
     finding.add_lowered(at, words)
     place = at.input("position.instead", "", kind="table")[0, 0]
-    typed = IF(place == "", -1, IFERROR(INT(place * 1), -1))
+    typed = IFERROR(IF(place == "", -1, INT(place * 1)), -1)
     g.follow("position", lambda *_: IF(typed < 0, n_prompt[0, 0] - 1, MIN(n_tokens - 1, typed)))
     ids = {name: _instead(at, name) for name in ("target", "rival")}
     order, here = g["choice.order"], g["position"][0, 0] + 1

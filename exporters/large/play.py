@@ -279,6 +279,13 @@ def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
     return sheet[rows, 1], sheet[rows, 4], sheet[rows, 5]
 
 
+def order(book: ModelBook) -> tuple[Area, Area]:
+    """The ranks, and the probabilities that fall with them."""
+    top = RESULTS_ROW + 2
+    rows = slice(top, top + min(N_RANKS, book.graph["logits"].area.rect.size))
+    return book.sheet(PLAY)[rows, 0], book.sheet(PLAY)[rows, 4]
+
+
 def largest_change(book: ModelBook) -> Expression:
     """How far the probabilities, or the last live block, are from the baseline, all in all."""
     if not book.live:

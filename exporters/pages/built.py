@@ -1,13 +1,15 @@
 """Built: every number that may be typed over, as it was built, and the ledger of what differs.
 
-A line for each block of weights, setting, switch, word: how many of its cells differ, the first of
-them, what it was and is. From them comes the one line that stands on top of every sheet (`show`).
+A line for each sheet: whether what stands there stands in its place. A line for each block of
+weights, setting, switch, word: how many of its cells differ, the first of them, what it was and is.
+From them comes the one line that stands on top of every sheet (`show`). No part of it is ever an
+error, whatever was done: a cell that holds one is told as what it is.
 The originals stand to the right as values, for the lines to compare with, and for the weights
 themselves to be marked where they were typed over. Models of more weights than `MOST_COMPARED`
 have none: of them the sums of each block are compared, which tells the block, not the cell.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,23 +24,23 @@ from engine.cells.functions import (
     INDEX,
     INT,
     ISNUMBER,
-    LARGE,
     LEFT,
     MATCH,
+    MAX,
     MOD,
     ROUND,
     SUM,
     SUMPRODUCT,
 )
 from engine.studies.forecast import MOST_COMPARED
-from exporters import layout
-from exporters.book import Place, Run, Sheet
+from exporters import layout, standing
+from exporters.book import Book, Place, Run, Sheet
 from exporters.dressing import AsBuilt, When
 from exporters.large import play as one_token
 from exporters.layout import PLAY
 from exporters.lookups import entry
 from exporters.model_book import ModelBook
-from exporters.pages import index
+from exporters.pages import index, play, start
 
 SHEET = "Built"
 PURPOSE = "every number as it was built; what was typed over is told here, and on every sheet"
@@ -48,6 +50,8 @@ HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so fa
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_TOLD = 4  # lines that are told on top of every sheet
 LONGEST = 40  # characters of a sentence that are told
+UNDO = ": undo (Ctrl+Z)"
+ERROR = "an error"  # what a cell is that holds one
 A_NUMBER = {
     "validate": "decimal",
     "criteria": "between",
@@ -60,11 +64,12 @@ A_NUMBER = {
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Cells that may be typed over: a block of numbers, or one cell of texts."""
+    """Cells that should hold what they were built with: a block, or one cell of texts."""
 
     what: str  # as the ledger calls it
     block: Block
     cell: tuple[int, int] | None = None  # of a block of texts
+    typed: bool = True  # whether it is there to be typed over; a table of the vocabulary is not
 
 
 def wanted(book: ModelBook) -> bool:
@@ -72,21 +77,24 @@ def wanted(book: ModelBook) -> bool:
     return True
 
 
-def watched(book: ModelBook) -> Iterator[Watched]:
-    """Everything that may be typed over, in the order of the graph."""
+def watched(book: Book) -> Iterator[Watched]:
+    """Everything that may be typed over, in the order of the graph; and the texts that formulas
+    look up."""
     for block in book.graph:
         place = book.places.get(block.name)
         if place is None or block.op or block.expression or block.kind == "computed":
             continue
         if block.kind != "table":
-            if block.name not in book.pieces:
+            if not isinstance(book, ModelBook) or block.name not in book.pieces:
                 yield Watched(name(block), block)
         elif typed(book, place):
             for i, j in block.whole.cells():
                 yield Watched(name(block, i), block, (i, j))
+        elif not book.large and _of_texts(book, block):
+            yield Watched(block.name, block, typed=False)
 
 
-def typed(book: ModelBook, place: Place) -> bool:
+def typed(book: Book, place: Place) -> bool:
     """Whether the cells of a table are there to be typed in."""
     found = book.sheets[place.sheet].entries.get(place.cell(0, 0))
     return found is not None and found.style in ("token", "sentence", "dial", "number typed")
@@ -95,7 +103,7 @@ def typed(book: ModelBook, place: Place) -> bool:
 def name(block: Block, i: int = 0) -> str:
     """What the ledger calls a block, or cell i of one with texts."""
     path = block.name.split(".")
-    if block.leaf == "switch":
+    if path[0] == "blocks" and block.leaf == "switch":
         layer, part = path[1], path[-2]
         whole = {"attn": f"all heads of layer {layer}", "mlp": f"MLP {layer}"}
         kind = "head" if path[2] == "attn" else "expert"
@@ -104,24 +112,31 @@ def name(block: Block, i: int = 0) -> str:
         return path[-2]
     if block.name == "prompt.pick":
         return f"word {i} picked"
-    return f"random number {i}" if block.name == "random" else block.name
+    single = block.kind == "table" and block.name == "random"
+    return f"random number {i}" if single else block.name
 
 
 def add(book: ModelBook) -> None:
-    """The line, the lines it is made of, the originals."""
+    """The sheet, which is filled when all others stand."""
+    layout.dress(book, book.sheet(SHEET))
+
+
+def fill(book: Book) -> None:
+    """The line, the lines it is made of, the originals; once all that they watch has its place."""
     sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
     for col, head in enumerate(HEADS):
         sheet.put(TOP - 1, col, head, "block")
-    stored = sum(w.block.whole.size for w in watched(book)) <= MOST_COMPARED
-    lines = [
-        w for w in watched(book) if stored or w.cell or w.block.whole.size == 1 or not book.large
-    ]
-    below = TOP + 1  # the next original's row
+    found = [*watched(book)]
+    stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
+    lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or not book.large]
     for line in lines:
         _guard(book, line)
-    for row, line in enumerate(lines, TOP):
+    sheets = [there for there in book.sheets.values() if there.name != start.SHEET]
+    below = TOP + 1  # the next original's row
+    first = _of_ranking(book, sheet, TOP + len(sheets))
+    end = first + len(lines)
+    for row, line in enumerate(lines, first):
         sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
             _of_one(book, sheet, row, line, stored)
@@ -129,23 +144,72 @@ def add(book: ModelBook) -> None:
             below = _of_many(book, sheet, row, line, below)
         else:
             _of_sums(book, sheet, row, line)
+    _of_sheets(book, sheet, sheets, end + 2)
+    for row in range(TOP, end):
         begun = sheet[row - 1, RANK] if row > TOP else expression(0)
-        sheet.formula(row, RANK, begun + IF(sheet[row, COUNT] > 0, 1, 0), "count")
-    _line(book, sheet, slice(TOP, TOP + len(lines)))
+        counted = IFERROR(begun + IF(sheet[row, COUNT] > 0, 1, 0), 0)
+        sheet.formula(row, RANK, counted, "count")
+    _line(book, sheet, slice(TOP, end))
 
 
-def _guard(book: ModelBook, line: Watched) -> None:
+def _guard(book: Book, line: Watched) -> None:
     """Have a block's cells take numbers alone; what is pasted there, no program asks about."""
     place = book.places[line.block.name]
     sheet = book.sheets[place.sheet]
-    if line.block.kind != "table" and place.cell(0, 0) not in sheet.rules:
-        sheet.areas.append((place.rect(line.block.whole), A_NUMBER))
+    cells = place.rect(line.block.whole)
+    if line.block.kind == "table" or _of_texts(book, line.block):
+        return
+    if not any(at in sheet.rules or at in sheet.lists for at in cells.cells()):
+        sheet.areas.append((cells, A_NUMBER))
+
+
+def _of_texts(book: Book, block: Block) -> bool:
+    """Whether a block holds texts, and not numbers."""
+    return np.dtype(object) == getattr(book.graph.inputs[block.name], "dtype", None)
+
+
+# --- a line for each sheet ----------------------------------------------------------------
+
+
+def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], below: int) -> None:
+    """Whether what stands on each sheet is in its place, from the cells that say so from the row
+    `below` on: one for each block, by how many rows and columns it has moved."""
+    sheet.put(below - 1, WHAT, "what stands where", "block")
+    sheet.put(below - 1, COUNT, "moved", "block")
+    for row, there in enumerate(sheets, TOP):
+        first = below
+        for what, area in standing.standing(book, there):
+            sheet.put(below, WHAT, f"{there.name}: {what}", "note")
+            sheet.formula(below, COUNT, standing.moved(there, area), "count")
+            below += 1
+        sheet.put(row, WHAT, there.name)
+        moved = SUM(sheet[first:below, COUNT].as_range)
+        sheet.formula(row, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
+        inside = "rows, columns or cells were inserted, deleted or moved there" + UNDO
+        lost = "the sheet was deleted, or the top of it" + UNDO
+        told = expression(f"{there.name}: ") & IF(standing.gone(there), lost, inside)
+        sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+
+
+def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
+    """Whether the likeliest words stand in their order; returns the row after it."""
+    if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
+        return row
+    ranks, shares = (one_token if book.large else play).order(book)
+    above, under = slice(None, -1), slice(1, None)
+    falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - index.TOLERANCE) * 1), 0)
+    order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
+    sheet.put(row, WHAT, "ranking")
+    sheet.formula(row, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
+    told = f"{ranks.grid.name}: the ranking was sorted or typed over{UNDO}"
+    sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    return row + 1
 
 
 # --- a line for each block ----------------------------------------------------------------
 
 
-def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool) -> None:
+def _of_one(book: Book, sheet: Sheet, row: int, line: Watched, stored: bool) -> None:
     """A cell by itself: a text, a setting, a switch."""
     i, j = line.cell or (0, 0)
     now = line.block[i, j]
@@ -154,8 +218,8 @@ def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool
     was = value if text else float(value)
     sheet.put(row, WAS, was, "text" if text else "step")
     same = EXACT(now, was) if text else now == sheet[row, WAS]
-    sheet.formula(row, COUNT, IF(same, 0, 1), "count")
-    sheet.formula(row, IS, now & "" if text else now, "text" if text else "step")
+    sheet.formula(row, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
+    sheet.formula(row, IS, _shown(now, text), "text" if text else "step")
     told = _told_of_one(book, sheet, row, line)
     sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     if line.block.kind != "table":
@@ -164,32 +228,43 @@ def _of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched, stored: bool
         book.sheets[place.sheet].dress(cell, AsBuilt(was))
 
 
-def _told_of_one(book: ModelBook, sheet: Sheet, row: int, line: Watched) -> Expression:
+def _shown(cell: Expression, text: bool = False) -> Expression:
+    """What a cell holds, if that is no error; nothing of a blank one."""
+    return IFERROR(cell & "" if text else IF(cell & "" == "", "", cell), ERROR)
+
+
+def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expression:
     """What the ledger says of such a cell once it differs."""
-    now = sheet[row, IS]
-    if line.block.leaf == "switch":
-        return expression(line.what) & IF(
-            now == 0, " off", IF(ISNUMBER(now), " × " & now, " off: ‘" & now & "’ counts as 0")
-        )
+    now, what = sheet[row, IS], line.what
+    if what != line.block.name and line.block.leaf == "switch":
+        off = IF(now == "", " off: empty", " off: ‘" & now & "’ counts as 0")
+        number = IF(ISNUMBER(now), IF(now == 0, " off", " × " & now), off)
+        return expression(what) & number
     if line.block.name.endswith("sentence"):
-        return expression(f"{line.what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
+        return expression(f"{what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
     if line.block.name == "prompt.pick":
         beyond = expression(line.cell[0] if line.cell else 0) >= book.graph["n_prompt"][0, 0]
         effect = IF(beyond, " (beyond the sentence: no effect)", "")
-        return expression(f"{line.what}: ") & now & effect
+        return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {ERROR}")
     if line.block.name.endswith("instead"):
-        return expression(f"{line.what}: ") & now & " instead"
-    return _from_to(line.what, sheet, row, line.block.kind != "table")
+        return expression(f"{what}: ") & now & " instead"
+    as_0 = line.block.kind != "table" and not _of_texts(book, line.block)
+    return _from_to(what, sheet, row, as_0)
 
 
-def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int) -> int:
-    """A block of numbers, beside its original from the row `below` on; returns the row after it."""
+def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> int:
+    """A block, beside its original from the row `below` on; returns the row after it."""
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
+    texts = _of_texts(book, line.block)
+    kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=not texts)
     book.others[block.name] = book.values[line.block.name]
-    kept = Place(block, SHEET, below, LEFT_COL, place.turned)
     book.places[block.name] = kept
-    sheet.regions.append((kept, "constant"))
+    if texts:
+        for (i, j), value in np.ndenumerate(book.graph.inputs[line.block.name]):
+            sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
+    else:
+        sheet.regions.append((kept, "constant"))
     height, width = kept.size
     sheet.put(below - 1, LEFT_COL - 1, line.what, "note")
     down = Rect(below, below + height, LEFT_COL - 1, LEFT_COL)
@@ -197,50 +272,58 @@ def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int)
     sheet.runs += [Run(down, "row number"), Run(across, "label number")]
     rows, cols = (sheet[r.top : r.bottom, r.left : r.right].as_range for r in (down, across))
     now, was = line.block.area, block.area
-    sheet.formula(row, COUNT, SUMPRODUCT((now != was) * 1), "count")
-    first = (now != was) * (height * width - rows * width - cols)
-    at = height * width - SUMPRODUCT(LARGE(first, 1))  # the first that differs, row by row
+    # of each cell 1 or 0: an array formula, for an error is to count as a difference
+    same = 1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1
+    other = IFERROR(same, 1)
+    sheet.formula(row, COUNT, IFERROR(SUM(other), 1), "count", array=True)
+    at = height * width - MAX(other * (height * width - rows * width - cols))  # row by row
     differs = sheet[row, COUNT] > 0
-    sheet.formula(row, ROW, IF(differs, INT(at / width), ""), "count")
-    sheet.formula(row, COL, IF(differs, MOD(at, width), ""), "count")
-    for col, area, style in ((WAS, was, "step"), (IS, now, "step")):
+    for col, found in ((ROW, INT(at / width)), (COL, MOD(at, width))):
+        sheet.formula(row, col, IF(differs, IFERROR(found, 0), ""), "count", array=True)
+    for col, area in ((WAS, was), (IS, now)):
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
-        sheet.formula(row, col, IF(differs, cell, ""), style)
+        sheet.formula(row, col, IF(differs, _shown(cell), ""), "step")
     i, j = (COL, ROW) if place.turned else (ROW, COL)
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
     more = IF(sheet[row, COUNT] > 1, " and " & sheet[row, COUNT] - 1 & " more of it", "")
-    sheet.formula(row, TOLD, IF(differs, _from_to(which, sheet, row) & more, ""), "text")
-    there = book.sheets[place.sheet]
-    top, left = place.top, place.left
-    there.dress(there[top : top + height, left : left + width], AsBuilt(block.name))
+    told = _from_to(which, sheet, row, line.typed and not texts) & more
+    told = told if line.typed else told & UNDO
+    sheet.formula(row, TOLD, IF(differs, told, ""), "text")
+    if not texts:
+        there = book.sheets[place.sheet]
+        top, left = place.top, place.left
+        there.dress(there[top : top + height, left : left + width], AsBuilt(block.name))
     return below + height + 2
 
 
-def _of_sums(book: ModelBook, sheet: Sheet, row: int, line: Watched) -> None:
+def _of_sums(book: Book, sheet: Sheet, row: int, line: Watched) -> None:
     """A block of a model that has too many numbers for originals."""
+    assert isinstance(book, ModelBook)
     edited = index.edited(book, line.block)
-    sheet.formula(row, COUNT, IF(edited == "edited", 1, 0), "count")
+    sheet.formula(row, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
     told = IF(sheet[row, COUNT] == 0, "", f"{line.what} edited")
     sheet.formula(row, TOLD, told, "text")
 
 
-def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool = True) -> Expression:
-    """`what` 0.5 → 0.7; of a text where a number belongs, that it counts `as_0`."""
+def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expression:
+    """`what` 0.5 → 0.7; of what is no number where one belongs, that it counts `as_0`."""
     was, now = sheet[row, WAS], sheet[row, IS]
     numbers: Expression = was & " → " & now
     for digits in (9, 6, 3):  # as few as show the difference; programs differ in how they spell 15
         pair = ROUND(was, digits), ROUND(now, digits)
         numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
-    text = IFERROR(ROUND(was, 3), was) & " → ‘" & now & "’"
-    if as_0:
-        text = text & ", a text: counts as 0"
-    return expression(what) & " " & IF(ISNUMBER(now), IFERROR(numbers, was & " → " & now), text)
+    numbers = IFERROR(numbers, was & " → " & now)
+    counts = [", a text: counts as 0", ": counts as 0", ": what it enters counts as 0"]
+    of_text, of_none, of_error = counts if as_0 else ["", "", ""]
+    other = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
+    other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", "empty" + of_none, other)
+    return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
 
 
 # --- the one line -------------------------------------------------------------------------
 
 
-def _line(book: ModelBook, sheet: Sheet, rows: slice) -> None:
+def _line(book: Book, sheet: Sheet, rows: slice) -> None:
     """How many cells differ, the first lines, and what the model said and says."""
     n = SUM(sheet[rows, COUNT].as_range)
     ranks, told = sheet[rows, RANK].as_range, sheet[rows, TOLD].as_range
@@ -250,16 +333,18 @@ def _line(book: ModelBook, sheet: Sheet, rows: slice) -> None:
         listed = listed & IF(text == "", "", "; " & text)
     more = IF(sheet[rows.stop - 1, RANK] > N_TOLD, f"; more on {SHEET}", "")
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed & more
-    none = expression("no edits: everything is as built")
-    line = IF(n == 0, none, edits) & _said(book)
+    line = IF(n == 0, expression("no edits: everything is as built"), edits)
+    line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
     book.spots["ledger"] = (SHEET, LINE_ROW, 0)
-    sheet.formula(LINE_ROW, 0, line, "block")
+    said = _said(book) if isinstance(book, ModelBook) else None
+    whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
+    sheet.formula(LINE_ROW, 0, whole, "block")
 
 
-def _said(book: ModelBook) -> Expression:
+def _said(book: ModelBook) -> Expression | None:
     """What the model said at the end of the prompt, and says now; or that nothing is answered."""
     if book.live or book.plan.gives != "next word":
-        return expression("")
+        return None
     last = book.passage.n_prompt - 1
     if book.large:
         row = 0 if book.values["logits"].shape[0] == 1 else last
@@ -283,7 +368,9 @@ def _said(book: ModelBook) -> Expression:
     return IF(typed_none, silent, answer)
 
 
-def show(book: ModelBook, sheet: Sheet, row: int, col: int) -> None:
+def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Put the line on a sheet."""
-    line = sheet.formula(row, col, book.named("ledger"), "ledger")
+    kept = f"{SHEET}: the sheet was deleted, or the top of it{UNDO}"
+    told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0], kept)
+    line = sheet.formula(row, col, told, "ledger")
     sheet.dress(line, When("differs", LEFT(line, 8) != "no edits"))

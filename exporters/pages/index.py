@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
-from engine.cells.functions import ABS, COUNT, IF, SUM, N
+from engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
 from exporters import layout, words
 from exporters.dressing import Unlike
 from exporters.lookups import product_sum
@@ -64,8 +64,9 @@ def edited(book: ModelBook, block: Block) -> Expression:
     """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
-        return IF(ABS(N(area) - Rounded(float(values[0, 0]))) > TOLERANCE, "edited", "no")
+        gap = ABS(N(area) - Rounded(float(values[0, 0])))
+        return IFERROR(IF(gap > TOLERANCE, "edited", "no"), "edited")
     total, squares = float(values.sum()), float((values**2).sum())
     within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))
     gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
-    return IF(gap > float(f"{within:.0e}"), "edited", "no")
+    return IFERROR(IF(gap > float(f"{within:.0e}"), "edited", "no"), "edited")

@@ -100,6 +100,12 @@ def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
     return sheet[rows, WORD], sheet[rows, PROBABILITY], sheet[rows, BASELINE]
 
 
+def order(book: ModelBook) -> tuple[Area, Area]:
+    """The ranks, and the probabilities that fall with them."""
+    rows = slice(RESULTS_ROW + 3, RESULTS_ROW + 3 + n_results(book))
+    return book.sheet(PLAY)[rows, RANK], book.sheet(PLAY)[rows, PROBABILITY]
+
+
 def logits(book: ModelBook) -> Area:
     """Every word's logit at the position, live."""
     return _of_every_word(book, ALL_LOGIT + LIVE)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import ABS, COUNTIF, EXP, IF, LN, MIN, SQRT, SUM, SUMIF, SUMPRODUCT
+from engine.cells.functions import ABS, COUNTIF, EXP, IF, LN, MAX, MIN, SQRT, SUM, SUMIF, SUMPRODUCT
 from exporters.book import Chart, Series
 from exporters.tables import Workbook, Worksheet
 
@@ -82,7 +82,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
     cosines, kept = directions(w, widths, near)
     pairs = N * (N - 1)
     ws.fill(fit, lambda _, k: SUM(kept[k]), "readout count")
-    ws.fill(typical, lambda _, k: SQRT((SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
+    ws.fill(typical, lambda _, k: SQRT(MAX(0, SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
     ws.fill(share, lambda _, k: (COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
     return widths, cosines
 
