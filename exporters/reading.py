@@ -22,11 +22,12 @@ import numpy as np
 
 from engine.cells.access import Span
 from engine.cells.errors import InputError
+from engine.cells.texts import from_xml
 from engine.cells.values import CellError
 from exporters import scanning
 from exporters.address import index, moved, position
 from exporters.scanning import Value as Value
-from exporters.scanning import plain_text, text_of
+from exporters.scanning import text_of
 
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
@@ -190,7 +191,7 @@ class WorkbookFile:
             parts = related(self._archive, self._main, "/sharedStrings").values()
             tables = [ElementTree.fromstring(self._checked(part)) for part in parts]
             items = [item for table in tables for item in table]
-            return [plain_text(text_of(item)) for item in items]
+            return [from_xml(text_of(item)) for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
@@ -250,7 +251,7 @@ class _Reader:
                 elif part.tag.endswith("}f"):
                     formula = self._formula(part, row, col)
                 elif part.tag.endswith("}is"):
-                    value = text_of(part)
+                    value = from_xml(text_of(part))
             yield col, Cell(value, *formula, int(c.get("s", 0)))
 
     def _value(self, kind: str, text: str | None) -> Value:
@@ -262,7 +263,7 @@ class _Reader:
             return self.texts[int(text)]
         if kind == "b":
             return text in ("1", "true")
-        return CellError(text) if kind == "e" else plain_text(text)
+        return CellError(text) if kind == "e" else from_xml(text)
 
     def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
         """A formula's text, how far the cell is from the one that has it, an array's range."""

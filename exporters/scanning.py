@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
+from engine.cells.texts import from_xml
 from engine.cells.values import CellError
 from exporters.address import moved
 
@@ -270,7 +271,9 @@ def _values(
     for k, start in zip(cells.of(inline).tolist(), tags.starts[inline].tolist(), strict=True):
         end = start if _closed(tags.xml, start) else tags.xml.index(b"</is>", start)
         others[k] = (
-            text_of(ElementTree.fromstring(tags.xml[start:end] + b"</is>")) if end > start else ""
+            from_xml(text_of(ElementTree.fromstring(tags.xml[start:end] + b"</is>")))
+            if end > start
+            else ""
         )
     return numbers, others
 
@@ -301,12 +304,7 @@ def _closed(xml: bytes, start: int) -> bool:
 def _typed(kind: str, text: str) -> Value:
     if kind == "b":
         return text in ("1", "true")
-    return CellError(text) if kind == "e" else plain_text(text)
-
-
-def plain_text(text: str) -> str:
-    """A text whose `_x0041_` is no character: ECMA-376 (part 1, 22.9.2.19) writes _x005F_x0041_."""
-    return text.replace("x005F_", "")
+    return CellError(text) if kind == "e" else from_xml(text)
 
 
 def _unescaped(text: bytes) -> str:
