@@ -20,7 +20,6 @@ from engine.cells.texts import from_xml
 from engine.cells.values import CellError
 from exporters.reading import Value, WorkbookFile
 
-
 NODE = Path(__file__).parent / "node"
 REMEDY = "install Node.js, then: npm ci --prefix tests/node"
 

@@ -99,7 +99,7 @@ def test_a_table_of_a_sweep_holds_no_formula(folder: Path, tmp_path: Path) -> No
 
 
 def test_every_part_of_the_workbook_is_xml_and_read_back(folder: Path, tmp_path: Path) -> None:
-    path = cf.write(cf.build(folder, ids=[1, 10, 11, 12, 13, 14]), tmp_path / "w.xlsx")
+    path = cf.write(cf.build(folder, ids=[10, 11, 12, 13]), tmp_path / "w.xlsx")
     with zipfile.ZipFile(path) as archive:
         for part in archive.namelist():
             if part.endswith((".xml", ".rels", ".vml")):
