@@ -10,6 +10,7 @@ from functools import cache
 
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Fixed, Grid, decimal
+from engine.cells.texts import CONTROL, storable
 
 MOST_KNOWN = 4096  # addresses that are remembered for a sheet
 SINCE_2013 = ("UNICHAR", "UNICODE")  # functions that a file names with a prefix
@@ -113,9 +114,18 @@ class A1:
 
     def constant(self, value: float | str) -> str:
         """A plain decimal, or a text in quotes."""
-        if isinstance(value, str):
-            return '"' + value.replace('"', '""') + '"'
-        return decimal(value)
+        return self._text(value) if isinstance(value, str) else decimal(value)
+
+    def _text(self, value: str) -> str:
+        """A text in quotes; what XML has not is put in by its number: `("a"&UNICHAR(1))`."""
+        parts = CONTROL.split(storable(value).replace('"', '""'))
+        if len(parts) == 1:
+            return f'"{parts[0]}"'
+        quoted_parts = (
+            self.call("UNICHAR", [str(ord(part))]) if k % 2 else f'"{part}"'
+            for k, part in enumerate(parts)
+        )
+        return "(" + "&".join(text for text in quoted_parts if text != '""') + ")"
 
 
 @cache

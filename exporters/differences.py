@@ -2,7 +2,7 @@
 
 A formula is to be that formula still, however it is spelt (see `rewritten`); everything else, typed
 or a label, is held by value. Numbers are the same when they agree to 14 digits, for LibreOffice
-writes 15.
+writes 15. A cell that holds no value of its kind is told as what it counts as (see `counting`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,11 @@ from engine import Evaluator, InputError
 from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area
-from engine.cells.values import CellError
-from exporters import source
+from engine.cells.texts import storable
+from exporters import added, counting, moved, source
+from exporters.added import AddedCell
 from exporters.book import Book, Entry, Sheet
+from exporters.counting import Counted
 from exporters.layout import vocabulary_texts
 from exporters.model_book import ModelBook
 from exporters.pages import printed, start
@@ -34,12 +36,16 @@ Kept = NDArray[np.bool_]  # of the cells of a sheet: whether one holds the formu
 
 
 class EditedCell(NamedTuple):
-    """One cell that differs: its name, its place, what it was and is; a formula begins with "="."""
+    """A cell that differs: its name, its place, what it was and is; a formula begins with "=".
+
+    One that holds no value of its kind says what it is, and what the workbook counts it as.
+    """
 
     name: str
     where: str
     was: float | str
     now: float | str
+    counts: str = ""
 
 
 @dataclass
@@ -51,14 +57,21 @@ class Edited:
     overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
     labels: list[EditedCell] = field(default_factory=list)  # texts and constants of pages
     unheld: list[EditedCell] = field(default_factory=list)  # of all these what no checkpoint holds
+    incomputable: list[EditedCell] = field(default_factory=list)  # what has no value to go on with
+    added: list[AddedCell] = field(default_factory=list)  # beside what was built
     values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of blocks
 
     def live(self) -> Evaluator:
-        """The sheet's numbers by the engine: every change made."""
+        """The sheet's numbers by the engine: every change made. Raises InputError for cells that
+        nothing can be computed from."""
         return self._live
 
     @cached_property
     def _live(self) -> Evaluator:
+        for cell in self.incomputable:
+            raise InputError(
+                f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
+            )
         live = Evaluator(self.book.graph)
         for at, value in self.values.items():
             live.set(*at, value)
@@ -82,6 +95,7 @@ def compared(found: E, file: WorkbookFile) -> E:
         _block(found, block, file[sheet_name].arrays, kept[sheet_name])
     for sheet in sheets:
         _formulas(found, sheet, entries[sheet.name], file[sheet.name].arrays, kept[sheet.name])
+    found.added = added.cells(book, file)
     return found
 
 
@@ -129,8 +143,8 @@ def _labels(
     now = dict(zip(fixed, there, strict=True))
     changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
     typed = {at for at in changed if at in constants and constants[at].style in TYPED}
-    moved = [at for at in changed if at not in typed and fixed[at] != ""]
-    _check_in_place(sheet, {at: fixed[at] for at in moved}, written)
+    others = {at: fixed[at] for at in changed if at not in typed and fixed[at] != ""}
+    moved.check(sheet.name, others, written, _alike)
     for at in changed:
         is_word = words is not None and words.grid is sheet and words.rect.covers(sheet[at].rect)
         name = _word(words, at) if words is not None and is_word else _spot(found.book, sheet, at)
@@ -153,29 +167,10 @@ def _spot(book: Book, sheet: Sheet, at: Span) -> str:
     return next(named, book.address(sheet[at]))
 
 
-def _check_in_place(sheet: Sheet, moved: Mapping[Span, Any], written: Cells) -> None:
-    """Raise InputError where labels that are not in their place stand beside it."""
-    rows, cols = _split(list(moved))
-    for what, verb, down, right in (
-        ("row", "inserted", 1, 0),
-        ("row", "deleted", -1, 0),
-        ("column", "inserted", 0, 1),
-        ("column", "deleted", 0, -1),
-    ):
-        beside = written.valued(written.at(rows + down, cols + right))
-        same = sum(_alike(was, now) for was, now in zip(moved.values(), beside, strict=True))
-        if 2 * same > len(moved) > 1:
-            at = min(r for r, _ in moved) + 1 if what == "row" else min(c for _, c in moved) + 1
-            raise InputError(
-                f"a {what} was {verb} in sheet {sheet.name!r} about {what} {at}; "
-                "undo that, or type the edits into a workbook built anew"
-            )
-
-
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
         return abs(a - b) <= SAME * abs(a)
-    return str(a) == _text(b)
+    return storable(str(a)) == str(counting.text(b).now)
 
 
 # --- what stands there ------------------------------------------------------------------------
@@ -187,10 +182,14 @@ def _formulas(
     """Formulas of a page, of no block, that were typed over."""
     places = [at for at, entry in entries.items() if entry.formula is not None]
     which = written.at(*_split(places))
-    for k in np.flatnonzero(~kept[which]).tolist():
+    changed = np.flatnonzero(~kept[which]).tolist()
+    clean = found.book.clean
+    was_there = {places[k]: clean.cell(sheet.name, *places[k]) for k in changed}
+    moved.check(sheet.name, was_there, written, _alike)
+    for k in changed:
         at, formula = places[k], entries[places[k]].formula
         (value,) = written.valued(which[k : k + 1])
-        was, now = found.book.clean.cell(sheet.name, *at), "" if value is None else value
+        was, now = was_there[at], "" if value is None else value
         if written.formulas[which[k]] and formula is not None:
             was, now = "=" + found.book.text(formula, sheet.name), _formula(written, which[k])
         change = EditedCell(_spot(found.book, sheet, at), found.book.address(sheet[at]), was, now)
@@ -206,7 +205,6 @@ def _formula(written: Cells, which: int) -> str:
 def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
     """Formulas for being those formulas still, what is typed by value."""
     place = found.book.places[block.name]
-    entries = found.book.sheets[place.sheet].entries
     which = written.within(place.rect(block.whole))
     which = which.T if place.turned else which  # [rows, columns] of the block
     typed, was = _as_built(found.book, block)
@@ -215,31 +213,93 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
     doubtful = np.where(typed, ~same, ~kept[which])
     if block.partial:
         doubtful &= block.mask.seen(block.whole)
+    changed = []
     for i, j in np.argwhere(doubtful).tolist():
-        (value,) = written.valued(which[i, j : j + 1])
-        is_formula = bool(written.formulas[which[i, j]])
-        number = not isinstance(found.book.values[block.name][i, j], str)
-        if is_formula and value is None and number:  # a text may be empty
+        one = _OfBlock(found.book, block, i, j, not typed[i, j], written, int(which[i, j]))
+        if not one.same:
+            changed.append(one)
+    there = {place.cell(one.i, one.j): one.was for one in changed}
+    moved.check(place.sheet, there, written, _alike)
+    for one in changed:
+        _note(found, one)
+
+
+def _note(found: Edited, one: "_OfBlock") -> None:
+    """Tell a cell that differs; its value, where something can be computed from it."""
+    block, change = one.block, one.change()
+    if one.counted.value is None:
+        found.incomputable.append(change)
+    else:
+        found.values[block.name, one.i, one.j] = one.counted.value
+    over = one.computed and not one.invited
+    (found.overwritten if over else found.inputs).append(change)
+    no_number = change.counts and block.kind in ("weight", "setting")
+    if no_number or (over and block.kind != "ids") or (block.kind == "table" and not one.invited):
+        found.unheld.append(change)
+
+
+class _OfBlock:
+    """A cell of a block: what it was, and what stands there now."""
+
+    def __init__(
+        self, book: Book, block: Block, i: int, j: int, computed: bool, file: Cells, at: int
+    ):
+        self.book, self.block, self.i, self.j, self.computed = book, block, i, j, computed
+        self.formula = _formula(file, at) if file.formulas[at] else ""
+        (self.value,) = file.valued(np.array([at]))
+        self.where, self.name = book.address(block[i, j]), f"{block.name}[{i},{j}]"
+        self.was = book.values[block.name][i, j] if computed else _typed(book, block, i, j)
+        place = book.places[block.name]
+        entry = book.sheets[place.sheet].entries.get(place.cell(i, j))
+        self.invited = entry is not None and entry.style in TYPED  # formula or not
+        self.counted = self._counted()
+
+    def _counted(self) -> Counted:
+        """What it counts as. Raises InputError for a formula that has not been computed."""
+        if isinstance(self.was, str):
+            return counting.text(self.value)
+        if self.formula and self.value is None:
             raise InputError(
-                f"{found.book.address(block[i, j])} ({block.name}[{i},{j}]) holds a formula "
-                f"without a value, {_formula(written, which[i, j])[:60]}; "
-                "open and save it in a spreadsheet"
+                f"{self.where} ({self.name}) holds a formula without a value, "
+                f"{self.formula[:60]}; open and save it in a spreadsheet"
             )
-        change = _change(found.book, block, i, j, value, not typed[i, j])
-        if change is None:
-            continue
-        if block.kind == "ids":
-            found.book.graph.check_value(block, i, j, change.now)
-        found.values[block.name, i, j] = change.now
-        at = place.cell(i, j)
-        invited = at in entries and entries[at].style in TYPED  # to be typed over, formula or not
-        if is_formula and not typed[i, j]:
-            formula = "=" + found.book.formulas(block)(i, j)
-            change = change._replace(was=formula, now=_formula(written, which[i, j]))
-        over = not typed[i, j] and not invited
-        (found.overwritten if over else found.inputs).append(change)
-        if (over and block.kind != "ids") or (block.kind == "table" and not invited):
-            found.unheld.append(change)
+        dial = self.invited and self.block.kind == "table"
+        found = counting.number(self.value, self.block.name, dial)
+        if self.computed and not self.invited and isinstance(found.now, str) and found.why:
+            return Counted(found.now, None, f"{counting.what(self.value)}, where a formula was")
+        return self._of_id(found) if self.block.kind == "ids" and not found.why else found
+
+    def _of_id(self, found: Counted) -> Counted:
+        """A number that is to be a token's id."""
+        assert isinstance(found.value, float)
+        try:
+            self.book.graph.check_value(self.block, self.i, self.j, found.value)
+        except InputError as error:
+            return Counted(found.now, None, str(error).partition(": ")[2])
+        return found
+
+    @property
+    def same(self) -> bool:
+        """Whether it is, for what is computed, what it was; a formula typed over is not."""
+        value = self.counted.value
+        if self.computed:
+            return False
+        if isinstance(self.was, str) or not isinstance(value, float):
+            return value == storable(str(self.was)) and not self.counted.why
+        return not _a_text(self.value) and abs(value - self.was) <= SAME * abs(self.was)
+
+    def change(self) -> EditedCell:
+        """What became of it: of a formula in a formula's place both, told as they are spelt."""
+        told = EditedCell(self.name, self.where, self.was, self.counted.now, self.counted.why)
+        if self.formula and self.computed:
+            built = "=" + self.book.formulas(self.block)(self.i, self.j)
+            return told._replace(was=built, now=self.formula)
+        return told
+
+
+def _a_text(value: Value) -> bool:
+    """Whether a text or an error stands where a number belongs."""
+    return isinstance(value, str) and value != ""
 
 
 def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -259,45 +319,9 @@ def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.f
     return typed, numbers
 
 
-def _change(
-    book: Book, block: Block, i: int, j: int, value: Value, by_formula: bool
-) -> EditedCell | None:
-    """What became of a cell; None where it is the same. A formula that was typed over is not."""
-    where, name = book.address(block[i, j]), f"{block.name}[{i},{j}]"
-    was = book.values[block.name][i, j] if by_formula else _typed(book, block, i, j)
-    if isinstance(was, str):
-        now: float | str = _text(value)
-        same = now == was
-    else:
-        now = _number(value, f"{where} ({name})", by_formula)
-        same = abs(now - was) <= SAME * abs(was)
-    return None if same and not by_formula else EditedCell(name, where, was, now)
-
-
 def _typed(book: Book, block: Block, i: int, j: int) -> Any:
     """What is typed in a cell as built."""
     if block.expression is None:
         return book.graph.inputs[block.name][i, j]
     place = book.places[block.name]
     return book.sheets[place.sheet].entries[place.cell(i, j)].value
-
-
-def _number(value: Value, where: str, formula: bool) -> float:
-    """The number in a cell. Raises InputError for anything else."""
-    if isinstance(value, CellError):
-        raise InputError(f"{where} holds the error {value}; type a number")
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, int | float):
-        return float(value)
-    if value is None or value == "":
-        what = "is empty" + (", and held a formula" if formula else "")
-        raise InputError(f"{where} {what}; type a number, or take the cell from a fresh build")
-    raise InputError(f"{where} holds the text {str(value)[:40]!r}; type a number")
-
-
-def _text(value: Any) -> str:
-    """A cell's text; a word that reads as a whole number may have become one."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return "" if value is None else str(value)

@@ -17,20 +17,24 @@ from posixpath import join, normpath
 from typing import IO, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
+from xml.parsers import expat
 
 import numpy as np
 
 from engine.cells.access import Span
-from engine.cells.errors import InputError
+from engine.cells.errors import InputError, first_line
 from engine.cells.files import possible
+from engine.cells.texts import from_xml
 from engine.cells.values import CellError
 from exporters import scanning
 from exporters.address import index, moved, position
 from exporters.scanning import Value as Value
-from exporters.scanning import plain_text, text_of
+from exporters.scanning import text_of
 
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
+MOST_TEXTS, SHARED = 500_000, re.compile(rb"<(?:\w+:)?si[\s/>]")  # that cells share
+TYPES, WORKBOOKS = "[Content_Types].xml", ("spreadsheetml", "ms-excel")  # and what is there
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
 
 
@@ -151,6 +155,7 @@ class WorkbookFile:
             # held packed: to list the parts anew takes longer than to read most sheets
             self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
             (self._main,) = related(archive, "", "/officeDocument").values()
+            self._check_type()
             self._book = ElementTree.fromstring(archive.read(self._main))
             self.parts = self._named(related(archive, self._main, "/worksheet"))
 
@@ -189,9 +194,12 @@ class WorkbookFile:
         """The texts that cells share."""
         with a_workbook(self.path):
             parts = related(self._archive, self._main, "/sharedStrings").values()
-            tables = [ElementTree.fromstring(self._checked(part)) for part in parts]
+            held = [self._checked(part) for part in parts]
+            if (n := sum(len(SHARED.findall(xml)) for xml in held)) > MOST_TEXTS:
+                raise self._too_large(f"has {n:,} shared texts, {MOST_TEXTS:,} at most")
+            tables = [ElementTree.fromstring(xml) for xml in held]
             items = [item for table in tables for item in table]
-            return [plain_text(text_of(item)) for item in items]
+            return [from_xml(text_of(item)) for item in items]
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of a sheet as they stream by."""
@@ -204,6 +212,21 @@ class WorkbookFile:
         if len(xml) > MOST_TAGS and (n := xml.count(b"<")) > MOST_TAGS:
             raise self._too_large(f"has {n:,} tags in one part")
         return xml
+
+    def _check_type(self) -> None:
+        """Raise ValueError where the archive does not say that it is a workbook."""
+        if TYPES not in self._archive.namelist():
+            raise ValueError(f"it has no {TYPES}")
+        types = ElementTree.fromstring(self._archive.read(TYPES))
+        own = [t.get("ContentType", "") for t in types if t.get("PartName") == f"/{self._main}"]
+        usual = [
+            t.get("ContentType", "")
+            for t in types
+            if "Extension" in t.attrib and self._main.endswith("." + t.attrib["Extension"])
+        ]
+        kind = [*own, *usual, "nothing"][0]
+        if not kind.endswith(".main+xml") or not any(name in kind for name in WORKBOOKS):
+            raise ValueError(f"its {TYPES} calls it {kind!r}")
 
     def _too_large(self, why: str) -> InputError:
         return InputError(
@@ -251,7 +274,7 @@ class _Reader:
                 elif part.tag.endswith("}f"):
                     formula = self._formula(part, row, col)
                 elif part.tag.endswith("}is"):
-                    value = text_of(part)
+                    value = from_xml(text_of(part))
             yield col, Cell(value, *formula, int(c.get("s", 0)))
 
     def _value(self, kind: str, text: str | None) -> Value:
@@ -261,9 +284,7 @@ class _Reader:
             return float(text)
         if kind == "s":
             return self.texts[int(text)]
-        if kind == "b":
-            return text in ("1", "true")
-        return CellError(text) if kind == "e" else plain_text(text)
+        return scanning.typed(kind, text)
 
     def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
         """A formula's text, how far the cell is from the one that has it, an array's range."""
@@ -284,6 +305,9 @@ def a_workbook(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except (ValueError, SyntaxError, expat.ExpatError) as error:  # those of XML are SyntaxErrors
+        fault = f"{path} is not an .xlsx workbook ({type(error).__name__}): {first_line(error)}"
+        raise InputError(f"{fault}; save it in a spreadsheet") from None
     except Exception as error:
         fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
         raise InputError(fault) from None

@@ -10,7 +10,6 @@ filled in for all the others.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from html import escape
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import orjson
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.stored import Stored
+from engine.cells.texts import in_xml
 from exporters.address import a1, column, index
 from exporters.book import Book, Place, Run
 
@@ -133,7 +133,7 @@ def labels(run: Run, style: int) -> Strip:
         first, number = row - begin, row + 1
         if not run.texts:
             return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
-        texts = [escape(run.texts[first + n], quote=False) for n in range(len(names))]
+        texts = [in_xml(run.texts[first + n]) for n in range(len(names))]
         return [
             f'<c r="{name}{number}{between}{text}</t></is></c>'.encode()
             for name, text in zip(names, texts, strict=True)

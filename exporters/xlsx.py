@@ -6,7 +6,6 @@ The same book gives the same bytes with the same compressor (see `deflate`): dat
 of a book have the last digits of the processor that computed them: docs/workbook.md says which.
 """
 
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -15,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 from xlsxwriter import Workbook
@@ -27,6 +26,7 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
+from engine.cells.texts import in_xml, readable, storable
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import strips, theme
 from exporters.address import a1, column, quoted
@@ -48,7 +48,6 @@ Progress = Callable[[int], object]  # told how many cells have been written sinc
 Begin = Callable[[], Strip]  # called when the first row of a block is written
 NONE_AHEAD: Mapping[str, Future[Packed]] = {}
 PADDING = 0.7109375  # what a column is wider than its characters
-LIKE_ESCAPED = re.compile("(_x[0-9A-Fa-f]{4}_)")  # a text that reads as a character's escape
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
@@ -72,6 +71,14 @@ class _Formats(dict[str, Any]):
     def __missing__(self, style: str) -> Any:
         self[style] = self.workbook.add_format(theme.STYLES[style])
         return self[style]
+
+
+class _Within(NamedTuple):
+    """A text that its cell holds itself: one that XlsxWriter's table of texts takes for XML, or for
+    an escape."""
+
+    text: str
+    format: Any
 
 
 class _Sheet(Worksheet):
@@ -165,6 +172,8 @@ class _Sheet(Worksheet):
         cell = self.table.get(row, {}).get(col)
         if isinstance(cell, Entry):
             return [self.shown(row, col)]
+        if isinstance(cell, _Within):
+            return [cell.text]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
 
@@ -178,7 +187,7 @@ class _Sheet(Worksheet):
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, CellNumberTuple, Entry):
+        if kind not in (CellStringTuple, CellNumberTuple, Entry, _Within):
             super()._write_cell(row, col, cell)
             return
         style = self.formats[cell.style] if kind is Entry else cell.format
@@ -189,10 +198,14 @@ class _Sheet(Worksheet):
         if kind is CellNumberTuple:
             self.fh.write(f"{at}><v>{cell.number!r}</v></c>")
             return
+        if kind is _Within:
+            text = f'<is><t xml:space="preserve">{in_xml(cell.text)}</t></is>'
+            self.fh.write(f'{at} t="inlineStr">{text}</c>')
+            return
         formula, value = self.spell(cell, row, col), self.shown(row, col)
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
-            value = escape(LIKE_ESCAPED.sub(r"_x005F\1", value), quote=False)
+            value = in_xml(value)
             at += ' t="str"'
         elif isinstance(value, bool):
             value = int(value)
@@ -202,6 +215,14 @@ class _Sheet(Worksheet):
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
         self.table[row][col] = CellNumberTuple(value, style)
+
+    def put_text(self, row: int, col: int, text: str, style: Any) -> None:
+        text = storable(text)
+        if text.startswith("<r>") or "_x" in text:
+            self._check_dimensions(row, col)
+            self.table[row][col] = _Within(text, style)
+        else:
+            self.write_string(row, col, text, style)
 
     def put_formula(self, row: int, col: int, entry: Entry) -> None:
         """A formula, which is spelt when its row is written; an array formula, which looks at
@@ -312,7 +333,7 @@ def write(
     with replacing(path) as temporary:
         workbook = _Book(temporary)
         workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
-        workbook.set_properties({"title": book.title, "created": CREATED})
+        workbook.set_properties({"title": readable(book.title), "created": CREATED})
         workbook.set_calc_mode("auto")
         formats = _Formats(workbook)
         for style in theme.COMMONEST:
@@ -408,7 +429,7 @@ def _write_sheet(
         rule = _rule(book, sheet, area, dressing, formats)
         ws.conditional_format(top, left, bottom - 1, right - 1, rule)
     for (row, col), text in sheet.notes.items():
-        ws.write_comment(row, col, text, NOTE)
+        ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
         add_chart(book, workbook, ws, chart)
 
@@ -436,11 +457,11 @@ def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, sty
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
         target = link if link.startswith("external:") else f"internal:{link}"
-        ws.write_url(row, col, target, style, string=str(entry.value))
+        ws.write_url(row, col, target, style, string=storable(str(entry.value)))
     elif entry.value == "":
         ws.write_blank(row, col, None, style)
     elif isinstance(entry.value, str):
-        ws.write_string(row, col, entry.value, style)
+        ws.put_text(row, col, entry.value, style)
     else:
         ws.put_number(row, col, float(entry.value), style)
 

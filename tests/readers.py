@@ -16,9 +16,9 @@ from xml.sax.saxutils import unescape
 
 import orjson
 
+from engine.cells.texts import from_xml
 from engine.cells.values import CellError
 from exporters.reading import Value, WorkbookFile
-from exporters.scanning import plain_text
 
 NODE = Path(__file__).parent / "node"
 REMEDY = "install Node.js, then: npm ci --prefix tests/node"
@@ -58,7 +58,7 @@ def _value(value: Value | dict[str, str], formula: str | None) -> Value:
     """A value. exceljs leaves a formula's text as the file spells it, `_x005F_x0041_`."""
     if isinstance(value, dict):
         return CellError(value["error"])
-    return plain_text(value) if formula and isinstance(value, str) else value
+    return from_xml(value) if formula and isinstance(value, str) else value
 
 
 def ours(book: WorkbookFile) -> Cells:

@@ -1,6 +1,6 @@
 """Commands that take an edited workbook back: diff, import."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,9 @@ from cellformer.command import printing
 from cellformer.command.options import Force
 from cellformer.command.printing import console, line
 from engine import InputError, Model
+from engine.cells import finite
 from engine.cells.files import check_replaceable
+from engine.cells.texts import readable
 from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters import edited
@@ -28,13 +30,15 @@ Built = Annotated[
 ]
 TOP = 8
 LONGEST = 90  # characters of a text or formula that is shown
+MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
 
 
 def diff(file: File, model: Built = None) -> None:
     """List every weight, setting, formula and text that differs from the workbook as built.
 
     A formula that was replaced by a number or by another formula is told with both; how a program
-    spells it when it saves makes no difference.
+    spells it when it saves makes no difference. A cell that holds no value of its kind is told with
+    what the workbook counts it as; cells that were added are told, too, their formulas one by one.
     """
     found = edited.read(file, _finder(model), names.book)
     groups = (
@@ -43,22 +47,54 @@ def diff(file: File, model: Built = None) -> None:
         ("text or constant changed", found.labels),
     )
     if not any(changes for _, changes in groups):
-        line(f"{file}: nothing differs from the workbook as built")
+        nothing = "of ours differs" if found.added else "differs from the workbook as built"
+        line(f"{file}: nothing {nothing}")
+        _added(found)
         return
     for title, changes in groups:
         if changes:
-            table = printing.table_of(title, "at", "was", "is")
+            table = printing.table_of(title, "at", "was", "is", "")
             for change in changes:
-                table.add_row(*(Text(_short(text)) for text in change))
+                table.add_row(*map(Text, (*change[:2], *map(_short, change[2:4]), change.counts)))
             console.print(table)
             console.print()
+    _added(found)
+    _effect(found)
+
+
+def _added(found: edited.Edited) -> None:
+    """Cells that somebody added: how many, and each formula, for it may do more than compute."""
+    if not found.added:
+        return
+    formulas = [cell for cell in found.added if cell.is_formula]
+    n, first = len(found.added), found.added[0]
+    cells = "1 cell was added" if n == 1 else f"{n:,} cells were added"
+    among = f", {len(formulas):,} of them formulas" if n > 1 and formulas else ""
+    line(f"{cells}{among}, the first at {first.where}: {_short(first.now)}")
+    if not formulas:
+        return
+    line("a formula can fetch pages, read files, start programs: look before you open the file")
+    for cell in formulas[:MOST_ADDED]:
+        line(f"  {cell.where}  {_short(cell.now)}")
+    if len(formulas) > MOST_ADDED:
+        line(f"  and {len(formulas) - MOST_ADDED:,} more formulas")
+
+
+def _effect(found: edited.Edited) -> None:
+    """What the edits did, where that can be computed."""
+    try:
+        live = found.live()
+        if isinstance(found, edited.EditedModel):
+            finite.check(found.book.graph, live)
+    except InputError as error:
+        return line(str(error))
     if isinstance(found, edited.EditedModel) and found.model.spec.gives != "next word":
         _encoder(found)
     elif isinstance(found, edited.EditedModel):
         _prompt(found)
         _ranking(found)
     else:
-        printing.changes(found.live())
+        printing.changes(live)
 
 
 def import_(
@@ -69,7 +105,8 @@ def import_(
 ) -> None:
     """Write the model that an edited workbook holds, or has learnt, as a checkpoint.
 
-    What no checkpoint holds is refused by name: a formula that was replaced, a word renamed.
+    What no checkpoint holds is refused by name: a formula that was replaced, a word renamed, a
+    text, an error or nothing in a weight. Cells that were added are told, and left out.
     """
     check_replaceable(output, checkpoint.is_part, force)
     name = edited.name_of(WorkbookFile(file))
@@ -77,15 +114,26 @@ def import_(
         _learnt(file, name, output, force)
         return
     found = edited.read_model(file, _finder(model))
-    for cell in found.unheld:
-        raise InputError(
-            f"{cell.where} ({cell.name}) was {_short(cell.was)} and is {_short(cell.now)}, which a "
-            "checkpoint cannot hold; change it back"
-        )
+    if found.unheld:
+        raise InputError(_refusal(found.unheld))
     blocks = found.model.graph([0]).blocks
     change = {cell: float(value) for cell, value in found.values.items() if cell[0] in blocks}
     checkpoint.save(folded(found.model, change), output, force)
     line(f"{output}: checkpoint, with {len(change)} changes of {file}")
+    _added(found)
+
+
+def _refusal(cells: Sequence[edited.EditedCell]) -> str:
+    """Why nothing is imported: the first cell, where the others are, how many more."""
+    first, others = cells[0], [cell.where for cell in cells[1 : 1 + MOST_REFUSED]]
+    if len(cells) > 1 + MOST_REFUSED:
+        others.append(f"{len(cells) - 1 - MOST_REFUSED:,} more")
+    why = f", {first.counts.partition(':')[0]}" if first.counts else ""
+    nor = f"; nor {', '.join(others)}, see `cellformer diff`" if others else ""
+    return (
+        f"{first.where} ({first.name}) was {_short(first.was)} and is {_short(first.now)}{why}, "
+        f"which a checkpoint cannot hold{nor}; change {'these' if others else 'it'} back"
+    )
 
 
 def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
@@ -108,10 +156,13 @@ def _finder(name: str | None) -> Callable[[str], Model]:
 
 
 def _short(value: float | str) -> str:
-    """A number with ten digits, a text whole if it is not long."""
+    """A number with ten digits, a text whole if it is not long, within quotes if it has outer
+    blanks."""
     if isinstance(value, float | int):
         return f"{value:.10g}"
-    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+    text = readable(value)
+    text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if text == text.strip() != "" else f"‘{text}’"
 
 
 def _prompt(found: edited.EditedModel) -> None:

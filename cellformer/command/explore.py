@@ -36,13 +36,14 @@ from engine.cells import finite
 from engine.cells.batch import variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
+from engine.cells.texts import in_csv, readable
 from engine.models import encoding
 from engine.models import prompt as prompts
 from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
-from engine.models.tokenizer import IdsOnly, readable, shown, stream
+from engine.models.tokenizer import IdsOnly, shown, stream
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
@@ -443,10 +444,11 @@ def _rows(values: np.ndarray) -> list[list[float | str | None]]:
 def _write_csv(path: Path, curve: Curve) -> None:
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([curve.cell, *curve.columns, *(["first"] if curve.first else [])])
+        heads = [curve.cell, *curve.columns, *(["first"] if curve.first else [])]
+        writer.writerow(map(in_csv, heads))
         for k, x in enumerate(curve.values.tolist()):
             row = [repr(x), *(repr(float(column[k])) for column in curve.columns.values())]
-            writer.writerow([*row, *curve.first[k : k + 1]])
+            writer.writerow([*row, *map(in_csv, curve.first[k : k + 1])])
 
 
 def _draw(path: Path, curve: Curve) -> None:

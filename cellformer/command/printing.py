@@ -1,19 +1,21 @@
 """What the command prints: ranked words, blocks, traces, tables of effects."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from engine import Cell, Evaluator, Graph, Model
+from engine.cells.texts import on_terminal
 from engine.models.generate import Step
-from engine.models.tokenizer import readable, shown
+from engine.models.tokenizer import shown
 from engine.studies.ablation import Effect
 from engine.studies.lens import Views
 from exporters.book import Book
@@ -23,7 +25,21 @@ MAX_BRANCHES = 12  # precedents shown per cell of a trace
 LENS_WORDS = 3
 MOST_CHANGES = 12  # cells of one table that are shown
 WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing need be folded
-console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+
+
+class Plain(Console):
+    """A console whose texts steer nothing, whatever a vocabulary, a file or a name holds."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """What is printed, of texts with their styles."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(on_terminal(text), style)
+
+
+console = Plain(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def line(text: str) -> None:
@@ -39,9 +55,10 @@ def prompt(text: str, n_tokens: int) -> None:
 
 
 def text(text: str) -> None:
-    """A part of a text, at once; to a terminal no control characters but line ends and tabs."""
+    """A part of a text, at once: to a pipe or a file as it is, for that is what it is for; to a
+    terminal without what would steer it."""
     if sys.stdout.isatty():
-        text = "".join(c if c in "\n\t" else readable(c) for c in text)
+        text = on_terminal(text)
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()

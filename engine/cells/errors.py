@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from types import ModuleType
 
+from engine.cells.texts import escaped
+
 
 class InputError(ValueError):
     """Input that cannot be used. The message is one line that names the fact and the remedy."""
@@ -32,7 +34,7 @@ LONGEST, END = 280, 120  # characters of a message, and those that its end keeps
 
 def one_line(text: str) -> str:
     """A message as one line of printable characters, a long one without its middle."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    text = "".join(c if c.isprintable() else escaped(c) for c in text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
 
 

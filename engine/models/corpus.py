@@ -12,6 +12,7 @@ import numpy as np
 from engine.cells.errors import InputError
 from engine.models.tokenizer import Characters, Library, Tokenizer
 
+MOST_TEXT = 1_000_000_000  # bytes, more than can be learnt from here
 LEARNT = 0.9  # share of a text that is learnt from
 FEWEST_PIECES = 257  # the bytes, by which any text can be written, and one piece learnt
 
@@ -46,8 +47,13 @@ class Corpus:
 
 
 def read(path: Path) -> str:
-    """A text file in UTF-8. Raises InputError for one that cannot be read, or holds no text."""
+    """A text file in UTF-8. Raises InputError for one that cannot be read, or holds no text: a
+    pipe would be waited for, and a device has no end."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot read {path}: it is no regular file; give a text file")
     try:
+        if path.stat().st_size > MOST_TEXT:
+            raise InputError(f"{path} has more than {MOST_TEXT / 1e6:,.0f} MB; give a part of it")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

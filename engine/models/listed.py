@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.cells.errors import InputError, nearest
-from engine.models.tokenizer import IdsOnly, Tokenizer, WordList, readable
+from engine.cells.texts import readable
+from engine.models.tokenizer import IdsOnly, Tokenizer, WordList
 
 FEWEST, MOST = 4, 255  # words of a map; a chart has no more than 255 series
 LARGEST = 100_000  # bytes of a file

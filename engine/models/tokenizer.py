@@ -6,7 +6,6 @@ are ours; subword pieces are the `tokenizers` library's, see `engine.models.subw
 
 import json
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from engine.cells.errors import InputError, nearest
 from engine.cells.files import read_json
+from engine.cells.texts import escaped
 from engine.models import subwords
 from engine.models.sentencepiece import UnreadError
 from engine.models.subwords import Library as Library
@@ -267,11 +267,6 @@ def _sign(character: str) -> str:
     return character if character.isprintable() else escaped(character)
 
 
-def escaped(character: str) -> str:
-    """A character that cannot be seen, as Python writes it: `\\n`."""
-    return character.encode("unicode_escape").decode("ascii")
-
-
 def _cut(text: str, mark: str = "") -> str:
     """A text of which as much stays as has room with its mark."""
     if _width(text) + len(mark) <= LONGEST:
@@ -283,8 +278,3 @@ def _cut(text: str, mark: str = "") -> str:
 
 def _width(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
-
-
-def readable(text: str) -> str:
-    """A text as one line: spaces stay, a line's end and what else controls is escaped."""
-    return "".join(escaped(c) if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text)

@@ -22,8 +22,8 @@ from engine.cells.functions import (
     SUBSTITUTE,
     SUMPRODUCT,
 )
+from engine.cells.texts import readable
 from engine.models import tokenizing
-from engine.models.tokenizer import readable
 from exporters import layout
 from exporters.book import Place, Run, Sheet
 from exporters.dressing import When

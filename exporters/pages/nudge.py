@@ -86,11 +86,13 @@ def tries(book: ModelBook) -> list[Suggestion]:
         return Suggestion(told, (cell, 0, 0), value, (LOSS_AFTER, 0, 0), becomes)
 
     cost = book.value(LOSS, 0, 0)
-    longer = [rate for rate in reversed(nudge.RATES) if rate > begun]
-    far = next((rate for rate in longer if after(RATE, rate, begun) > cost), longer[-1])
+    longer = [rate for rate in reversed(nudge.RATES) if rate > begun] or [2 * begun]
+    far = next((rate for rate in longer if after(RATE, rate, begun) > cost), None)
     part = max(nudge.gradients(book.graph), key=lambda part: _steepness(book, part))
     return [
-        suggestion("for the rate, which is too far", RATE, far),
+        suggestion("for the rate, which is too far", RATE, far)
+        if far
+        else suggestion("for the rate, as far as any is tried", RATE, longer[-1]),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
         suggestion(f"as switch of {plain(part)}, which promises most", f"nudge.{part}.learns", 0.0),
     ]

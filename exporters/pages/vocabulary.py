@@ -27,6 +27,7 @@ FEW = 64  # words that are all shown
 SOME = 40  # of many words, those that are shown unless others are chosen
 LIST_ROW, PANEL, TABLES_COL, TSNE_COL = 5, (4, 4), 27, 80
 CHART_ROWS, CHART_COLS, SIZE = (13, 30, 47, 64), (4, 11), (450, 300)
+TRIES_ROW = CHART_ROWS[-1] + 17
 RUNS = ((0, 5.0), (1, 5.0), (0, 15.0), (1, 15.0))  # of t-SNE: seed, perplexity
 METHODS = (  # a column each: what it is asked, who brings the axes, what it keeps and destroys
     ("", "who brings the axes", "linear projection?", "arithmetic?", "keeps", "destroys", "asks"),
@@ -87,7 +88,7 @@ def add(book: ModelBook) -> None:
     if len(x) > 3:
         _neighbours(book, sheet, x, chosen)
     if chosen.tries:
-        beside.suggest(book, sheet, CHART_ROWS[-1] + 17, chosen.tries, (11, 14))
+        beside.suggest(book, sheet, TRIES_ROW, chosen.tries, (11, 14))
 
 
 def texts(book: ModelBook) -> Sequence[str]:

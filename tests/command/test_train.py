@@ -71,6 +71,7 @@ def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Pat
     ("line", "fault"),
     [
         ("--text none.txt", "cannot read none.txt"),
+        ("--text /dev/zero", "cannot read /dev/zero: it is no regular file"),
         ("--text empty.txt", "holds no text"),
         ("--text latin.txt", "not UTF-8"),
         ("--text text.txt --context 9000", "shorter --context"),

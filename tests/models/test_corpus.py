@@ -1,6 +1,7 @@
 """A text becomes ids, cut in two: characters, or pieces that the `tokenizers` library learns."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,8 @@ def test_files_are_read_alike_from_every_system(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes("\ufeffone\r\ntwo é".encode())
     assert corpus.read(path) == "one\ntwo é"
-    for wrong in (tmp_path / "none", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for wrong in (tmp_path / "none", tmp_path, tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(InputError, match="cannot read"):
             corpus.read(wrong)
 

