@@ -30,7 +30,7 @@ def read_json(path: Path) -> Any:
 
 
 def check_size(path: Path, most: int = MOST_JSON) -> None:
-    """Raise InputError for a path that is no regular file, and for one of more bytes than `most`."""
+    """Raise InputError for what is no regular file, and for a file of more bytes than `most`."""
     if not path.is_file():
         what = "is no regular file" if path.exists() else "is not there"
         raise InputError(f"{path} {what}; take it from the model's folder anew")
