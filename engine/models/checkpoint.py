@@ -107,9 +107,10 @@ def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
     queries = spec.n_layers * spec.n_heads * spec.d_head * spec.d_model
     if max(queries, spec.d_vocab, spec.d_model, spec.d_mlp) > held:
         raise InputError(
+            "the weights are of no such shape: "
             f"{config.path} says {spec.n_layers:,} layers of {spec.n_heads:,} heads and "
-            f"{spec.d_model:,} features, {spec.d_vocab:,} words: no shape fits the {held:,} "
-            f"numbers of {files.path}; fetch both again"
+            f"{spec.d_model:,} features, {spec.d_vocab:,} words, and "
+            f"{files.path} holds {held:,} numbers; fetch both again"
         )
 
 
