@@ -17,11 +17,7 @@ MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds. Raises InputError."""
-    if not path.is_file():
-        what = "is no regular file" if path.exists() else "is not there"
-        raise InputError(f"{path} {what}; take it from the model's folder anew")
-    if path.stat().st_size > MOST_JSON:
-        raise InputError(f"{path} has more than {MOST_JSON / 1e6:,.0f} MB, which no model needs")
+    check_size(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -46,6 +42,15 @@ def possible(name: str | Path) -> Path:
                 f"{name} is too long for a file's name; choose a shorter one"
             ) from None
     return Path(name)
+
+
+def check_size(path: Path, most: int = MOST_JSON) -> None:
+    """Raise InputError for what is no regular file, and for a file of more bytes than `most`."""
+    if not path.is_file():
+        what = "is no regular file" if path.exists() else "is not there"
+        raise InputError(f"{path} {what}; take it from the model's folder anew")
+    if path.stat().st_size > most:
+        raise InputError(f"{path} has more than {most / 1e6:,.0f} MB, which no model needs")
 
 
 def check_file(path: Path) -> Path:

@@ -40,6 +40,7 @@ SCALES = np.where((POWERS >= 0) & (POWERS <= 22), 10.0 ** POWERS.clip(0, 22), np
 SCALES[0] = 1.0  # of 0, which is its own decimal
 NEAR = HALF_STEPS * SCALES + 1e-6  # a bit more than half a step, when it is scaled: from 0.5 to 5
 STRIP = 1 << 18  # numbers read from a file together
+MOST_TENSORS = 100_000  # in one file; the largest models have 3,000 a shard
 MOST_KEPT = 12_000_000  # numbers; of larger tensors nothing is kept
 AT_ONCE = 1 << 13  # numbers turned into decimals together
 

@@ -3,6 +3,9 @@
 A cell is computed when it is first asked for, so a table's cells may read each other in any order,
 and a table may read one that comes later; a cell that waits for itself is an error. The rows of a
 table whose expression takes runs of columns are computed at once.
+
+Cells that wait for each other in a long chain are no deep recursion: from DEEPEST on, what is asked
+for is put on a list, and all that waits for it starts again when it is there.
 """
 
 from collections.abc import Iterable, MutableMapping
@@ -27,8 +30,16 @@ class _Pending:
         return self.text
 
 
+DEEPEST = 20  # areas under way that wait for each other; each takes a dozen frames of Python
 MOST_KNOWN = 300  # changes for which the cells of a table that read them are kept
 PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
+
+
+class _DeeperError(Exception):
+    """An area whose cells must be there before what waits for it goes on."""
+
+    def __init__(self, block: Block, rect: Rect):
+        self.asked = block, rect
 
 
 def pending(block: Block) -> np.ndarray:
@@ -43,6 +54,7 @@ class Reader:
 
     def __init__(self, values: MutableMapping[str, Any]):
         self.values = values
+        self._depth = 0
 
     def __call__(self, area: Area) -> Any:
         """The value of one cell, or an array [rows, columns]. Raises FormulaError for an error."""
@@ -55,22 +67,49 @@ class Reader:
             if type(value) is float:
                 return value
             if isinstance(value, _Pending):
-                self._settle(block, rect, array)
+                self._settle(block, rect)
                 value = array.item(top, left)
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
             return value.item() if isinstance(value, np.generic) else value
         if block.expression is not None and array.dtype.hasobject:
-            self._settle(block, rect, array)
+            self._settle(block, rect)
             if rect == block.whole and (numbers := settled(array)) is not array:
                 array = self.values[block.name] = numbers
         if isinstance(array, Stored):
             return array.part(*rect.slices)  # not read before a function needs its numbers
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
-    def _settle(self, block: Block, rect: Rect, array: np.ndarray) -> None:
-        if _Pending not in map(type, array[rect.slices].flat):
+    def _settle(self, block: Block, rect: Rect) -> None:
+        """Have the cells of an area computed, and all that they wait for."""
+        if _Pending not in map(type, self.values[block.name][rect.slices].flat):
             return
+        if self._depth == DEEPEST:
+            raise _DeeperError(block, rect)
+        self._depth += 1
+        try:
+            self._compute_area(block, rect)
+        except _DeeperError as deeper:
+            if self._depth > 1:
+                raise
+            self._settle_all([(block, rect), deeper.asked])
+        finally:
+            self._depth -= 1
+
+    def _settle_all(self, waiting: list[tuple[Block, Rect]]) -> None:
+        """Compute areas, the last one first, and before each those that turn out to be needed."""
+        while waiting:
+            try:
+                self._compute_area(*waiting[-1])
+                waiting.pop()
+            except _DeeperError as deeper:
+                block, (top, _, left, _) = deeper.asked
+                if deeper.asked in waiting:
+                    raise ValueError(f"{block.name}[{top},{left}] waits for itself") from None
+                waiting.append(deeper.asked)
+
+    def _compute_area(self, block: Block, rect: Rect) -> None:
+        array = self.values[block.name]
         if block.runs:
             for i in range(rect.top, rect.bottom):
                 self._run(block, i, max(rect.left, 1), rect.right, array)
@@ -80,7 +119,11 @@ class Reader:
                 if value is UNDER_WAY:
                     raise ValueError(f"{block.name}[{i},{j}] waits for itself")
                 array[i, j] = UNDER_WAY
-                array[i, j] = self.compute(block, i, j)
+                try:
+                    array[i, j] = self.compute(block, i, j)
+                except _DeeperError:
+                    array[i, j] = PENDING
+                    raise
 
     def _run(self, block: Block, i: int, left: int, right: int, array: np.ndarray) -> None:
         """Compute a row's cells from `left` on at once, unless one of them has an error.
@@ -102,6 +145,9 @@ class Reader:
             whole = bool(np.isfinite(found).all())
         except FormulaError:
             whole = False
+        except _DeeperError:
+            array[i, left:right] = PENDING
+            raise
         array[i, left:right] = found if whole else PENDING
 
     def compute(self, block: Block, i: int, j: int) -> Any:
@@ -121,7 +167,7 @@ class Reader:
     def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
         """A table's values, of which some rows are pending: they are computed."""
         for i in rows:
-            self._settle(block, Rect(i, i + 1, 0, block.shape[1]), self.values[block.name])
+            self._settle(block, Rect(i, i + 1, 0, block.shape[1]))
         return settled(self.values[block.name])
 
     def fill(self, block: Block) -> None:

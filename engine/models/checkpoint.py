@@ -9,6 +9,7 @@ import json
 from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
 from fnmatch import fnmatch
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from engine.models.foreign import Config, Piece, Pieces
 from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
+from engine.models.tensors import Tensors
 from engine.models.tokenizer import save_tokenizer
 
 PARTS = (  # of a checkpoint, by their names
@@ -42,6 +44,12 @@ PARTS = (  # of a checkpoint, by their names
     "README.md",
     ".gitattributes",
 )
+LAYERS = (
+    "num_hidden_layers",
+    "n_layer",
+    "n_layers",
+    "num_layers",
+)  # what configs call their number
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
@@ -54,8 +62,10 @@ def load(name: str | Path) -> Model:
     source = formats.open_source(str(name))
     config, files = source.config, source.tensors
     architecture = architectures.find(config.get("model_type", str))
+    check_layers(config, files)
     spec = _spec(architecture, config)
     config.check_unread()
+    check_sizes(spec, config, files)
     everywhere = dict(architecture.pieces(spec))
     embedding = everywhere["W_E"].name
     head = everywhere["W_U"].name if "W_U" in everywhere else ""
@@ -79,12 +89,42 @@ def load(name: str | Path) -> Model:
     )
 
 
+def check_layers(config: Config, files: Tensors) -> None:
+    """Raise InputError for more layers than there are tensors, before any is made."""
+    for key in LAYERS:
+        n = config.values.get(key)
+        if isinstance(n, int) and n > len(files.held):
+            raise InputError(
+                f"{config.path}: {key} is {n:,}, and {files.path} holds {len(files.held):,} "
+                "tensors, fewer than layers with heads have; fetch both again"
+            )
+
+
+def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
+    """Raise InputError for sizes that more numbers belong to than the files hold: those of the
+    queries alone, or of one column of the words' vectors."""
+    held = sum(prod(entry.shape) for entry in files.held.values())
+    queries = spec.n_layers * spec.n_heads * spec.d_head * spec.d_model
+    if max(queries, spec.d_vocab, spec.d_model, spec.d_mlp) > held:
+        raise InputError(
+            "the weights are of no such shape: "
+            f"{config.path} says {spec.n_layers:,} layers of {spec.n_heads:,} heads and "
+            f"{spec.d_model:,} features, {spec.d_vocab:,} words, and "
+            f"{files.path} holds {held:,} numbers; fetch both again"
+        )
+
+
 def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
     """What a config says; values that no tool writes may lead to anything where it is read."""
+    kind = config.values["model_type"]
     try:
-        return architecture.read_config(config)
-    except (ArithmeticError, LookupError, TypeError, AttributeError) as error:
-        kind = config.values["model_type"]
+        spec = architecture.read_config(config)
+        if kind != OWN and spec.n_layers and not spec.n_heads:
+            raise InputError(f"{config.path} says 0 attention heads; a {kind} has them")
+        return spec
+    except InputError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         fault = f"{type(error).__name__}: {first_line(error)}"
         raise InputError(f"{config.path} is no config of a {kind} ({fault})") from None
 

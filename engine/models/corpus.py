@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.cells.errors import InputError
 from engine.models.tokenizer import Characters, Library, Tokenizer
+from engine.models.tokenizers_library import learnt
 
 MOST_TEXT = 1_000_000_000  # bytes, more than can be learnt from here
 LEARNT = 0.9  # share of a text that is learnt from
@@ -93,19 +94,9 @@ def characters(text: str) -> Characters:
 
 def pieces(text: str, n_pieces: int) -> Library:
     """A byte-level BPE (Radford et al. 2019, section 2.2) learnt from a text."""
-    from tokenizers import Tokenizer as Blank
-    from tokenizers import decoders, models, pre_tokenizers, trainers
-
     if n_pieces < FEWEST_PIECES:
         raise InputError(
             f"{n_pieces} pieces are too few: 256 are the bytes, so ask for {FEWEST_PIECES} or more"
         )
-    blank = Blank(models.BPE())
-    blank.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    blank.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=n_pieces, initial_alphabet=alphabet, show_progress=False
-    )
-    blank.train_from_iterator([text], trainer)
-    return Library(blank, blank.get_vocab_size())
+    inner = learnt(text, n_pieces)
+    return Library(inner, inner.get_vocab_size())

@@ -53,7 +53,7 @@ def _of_library(tokenizer: Library) -> Decoding | None:
     added = tokenizer.inner.get_added_tokens_decoder()
     special = {i for i, token in added.items() if token.special}
     found = [tokenizer.inner.id_to_token(i) for i in range(tokenizer.n)]
-    left_out = [i for i, piece in enumerate(found) if piece is None or i in special]
+    left_out = {i for i, piece in enumerate(found) if piece is None or i in special}
     pieces = ["" if i in left_out else piece for i, piece in enumerate(found)]
     steps = decoder_steps(tokenizer.inner.decoder)
     kinds = [step["type"] for step in steps]

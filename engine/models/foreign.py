@@ -24,6 +24,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
+FULL, WINDOWED = "full_attention", "sliding_attention"  # what `layer_types` calls layers
 # What a config says that no forward pass reads, as patterns.
 OF_TRAINING = ("*dropout*", "*pdrop", "initializer_range", "gradient_checkpointing", "use_bfloat16")
 OF_TOKENS = ("*token", "*token_id", "*token_ids", "tokenizer_class", "prefix")
@@ -101,6 +102,21 @@ class Config:
         if not all(isinstance(value, kind) for value in values):
             raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
         return values
+
+    def windowed(self, n_layers: int) -> list[bool]:
+        """Which layers look back only so far, where `layer_types` says it; nothing where not.
+
+        Raises InputError for a layer of another kind, and for a list that is not of each.
+        """
+        kinds = self.listed("layer_types", str)
+        unknown = [kind for kind in kinds if kind not in (WINDOWED, FULL)]
+        if unknown or len(kinds) not in (0, n_layers):
+            what = f"has {unknown[0]!r}" if unknown else f"lists {len(kinds)} layers"
+            raise InputError(
+                f"{self.path}: layer_types {what}; it says {FULL} or {WINDOWED} for each "
+                f"of {n_layers} layers"
+            )
+        return [kind == WINDOWED for kind in kinds]
 
     def optional(self, name: str, kind: type, default: Any) -> Any:
         """The value of a field that may be null, which means that there is none."""

@@ -13,12 +13,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine.cells.errors import InputError
-from engine.cells.stored import DTYPES, Place
+from engine.cells.stored import DTYPES, MOST_TENSORS, Place
+from engine.models.foreign import Config
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 NUMBERS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}  # kind -> for `struct`
 UINT32, FLOAT32, STRING, ARRAY, UINT64 = 4, 6, 8, 9, 10
+MOST_VALUES = 10_000_000  # in an array of the metadata; the largest vocabularies have 300,000
+MOST_SIDES = 4  # of a tensor, as llama.cpp has it
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}  # tensors whose numbers are as they are
 
 Values = dict[str, Any]
@@ -59,6 +62,9 @@ class Header:
             return self.text()
         if kind == ARRAY:
             of, n = self.numbers(UINT32, 1)[0], self.numbers(UINT64, 1)[0]
+            if of == ARRAY or n > MOST_VALUES:
+                what = "of arrays" if of == ARRAY else f"of {n:,} values"
+                raise InputError(f"{self.path} holds an array {what}, which no GGUF file does")
             if of in NUMBERS:
                 return list(self.numbers(of, n))
             return [self.value(of) for _ in range(n)]
@@ -77,8 +83,12 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
         if version not in VERSIONS:
             raise InputError(f"{path} is GGUF of version {version}, not 2 or 3, of small end first")
         meta = {head.name(): head.value() for _ in range(n_values)}
+        if n_tensors > MOST_TENSORS:
+            raise InputError(f"{path} says {n_tensors:,} tensors; no model has so many")
         listed = [tensor_line(head) for _ in range(n_tensors)]
-        align = meta.get("general.alignment", 32)
+        align = Config(path, meta).get("general.alignment", int, 32)
+        if align < 1 or align & (align - 1):
+            raise InputError(f"{path}: general.alignment is {align}, no power of two")
         begin = -(-file.tell() // align) * align
     places = {name: place(path, name, kind, sides, begin + at) for name, sides, kind, at in listed}
     for name, found in places.items():
@@ -90,7 +100,11 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
 def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
     """A tensor's name, sides, kind of numbers, and first byte."""
     name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
+    if not 1 <= n_sides <= MOST_SIDES:
+        raise InputError(f"{name} in {head.path} has {n_sides} sides, not 1 to {MOST_SIDES}")
     sides = head.numbers(UINT64, n_sides)[::-1]
+    if not all(sides):
+        raise InputError(f"{name} in {head.path} has a side of 0: it holds no numbers")
     return name, sides, head.numbers(UINT32, 1)[0], head.numbers(UINT64, 1)[0]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from engine.cells.errors import InputError
 from engine.models.foreign import Config
+from engine.models.spec import LARGEST
 
 ORIGINAL = "original_max_position_embeddings"
 LONGEST = "max_position_embeddings"
@@ -92,7 +93,11 @@ class Scaling:
         """A positive number."""
         value = self.values.get(name)
         value = default if value is None else value
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 < value <= LARGEST
+        ):
             what = f"{name} is {value!r}" if name in OF_ALL else f"its {name} is {value!r}"
             raise InputError(f"{self.c.path}: rope_scaling {self.kind!r}: {what}, not positive")
         return float(value)

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
+from engine.cells.files import read_json
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.spec import Pooling
 from engine.models.subwords import json_object
-from engine.models.tensors import TensorEntry, of_folder
+from engine.models.tensors import TensorEntry, inside, of_folder
 
-KEY, FILE = "sentence_modules", "modules.json"
+KEY, FILE, CONFIG = "sentence_modules", "modules.json", "config.json"
+MOST = 20  # modules
 POOLING: dict[str, Pooling] = {
     "cls_token": "first",
     "mean_tokens": "mean",
@@ -43,24 +45,24 @@ def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
         raise InputError(f"{folder}: texts before every sentence (prompts) are not known here")
     modules = []
     for module in _list(folder / FILE):
-        kind, place = str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))
-        file = "sentence_bert_config.json" if kind == "Transformer" else f"{place}/config.json"
-        modules.append({**json_object(folder / file), "type": kind})
+        kind = module.get("type", str, "").rpartition(".")[2]
+        place = inside(folder, module.get("path", str, ""), f"{FILE}: the path")
+        file = folder / "sentence_bert_config.json" if kind == "Transformer" else place / CONFIG
+        modules.append({**json_object(file), "type": kind})
         if kind == "Dense":
-            tensors = of_folder(folder / place)
+            tensors = of_folder(place)
             found = {LINEAR + n.removeprefix("linear."): t for n, t in tensors.items()}
     config.values[KEY] = modules
     return found
 
 
-def _list(path: Path) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
+def _list(path: Path) -> list[Config]:
+    found = read_json(path)
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
         raise InputError(f"{path} holds no list of modules")
-    return found
+    if len(found) > MOST:
+        raise InputError(f"{path} lists {len(found):,} modules; no sentence encoder has so many")
+    return [Config(path, module) for module in found]
 
 
 def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) -> None:
@@ -90,9 +92,14 @@ def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) ->
 
 def longest(c: Config, n_positions: int) -> int:
     """How many tokens a sentence may have: as many as there are positions, or fewer."""
-    for module in c.look(KEY) or ():
-        n_positions = min(n_positions, module.get("max_seq_length") or n_positions)
+    for module in _modules(c):
+        n_positions = min(n_positions, module.get("max_seq_length", int, 0) or n_positions)
     return n_positions
+
+
+def _modules(c: Config) -> list[Config]:
+    """The modules that a config has noted."""
+    return [Config(c.path, module) for module in c.listed(KEY, dict)]
 
 
 def readout(c: Config) -> dict[str, Any]:
@@ -100,9 +107,9 @@ def readout(c: Config) -> dict[str, Any]:
 
     Raises InputError for a head or a module that is not known here, by its name.
     """
-    modules = c.look(KEY)
-    if modules is None:
-        names = [str(name) for name in c.look("architectures") or ()]
+    modules = _modules(c)
+    if c.look(KEY) is None:
+        names = c.listed("architectures", str)
         for name in names:
             if not name.endswith((*HEADS, "Model")):
                 raise InputError(
@@ -112,7 +119,8 @@ def readout(c: Config) -> dict[str, Any]:
         masked = any(name.endswith(HEADS) for name in names)
         return {"gives": "masked word" if masked else "sentence"}
     found: dict[str, Any] = {"gives": "sentence"}
-    order = [module["type"] for module in modules if module["type"] != "Dropout"]
+    kinds = [module.get("type", str, "") for module in modules]
+    order = [kind for kind in kinds if kind != "Dropout"]
     for kind in order:
         if kind not in KNOWN:
             raise InputError(f"{c.path}: the module {kind} of {FILE} is not known here")
@@ -123,21 +131,23 @@ def readout(c: Config) -> dict[str, Any]:
     return found
 
 
-def _meaning(c: Config, module: dict[str, Any]) -> dict[str, Any]:
+def _meaning(c: Config, module: Config) -> dict[str, Any]:
     """What one module says."""
-    kind = module["type"]
-    if kind == "Transformer" and module.get("do_lower_case"):
+    kind = module.get("type", str)
+    if kind == "Transformer" and module.get("do_lower_case", bool, False):
         raise InputError(f"{c.path}: do_lower_case beside a tokenizer is not known here")
     if kind == "Pooling":
-        modes = [name.removeprefix(MODE) for name, on in module.items() if MODE in name and on]
+        said = [name for name in module.values if MODE in name]
+        modes = [n.removeprefix(MODE) for n in said if module.get(n, bool, False)]
         if len(modes) != 1 or modes[0] not in POOLING:
             raise InputError(f"{c.path}: pooling by {', '.join(modes) or 'nothing'} is not known")
         return {"pooling": POOLING[modes[0]]}
     if kind == "Dense":
-        bend = str(module.get("activation_function", "")).rpartition(".")[2]
+        bend = module.get("activation_function", str, "").rpartition(".")[2]
         if bend not in ("Tanh", "Identity"):
             raise InputError(f"{c.path}: the activation {bend} of Dense is not known here")
-        sizes = {"d_sentence": module["out_features"], "sentence_bias": module.get("bias", True)}
+        n_out, bias = module.get("out_features", int), module.get("bias", bool, True)
+        sizes = {"d_sentence": n_out, "sentence_bias": bias}
         return sizes | {"sentence_tanh": bend == "Tanh"}
     return {"unit_length": True} if kind == "Normalize" else {}
 

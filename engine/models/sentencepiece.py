@@ -6,6 +6,7 @@ left as it is, which is how Llama, Mistral and Gemma were trained.
 
 import struct
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ TEXT, SCORE, KIND = 1, 2, 3  # the fields of a piece
 MODEL_TYPE = 3  # of the trainer
 CHARACTER_MAP, SPACE_BEFORE, FEWER_SPACES = 2, 3, 4  # of the normalizer
 UNIGRAM, BPE = 1, 2
+MOST_BYTES = 20_000_000  # of a file; the largest have 5 million
+MOST_FIELDS = 1_000_000  # of a message: a piece is one, and the largest vocabularies have 262,000
+MOST_DIGITS = 10  # of seven bits: a number has 64 bits at most
 REMEDY = "AutoTokenizer.from_pretrained and save_pretrained make a tokenizer.json"
 
 
@@ -28,6 +32,8 @@ def tokenizer(path: Path) -> Any:
     from engine.models.vocabularies import Kind, sentence_pieces
 
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError("too many bytes")
         found = list(fields(path.read_bytes()))
         pieces = [dict(fields(value)) for field, value in found if field == PIECE]
         parts = dict(found)
@@ -35,8 +41,8 @@ def tokenizer(path: Path) -> Any:
         texts = [piece[TEXT].decode("utf-8") for piece in pieces]
         scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
         kinds = [piece.get(KIND, int(Kind.NORMAL)) for piece in pieces]
-        if not texts:
-            raise ValueError("no pieces")
+        if not texts or not all(map(isfinite, scores)):
+            raise ValueError("no pieces, or scores that are no numbers")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error):
         raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}") from None
     if trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
@@ -48,9 +54,12 @@ def tokenizer(path: Path) -> Any:
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a message, each with its number: numbers, and the bytes of what is longer."""
-    at = 0
+    at, n = 0, 0
     while at < len(data):
         key, at = _number(data, at)
+        n += 1
+        if not key >> 3 or n > MOST_FIELDS:
+            raise ValueError("a field without a number, or too many fields")
         if key & 7 == 0:
             value, at = _number(data, at)
             yield key >> 3, value
@@ -68,10 +77,10 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where it ends."""
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
+    value = 0
+    for k in range(MOST_DIGITS):
+        byte = data[at + k]
+        value |= (byte & 127) << 7 * k
         if byte < 128:
-            return value, at
+            return value, at + k + 1
+    raise ValueError("a number without an end")

@@ -7,6 +7,7 @@ added_tokens.json, special_tokens_map.json and tokenizer_config.json add to them
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,15 @@ from engine.cells.errors import InputError
 from engine.cells.files import read_json
 from engine.cells.values import is_whole
 from engine.models import sentencepiece
+from engine.models import tokenizers_library as library
+from engine.models.foreign import Config
 
 FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
+OF_BERT = {  # what the library calls options of tokenizer_config.json
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens that have a part
 
 
@@ -46,10 +54,7 @@ class Library:
         return any(step["type"] == "ByteFallback" for step in decoder_steps(self.inner.decoder))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        try:
-            ids = list(self.inner.encode(text, add_special_tokens=special).ids)
-        except (TypeError, UnicodeEncodeError):
-            raise InputError(f"the prompt {text!r} is not valid Unicode text") from None
+        ids = library.encode(self.inner, text, special)
         for i in ids:
             if i >= self.n:
                 raise InputError(
@@ -60,7 +65,7 @@ class Library:
 
     def decode(self, ids: Sequence[int]) -> str:
         check_known(ids, self.n)
-        return str(self.inner.decode(list(ids), skip_special_tokens=True))
+        return library.decode(self.inner, ids)
 
 
 def check_known(ids: Sequence[int], n: int) -> None:
@@ -144,8 +149,6 @@ def read(folder: Path, n: int) -> Library | None:
     inner = _inner(folder, config)
     if inner is None:
         return None
-    inner.no_padding()  # a file may carry both, for batches of equal length
-    inner.no_truncation()
     bos = config.token("bos")
     begin = n if bos is None else inner.token_to_id(bos)
     return Library(inner, n, None if begin is None or begin >= n else begin)
@@ -153,86 +156,41 @@ def read(folder: Path, n: int) -> Library | None:
 
 def _inner(folder: Path, config: "_Config") -> Any:
     """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
+    from engine.models import vocabularies
+
     single, vocab, merges, words, model = (folder / name for name in FILES)
     if single.is_file():
-        inner = _from_file(single)
+        inner = library.from_file(single)
     elif vocab.is_file() and merges.is_file():
-        inner = _byte_level(vocab, merges, config)
+        qwen = str(config.values.get("tokenizer_class", "")).startswith("Qwen2")
+        prefix = config.said.get("add_prefix_space", bool, False)
+        inner = vocabularies.byte_level_files(vocab, merges, qwen, prefix)
+        config.default(("eos", "unk") if qwen else ("bos", "eos", "unk"), "<|endoftext|>")
     elif words.is_file():
-        inner = _word_pieces(words, config)
+        asked = {ours: config.said.optional(own, bool, None) for ours, own in OF_BERT.items()}
+        options = {ours: value for ours, value in asked.items() if value is not None}
+        inner = vocabularies.word_pieces(words, options)
+        config.default(("unk",), "[UNK]")
     elif model.is_file():
         inner = sentencepiece.tokenizer(model)
         config.default(("bos",), "<s>")
         config.default(("eos",), "</s>")
     else:
         return None
-    config.add_to(inner)
-    if inner.post_processor is None and not single.is_file():
-        config.post_process(inner)
+    with library.asked(f"{folder}: its added tokens"):
+        config.add_to(inner)
+        if inner.post_processor is None and not single.is_file():
+            config.post_process(inner)
     return inner
-
-
-def _from_file(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{path} is no tokenizer: {str(error).splitlines()[0]}") from None
-
-
-def _byte_level(vocab: Path, merges: Path, config: "_Config") -> Any:
-    """GPT-2's tokenizer, or Qwen's, which splits words otherwise."""
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-
-    from engine.models.vocabularies import QWEN2
-
-    try:
-        inner = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{vocab} and {merges.name}: {str(error).splitlines()[0]}") from None
-    prefix = bool(config.values.get("add_prefix_space", False))
-    qwen = str(config.values.get("tokenizer_class", "")).startswith("Qwen2")
-    config.default(("eos", "unk") if qwen else ("bos", "eos", "unk"), "<|endoftext|>")
-    inner.decoder = decoders.ByteLevel()
-    if qwen:
-        inner.normalizer = normalizers.NFC()
-        words = pre_tokenizers.Split(Regex(QWEN2), "isolated")
-        level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
-        inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
-    else:
-        inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-    return inner
-
-
-def _word_pieces(path: Path, config: "_Config") -> Any:
-    """BERT's tokenizer, a piece a line."""
-    from tokenizers import BertWordPieceTokenizer, models
-
-    options = {
-        ours: config.values[theirs]
-        for ours, theirs in (
-            ("lowercase", "do_lower_case"),
-            ("strip_accents", "strip_accents"),
-            ("handle_chinese_chars", "tokenize_chinese_chars"),
-        )
-        if theirs in config.values
-    }
-    config.default(("unk",), "[UNK]")
-    try:
-        pieces = models.WordPiece.read_file(str(path))
-        return BertWordPieceTokenizer(pieces, **options)._tokenizer
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
 class _Config:
     """What the files beside a vocabulary say of its special and added tokens."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.values = json_object(folder / "special_tokens_map.json")
-        self.values |= json_object(folder / "tokenizer_config.json")
+        self.folder, path = folder, folder / "tokenizer_config.json"
+        self.values = json_object(folder / "special_tokens_map.json") | json_object(path)
+        self.said = Config(path, self.values)
 
     def default(self, parts: Sequence[str], token: str) -> None:
         """Say what the token of these parts is where the files do not."""
@@ -249,11 +207,11 @@ class _Config:
         """
         known = {token.content for token in inner.get_added_tokens_decoder().values()}
         special = set(self._special())
-        for i, token in self._added(special):
-            new = inner.token_to_id(token.content) is None
-            if token.content not in known:
-                (inner.add_special_tokens if token.special else inner.add_tokens)([token])
-            if new and inner.token_to_id(token.content) != i:
+        added = self._added(special)
+        new = {t.content for _, t in added if inner.token_to_id(t.content) is None}
+        inner.add_tokens([token for _, token in added if token.content not in known])
+        for i, token in added:
+            if token.content in new and inner.token_to_id(token.content) != i:
                 raise InputError(
                     f"{self.folder}: the added token {token.content!r} has id {i}, and the next "
                     f"that is free is {inner.token_to_id(token.content)}"
@@ -290,10 +248,19 @@ class _Config:
         from tokenizers import AddedToken
 
         found = {}
-        for content, i in json_object(self.folder / "added_tokens.json").items():
+        beside = self.folder / "added_tokens.json"
+        given = json_object(beside)
+        library.check_pieces(given, given.values(), str(beside))
+        for content, i in given.items():
             kind = content in special
-            found[int(i)] = AddedToken(content, normalized=not kind, special=kind)
-        for i, token in self.values.get("added_tokens_decoder", {}).items():
+            found[i] = AddedToken(content, normalized=not kind, special=kind)
+        for i, token in self.said.get("added_tokens_decoder", dict, {}).items():
+            if not (re.fullmatch(r"\d{1,9}", i) and _content(token) and isinstance(token, dict)):
+                raise InputError(
+                    f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is no id "
+                    "with its token; take the file from the model's folder anew"
+                )
+            library.check_pieces([token["content"]], (), str(self.said.path))
             found[int(i)] = AddedToken(**token)
         return sorted(found.items(), key=lambda item: item[0])
 

@@ -1,5 +1,6 @@
 """The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -13,10 +14,20 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from engine.cells.errors import InputError, first_line, sides
-from engine.cells.stored import DTYPES, MatrixFile, SafetensorsFile, Span, Stored, TensorFile, tall
+from engine.cells.stored import (
+    DTYPES,
+    MOST_TENSORS,
+    MatrixFile,
+    SafetensorsFile,
+    Span,
+    Stored,
+    TensorFile,
+    tall,
+)
 from engine.models.foreign import Config, Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
+MOST_HEADER = 20_000_000  # bytes of a safetensors file; of the largest models, 1 million a shard
 MAX_FAULTS = 12  # listed in one message
 WRAPPERS = ("_orig_mod.", "module.")  # what compiling or training in parallel puts before names
 OF_OLD = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
@@ -92,9 +103,15 @@ def label(dtype: Any) -> str:
 def in_safetensors(path: Path) -> dict[str, TensorEntry]:
     """The tensors of a safetensors file."""
     try:
+        with path.open("rb") as beginning:
+            n_bytes = int.from_bytes(beginning.read(8), "little")
+        if path.stat().st_size > n_bytes > MOST_HEADER:
+            raise InputError(f"{path} has a header of {n_bytes:,} bytes, which no model needs")
         opened: Any = safe_open(path, framework="numpy")
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is no safetensors file: {error}") from None
+    if len(opened.keys()) > MOST_TENSORS:
+        raise InputError(f"{path} holds {len(opened.keys()):,} tensors; no model has so many")
     file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)
@@ -122,8 +139,27 @@ def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         raise InputError(f"{path} holds no weights by name")
-    wide = {n: t.float() if t.dtype == torch.bfloat16 else t for n, t in tensors.items()}
-    return {str(n): t.detach().numpy().reshape(tall(tuple(t.shape))) for n, t in wide.items()}
+    return {str(name): _array(path, str(name), tensor) for name, tensor in tensors.items()}
+
+
+def _array(path: Path, name: str, tensor: Any) -> np.ndarray:
+    """A tensor of torch's as an array."""
+    import torch
+
+    odd = "sparse" if tensor.layout != torch.strided else ""
+    odd = odd or ("quantized" if tensor.is_quantized else "without numbers" * tensor.is_meta)
+    if not odd and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        odd = "larger than what is stored of it"
+    try:
+        if odd:
+            raise TypeError(f"it is {odd}")
+        plain = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+        found: np.ndarray = plain.detach().numpy()
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{name} in {path} is no plain tensor: {first_line(error)}; save it as one"
+        ) from None
+    return found.reshape(tall(tuple(tensor.shape)))
 
 
 def torch_load(path: Path) -> dict[Any, Any]:
@@ -144,6 +180,16 @@ def torch_load(path: Path) -> dict[Any, Any]:
     return found
 
 
+def inside(folder: Path, name: str, what: str) -> Path:
+    """The path of a name that a folder's own file gives. Raises InputError for one outside it."""
+    if re.search(r"^[/\\]|:|(^|[/\\])\.\.([/\\]|$)", name):
+        raise InputError(
+            f"{folder / what} {name!r} is outside its folder, and not read; "
+            "have all of a model in one folder"
+        )
+    return folder / name
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold a checkpoint's weights: one, or the shards that its index names."""
     for single, index in (
@@ -154,7 +200,9 @@ def weight_files(folder: Path) -> list[Path]:
             return [folder / single]
         if (folder / index).is_file():
             names = Config(folder / index).get("weight_map", dict).values()
-            paths = [folder / name for name in sorted(set(map(str, names)))]
+            paths = [
+                inside(folder, name, f"{index}: the shard") for name in sorted(set(map(str, names)))
+            ]
             for path in paths:
                 if not path.is_file():
                     raise InputError(f"{folder} lacks the shard {path.name}, which its index names")

@@ -253,6 +253,7 @@ def show(text: str) -> str:
     A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
     and so is `_x0041_`, which is how a spreadsheet file spells A.
     """
+    text = text[: LONGEST + len("_x0041_")]  # nothing of the rest is seen
     if text.isalnum() and text.isascii() and len(text) <= LONGEST:
         return text
     out = "".join(_sign(character) for character in text)

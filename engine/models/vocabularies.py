@@ -1,18 +1,23 @@
-"""Tokenizers of the `tokenizers` library, from vocabularies as other formats keep them.
+"""Tokenizers of the `tokenizers` library, from vocabularies as older files and formats keep them.
 
-Two kinds: byte-level BPE (GPT-2's), which comes with its merges and the name of a pattern that
-splits a text first, and SentencePiece's BPE, whose merges follow from the scores of its pieces.
+Three kinds: byte-level BPE (GPT-2's), which comes with its merges and the name of a pattern that
+splits a text first; SentencePiece's BPE, whose merges follow from the scores of its pieces; and
+BERT's list of pieces. What they hold is foreign: it goes through the library's wall.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
-from tokenizers.models import BPE
+from tokenizers import BertWordPieceTokenizer as BertTokenizer
+from tokenizers.models import BPE, WordPiece
 from tokenizers.processors import TemplateProcessing
 
 from engine.cells.errors import InputError
+from engine.cells.files import check_size, read_json
+from engine.models.tokenizers_library import asked, check_pieces
 
 Ends = Sequence[str | None]  # what comes before a text, and behind it
 
@@ -48,15 +53,47 @@ def byte_level(
 
     `ends` are the pieces that every text is put between, if any.
     """
+    check_pieces(pieces, (), "the vocabulary")
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
     pairs = [_pair(merge) for merge in merges]
     known = [pair for pair in pairs if all(p in used for p in (*pair, "".join(pair)))]
-    inner = Tokenizer(BPE(used, known, ignore_merges=PATTERNS.get(pattern) == LLAMA3))
+    with asked("its merges"):
+        inner = Tokenizer(BPE(used, known, ignore_merges=PATTERNS.get(pattern) == LLAMA3))
     if PATTERNS.get(pattern) == QWEN2:
         inner.normalizer = normalizers.NFC()
     inner.pre_tokenizer = _splitter(pattern)
     inner.decoder = decoders.ByteLevel()
     return _finish(inner, pieces, kinds, ends)
+
+
+def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tokenizer:
+    """The same of GPT-2's two files, or of Qwen's, which splits words otherwise; `prefix` puts a
+    space before every text."""
+    pieces = read_json(vocab)
+    if not isinstance(pieces, dict):
+        raise InputError(f"{vocab} holds no pieces with their ids")
+    check_pieces(pieces, pieces.values(), str(vocab))
+    check_size(merges)
+    with asked(f"{vocab} and {merges.name}"):
+        inner = Tokenizer(BPE.from_file(str(vocab), str(merges)))
+    inner.decoder = decoders.ByteLevel()
+    level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=not qwen)
+    inner.pre_tokenizer = level
+    if qwen:
+        inner.normalizer = normalizers.NFC()
+        words = pre_tokenizers.Split(Regex(QWEN2), "isolated")
+        inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
+    return inner
+
+
+def word_pieces(path: Path, options: Mapping[str, bool]) -> Tokenizer:
+    """BERT's tokenizer, a piece a line."""
+    check_size(path)
+    with asked(str(path)):
+        pieces = WordPiece.read_file(str(path))
+        check_pieces(pieces, (), str(path))
+        inner: Tokenizer = BertTokenizer(pieces, **options)._tokenizer
+    return inner
 
 
 def _pair(merge: str) -> tuple[str, str]:
@@ -87,12 +124,14 @@ def sentence_pieces(
     space_before: bool = True,
 ) -> Tokenizer:
     """SentencePiece's BPE: spaces are ▁, and what is in no piece becomes pieces of single bytes."""
+    check_pieces(pieces, (), "the vocabulary")
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
     unknown = next((p for p, k in zip(pieces, kinds, strict=True) if k == Kind.UNKNOWN), None)
     merged = [p for p, kind in zip(pieces, kinds, strict=True) if kind == Kind.NORMAL]
     merges = _merges(merged, dict(zip(pieces, scores, strict=True)))
-    model = BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
-    inner = Tokenizer(model)
+    with asked("its pieces"):
+        model = BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
+        inner = Tokenizer(model)
     spaces = normalizers.Replace(" ", "▁")
     prepend = [normalizers.Prepend("▁")] if space_before else []
     inner.normalizer = normalizers.Sequence([*prepend, spaces])

@@ -40,12 +40,20 @@ SHOWN = {
     "_x0041_": "_\\x0041_",
     "": "\\empty",
     "x" * 99: "x" * 39 + "…",
+    "x" * 37 + "_x0041_": "x" * 37 + "_\\…",
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), SHOWN.items())
 def test_a_token_is_shown_readably(text: str, expected: str) -> None:
     assert show(text) == expected
+
+
+def test_a_token_of_ten_million_characters_is_cut_at_once() -> None:
+    assert show("\n" * 10_000_000) == "\\n" * 19 + "\\…"
+    assert shown(("é" * 10_000_000, "é" * 9_999_999)) == tuple(
+        "é" * 36 + f"…\\#{i}" for i in (0, 1)
+    )
 
 
 def test_no_two_tokens_are_shown_alike() -> None:

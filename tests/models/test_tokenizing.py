@@ -167,6 +167,28 @@ def test_ironcalc_gives_the_librarys_ids(kind: str, written) -> None:
             assert_right(tokenizer(kind), text, row_of(book, sheet.__getitem__))
 
 
+# --- texts as people type them ----------------------------------------------------------------
+
+LONG = (
+    "The quick brown fox jumps over the lazy dog and translates every English sentence to German",
+    "a" * 90,
+    "one " * 22,
+    "Ein Café über naïve Ägypter, 1234 5678 don't I'll We'Re: 日本 😀 x = 42; déjà-vu, and so on",
+    " ".join("abcdefghijklmnopqrstuvwxyz") + " 0 1 2 3 4 5 6 7 8 9",
+)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "unigram" in kind])
+def test_a_unigram_takes_long_sentences_without_recursion(kind: str) -> None:
+    """Its path goes from cell to cell through all of a text, deeper than Python calls itself."""
+    graph, of = Graph(None, None), tokenizer(kind)
+    tokenizing.add(graph, of, "", 96, 92)
+    for text in LONG:
+        row = in_engine(graph, text)
+        assert row.fine, row.message
+        assert row.ids[: row.n_ids] == expected(of, text), text
+
+
 # --- added tokens in a text -------------------------------------------------------------------
 
 

@@ -148,11 +148,11 @@ def second(c: Config, spec: GemmaSpec) -> GemmaSpec:
     """Gemma 2."""
     c.ignore("hidden_act")  # `hidden_activation` is what counts
     window, n_layers = c.get("sliding_window", int, 4096), spec.n_layers
-    kinds = c.listed("layer_types", str) or ["sliding_attention", "full_attention"] * n_layers
+    near = c.windowed(n_layers) or [layer % 2 == 0 for layer in range(n_layers)]
     return replace(
         spec,
         activation=c.activation("hidden_activation"),
-        windows=tuple(window if k == "sliding_attention" else None for k in kinds[:n_layers]),
+        windows=tuple(window if is_near else None for is_near in near),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
         norm_both=True,
         score_cap=c.optional("attn_logit_softcapping", float, 50.0),

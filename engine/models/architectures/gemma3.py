@@ -7,13 +7,12 @@ from engine.cells.errors import InputError
 from engine.models import rope
 from engine.models.architectures import gemma
 from engine.models.architectures.gemma import EPS, GemmaSpec, forward
-from engine.models.foreign import Config, Piece, Pieces
+from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces
 from engine.models.spec import ModelSpec
 
 __all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("gemma3_text",)
-FULL, WINDOWED = "full_attention", "sliding_attention"  # kinds of layers
 
 
 def read_config(c: Config) -> ModelSpec:
@@ -23,13 +22,13 @@ def read_config(c: Config) -> ModelSpec:
     d_head = c.get("head_dim", int, 256)
     rotary = turning(c, d_head, FULL, "rope_theta", 1e6)
     bias = c.get("attention_bias", bool, False)
-    kinds = kinds_of_layers(c)
+    near = near_layers(c)
     window = c.get("sliding_window", int, 4096)
     return GemmaSpec(
         d_vocab=c.get("vocab_size", int, 262_208),
         d_model=c.get("hidden_size", int, 2304),
         n_ctx=rotary.n_ctx,
-        n_layers=len(kinds),
+        n_layers=len(near),
         n_heads=c.get("num_attention_heads", int, 8),
         n_kv_heads=c.get("num_key_value_heads", int, 4),
         d_head=d_head,
@@ -43,7 +42,7 @@ def read_config(c: Config) -> ModelSpec:
         qkv_bias=bias,
         out_bias=bias,
         qk_norm=True,
-        windows=tuple(window if kind == WINDOWED else None for kind in kinds),
+        windows=tuple(window if is_near else None for is_near in near),
         sqrt_d_head=sqrt(c.get("query_pre_attn_scalar", float, 256.0)),
         rope_theta=rotary.theta,
         rope_frequencies=rotary.frequencies,
@@ -54,14 +53,10 @@ def read_config(c: Config) -> ModelSpec:
     )
 
 
-def kinds_of_layers(c: Config) -> list[str]:
+def near_layers(c: Config) -> list[bool]:
     """Which layers have windows: all but every sixth, or whatever the config says."""
     n_layers, every = c.get("num_hidden_layers", int, 26), c.get("sliding_window_pattern", int, 6)
-    listed = c.listed("layer_types", str)
-    kinds = listed or [WINDOWED if (n + 1) % every else FULL for n in range(n_layers)]
-    if len(kinds) != n_layers or not {*kinds} <= {FULL, WINDOWED}:
-        raise InputError(f"{c.path}: layer_types is no list of {n_layers} {FULL}, {WINDOWED}")
-    return list(kinds)
+    return c.windowed(n_layers) or [(n + 1) % every > 0 for n in range(n_layers)]
 
 
 def turning(c: Config, d_head: int, kind: str, base: str, default: float) -> rope.Rotary:

@@ -2,6 +2,7 @@
 far, scores that are not divided by sqrt(d_head), and no biases in queries, keys and values."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.cells.access import Mask
 from engine.cells.errors import InputError
@@ -56,8 +57,9 @@ def read_config(c: Config) -> ModelSpec:
     """GPT-Neo's config."""
     c.ignore("attention_layers")  # attention_types, spelt out
     n_layers, window = c.get("num_layers", int), c.get("window_size", int, 256)
-    types = c.get("attention_types", list)
-    kinds = [k for pattern, n in types for _ in range(min(n, n_layers + 1)) for k in pattern]
+    kinds: list[str] = []
+    for pattern, n in map(pair, c.listed("attention_types", list)):
+        kinds += pattern * min(n, n_layers + 1)
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
         raise InputError(f"{c.path}: attention_types does not say global or local for each layer")
     return ModelSpec(
@@ -77,6 +79,13 @@ def read_config(c: Config) -> ModelSpec:
         sqrt_d_head=1.0,
         windows=tuple(window if kind == "local" else None for kind in kinds),
     )
+
+
+def pair(listed: list[Any]) -> tuple[list[str], int]:
+    """Kinds of layers, and how often they come: [["global", "local"], 12]. Else no layer."""
+    kinds, times = listed if len(listed) == 2 else ([], 0)
+    fits = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
+    return (kinds, times) if fits and isinstance(times, int) else ([], 0)
 
 
 def pieces(spec: ModelSpec) -> Pieces:

@@ -145,7 +145,7 @@ def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
 def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
     """How far back each layer looks: Mistral in every layer, others in those that say so."""
     c.ignore("use_sliding_window", "max_window_layers", "layer_types")
-    window = c.look("sliding_window")
+    window, listed = c.look("sliding_window"), c.windowed(n_layers)
     if (
         kind in ("llama", "granite")
         or window is None
@@ -159,10 +159,8 @@ def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
         near = layers_that_stand_still(c, n_layers)
     else:
         near = tuple(range(c.get("max_window_layers", int, 28), n_layers))
-    kinds = c.listed("layer_types", str) or [
-        "sliding_attention" if layer in near else "full_attention" for layer in range(n_layers)
-    ]
-    return tuple(window if k == "sliding_attention" else None for k in kinds)
+    looking_back = listed or [layer in near for layer in range(n_layers)]
+    return tuple(window if is_near else None for is_near in looking_back)
 
 
 def pieces(spec: ModelSpec) -> Pieces:

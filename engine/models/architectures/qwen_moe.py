@@ -59,12 +59,10 @@ def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
     """How far back each layer looks, where the config says that any does: every layer in the third
     generation; in the second those that it lists, or every other one of the first."""
     used, size = c.get("use_sliding_window", bool, False), c.get("sliding_window", int, 4096)
-    kinds, first = c.listed("layer_types", str), c.get("max_window_layers", int, 28)
+    listed, first = c.windowed(n_layers), c.get("max_window_layers", int, 28)
     if third:
         return (size,) * n_layers if used else ()
-    near = [n % 2 == 0 and n < first and used for n in range(n_layers)]
-    if kinds:
-        near = [kind == "sliding_attention" for kind in kinds[:n_layers]]
+    near = listed or [n % 2 == 0 and n < first and used for n in range(n_layers)]
     return tuple((size if used else 0) if is_near else None for is_near in near)
 
 

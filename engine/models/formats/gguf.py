@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from engine.cells.errors import InputError, first_line
+from engine.cells.errors import InputError
 from engine.cells.stored import Place, TensorFile
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.gguf_file import MAGIC, Values, header
 from engine.models.tensors import TensorEntry, Tensors, entry
 from engine.models.tokenizer import IdsOnly, Library, Tokenizer
+from engine.models.tokenizers_library import asked
 from engine.models.vocabularies import LLAMA3 as LLAMA3_PATTERN
 from engine.models.vocabularies import PATTERNS, Kind, byte_level, sentence_pieces
 
@@ -151,6 +152,7 @@ SCALING = {
 WHOLE_HEAD = ("rope.dimension_count", "attention.value_length")  # keys that repeat a head's size
 OF_NO_CONSEQUENCE = ("vocab_size", "rope.scaling.finetuned")  # the embedding says it; history
 NEUTRAL: tuple[Any, ...] = (0, None, "none", "", [])  # values of keys that then change nothing
+MOST_EXPERTS = 10_000  # of a layer; the largest models have 512
 FACTORS = "rope_freqs.weight"  # what Llama 3 divides its frequencies by
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
@@ -170,27 +172,31 @@ def open_source(name: str) -> Source:
     """The model of a GGUF file."""
     path = Path(name)
     meta, places = header(path)
-    kind = meta.get("general.architecture")
+    said = Config(path, meta)
+    kind = said.get("general.architecture", str)
     if kind not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise InputError(f"{path} holds the architecture {kind!r}; from GGUF, {known} can be read")
-    values = config(path, meta, kind, places)
+    values = config(said, kind, places)
     factors = places.get(FACTORS)
     if factors is not None:
         stretch = TensorFile(path, places).whole(FACTORS)
-        values |= {"rope_scaling": llama3_scaling(path, stretch, values["rope_theta"])}
+        theta = said.get(f"{kind}.rope.freq_base", float)
+        values |= {"rope_scaling": llama3_scaling(path, stretch, theta)}
     tensors = named(path, FAMILIES[kind], values, places)
-    return Source(Config(path, values), Tensors(path, tensors), partial(tokenizer, path, meta))
+    return Source(Config(path, values), Tensors(path, tensors), partial(tokenizer, said))
 
 
 # --- config -------------------------------------------------------------------------------------
 
 
-def config(path: Path, meta: Values, kind: str, places: Mapping[str, Place]) -> Values:
+def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
     """The metadata as a config.json."""
+    path = meta.path
     if "token_embd.weight" not in places:
         raise InputError(f"{path} has no token_embd.weight")
-    said = {k.removeprefix(f"{kind}."): v for k, v in meta.items() if k.startswith(f"{kind}.")}
+    own = [key for key in meta.values if key.startswith(f"{kind}.")]
+    said = {key.removeprefix(f"{kind}."): meta.values[key] for key in own}
     values = dict(FAMILIES[kind].fixed) | translated(path, kind, said)
     values["vocab_size"] = places["token_embd.weight"].shape[0]
     values["tie_word_embeddings"] = "output.weight" not in places
@@ -201,8 +207,9 @@ def config(path: Path, meta: Values, kind: str, places: Mapping[str, Place]) -> 
     if values["model_type"] in ("llama", "mistral") and values.get("num_local_experts"):
         values["model_type"] = "mixtral"
     for end in ("bos", "eos"):
-        if f"tokenizer.ggml.{end}_token_id" in meta:
-            values[f"{end}_token_id"] = meta[f"tokenizer.ggml.{end}_token_id"]
+        ident = meta.optional(f"{OF_TOKENIZER}{end}_token_id", int, None)
+        if ident is not None:
+            values[f"{end}_token_id"] = ident
     return values
 
 
@@ -223,21 +230,25 @@ def translated(path: Path, kind: str, said: Values) -> Values:
     if scaling.get("rope_type", "none") != "none":
         values["rope_scaling"] = scaling
     for key in WHOLE_HEAD:
-        size = head_size(values)
+        size = head_size(path, values)
         if said.get(key, size) != size:
             raise InputError(f"{path} says {key} = {said[key]!r}, where a head has {size} features")
     return values
 
 
-def head_size(values: Values) -> Any:
+def head_size(path: Path, values: Values) -> int | None:
     """How many features a head has; None where that is not said."""
-    width, heads = values.get("hidden_size"), values.get("num_attention_heads")
-    given = values.get("head_dim")
-    return given or (width // heads if isinstance(width, int) and isinstance(heads, int) else None)
+    if not {"hidden_size", "num_attention_heads"} <= values.keys():
+        return None
+    said = Config(path, values)
+    given: int | None = said.optional("head_dim", int, None)
+    return given or said.divide("hidden_size", "num_attention_heads")
 
 
 def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     """The scaling that gives these factors, by which the frequencies of a head are divided."""
+    if stretch.ndim != 1 or not (stretch > 0).all() or theta <= 0:
+        raise InputError(f"{path} scales its frequencies by a {FACTORS} of no positive numbers")
     factor = float(stretch.max())
     low, high = LLAMA3["low_freq_factor"], LLAMA3["high_freq_factor"]
     radians = theta ** (-np.arange(len(stretch)) / len(stretch))  # a token
@@ -256,14 +267,17 @@ def named(
 ) -> dict[str, TensorEntry]:
     """The tensors by their Hugging Face names; one that is not known keeps its own."""
     turned: dict[str, bool] = {}
+    paired = head_size(path, values) or 0
     ordered: dict[str, Place] = {}
     for own, place in places.items():
         name, part = hugging_face_name(family, own)
         turned[name] = part in family.turned and len(place.shape) == 2
         rotates = part in family.paired
-        ordered[name] = replace(place, paired=head_size(values) or 0) if rotates else place
-        if "{}" in name and len(place.shape) == 3:
-            ordered |= {name.format(k): matrix for k, matrix in enumerate(place.stacked)}
+        ordered[name] = replace(place, paired=paired) if rotates else place
+        if "{}" in family.parts.get(part, "") and len(place.shape) == 3:
+            if place.shape[0] > MOST_EXPERTS:
+                raise InputError(f"{own} in {path} is of {place.shape[0]:,} experts; no model is")
+            ordered |= {name.replace("{}", str(k)): m for k, m in enumerate(place.stacked)}
             del ordered[name]
     file = TensorFile(path, {name: place for name, place in ordered.items() if name != FACTORS})
     return {name: entry(file, name, turned.get(name, False)) for name in file.places}
@@ -281,33 +295,62 @@ def hugging_face_name(family: Family, own: str) -> tuple[str, str]:
 # --- tokenizer ----------------------------------------------------------------------------------
 
 
-def tokenizer(path: Path, meta: Values, n: int) -> Tokenizer:
+def tokenizer(said: Config, n: int) -> Tokenizer:
     """The tokenizer that the metadata describe; ids only where there is none."""
-    said = {k.removeprefix(OF_TOKENIZER): v for k, v in meta.items() if k.startswith(OF_TOKENIZER)}
-    model, pieces = said.get("model", "none"), said.get("tokens", [])
+    model = said.get(f"{OF_TOKENIZER}model", str, "none")
     if model in ("none", "no_vocab"):
         return IdsOnly(n)
     if model not in ("gpt2", "llama"):
-        raise InputError(f"{path}: its tokenizer, of the kind {model!r}, is not known here")
+        raise InputError(f"{said.path}: its tokenizer, of the kind {model!r}, is not known here")
+    pieces = said.listed(f"{OF_TOKENIZER}tokens", str)
     if len(pieces) > n:
-        raise InputError(f"{path} has {len(pieces)} pieces of text for {n} token ids")
-    kinds = said.get("token_type", [Kind.NORMAL] * len(pieces))
-    pattern = said.get("pre", "")
-    by_itself = model == "llama" or PATTERNS.get(pattern) == LLAMA3_PATTERN
-    ends: list[str | None] = []  # the pieces that every text is put between
-    for end, default in (("bos", by_itself), ("eos", False)):
-        i = said.get(f"{end}_token_id", -1)
-        wanted = said.get(f"add_{end}_token", default) and 0 <= i < len(pieces)
-        ends.append(pieces[i] if wanted else None)
+        raise InputError(f"{said.path} has {len(pieces)} pieces of text for {n} token ids")
     try:
-        if model == "gpt2":
-            inner = byte_level(pieces, said.get("merges", []), pattern, kinds, ends)
-        else:
-            before = said.get("add_space_prefix", True)
-            inner = sentence_pieces(pieces, said["scores"], kinds, ends, before)
+        with asked("its tokenizer"):
+            inner = (byte_pairs if model == "gpt2" else scored)(said, pieces)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except Exception as error:  # the library raises nothing narrower
-        raise InputError(f"{path}: its tokenizer: {first_line(error)}") from None
-    begin, last = (said.get(f"{end}_token_id") for end in ("bos", "eos"))
-    return Library(inner, n, begin, () if last is None else (int(last),))
+        raise InputError(f"{said.path}: {error}") from None
+    begin, last = (token(said, end) for end in ("bos", "eos"))
+    return Library(inner, n, begin if 0 <= begin < n else None, (last,) if 0 <= last < n else ())
+
+
+def byte_pairs(said: Config, pieces: list[str]) -> Any:
+    """The library's tokenizer of GPT-2's kind."""
+    pattern = said.get(f"{OF_TOKENIZER}pre", str, "")
+    ends = put_between(said, pieces, PATTERNS.get(pattern) == LLAMA3_PATTERN)
+    merges = said.listed(f"{OF_TOKENIZER}merges", str)
+    return byte_level(pieces, merges, pattern, kinds_of(said, pieces), ends)
+
+
+def scored(said: Config, pieces: list[str]) -> Any:
+    """The library's tokenizer of SentencePiece's kind."""
+    scores = said.listed(f"{OF_TOKENIZER}scores", float)
+    if len(scores) != len(pieces) or not np.isfinite(scores).all():
+        raise InputError(f"its {OF_TOKENIZER}scores are no number for each of its pieces")
+    before = said.get(f"{OF_TOKENIZER}add_space_prefix", bool, True)
+    ends = put_between(said, pieces, True)
+    return sentence_pieces(pieces, scores, kinds_of(said, pieces), ends, before)
+
+
+def kinds_of(said: Config, pieces: list[str]) -> list[int]:
+    """What each piece is."""
+    kinds = said.listed(f"{OF_TOKENIZER}token_type", int) or [int(Kind.NORMAL)] * len(pieces)
+    if len(kinds) != len(pieces) or not set(kinds) <= set(Kind):
+        raise InputError(f"its {OF_TOKENIZER}token_type is no kind, 1 to 6, for each of its pieces")
+    return kinds
+
+
+def put_between(said: Config, pieces: list[str], begins: bool) -> list[str | None]:
+    """The pieces that every text is put between; `begins`: one before it unless that is said."""
+    found: list[str | None] = []
+    for end, default in (("bos", begins), ("eos", False)):
+        ident = token(said, end)
+        wanted = said.get(f"{OF_TOKENIZER}add_{end}_token", bool, default)
+        found.append(pieces[ident] if wanted and 0 <= ident < len(pieces) else None)
+    return found
+
+
+def token(said: Config, end: str) -> int:
+    """The id of the token that texts begin or end with; -1 where there is none."""
+    found: int = said.get(f"{OF_TOKENIZER}{end}_token_id", int, -1)
+    return found

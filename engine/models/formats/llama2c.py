@@ -8,15 +8,17 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 
 import numpy as np
 
 from engine.cells.errors import InputError
+from engine.cells.files import check_size
 from engine.cells.stored import DTYPES, Place, Span, TensorFile
 from engine.models.foreign import Config
 from engine.models.formats import Source
+from engine.models.spec import MAX_HEADS
 from engine.models.tensors import Tensors, entry
 from engine.models.tokenizer import IdsOnly, Library, Tokenizer
 from engine.models.vocabularies import Kind, sentence_pieces
@@ -32,7 +34,7 @@ FIELDS = (
     "vocab_size",
     "max_position_embeddings",
 )
-EMBEDDING, FINAL, HEAD = "model.embed_tokens", "model.norm", "lm_head"
+OUTSIDE = EMBEDDING, FINAL, HEAD = "model.embed_tokens", "model.norm", "lm_head"
 ATTENTION = tuple(f"self_attn.{which}_proj" for which in "qkvo")
 MLP = tuple(f"mlp.{which}_proj" for which in ("gate", "down", "up"))
 BEFORE, BETWEEN = "input_layernorm", "post_attention_layernorm"
@@ -45,6 +47,7 @@ F32 = DTYPES["F32"]
 SCALES = " scales"  # behind the name of a packed tensor
 ENDS = {0: "<unk>", 1: "<s>", 2: "</s>"}  # the first pieces, which tok*.bin spells otherwise
 BYTES = range(3, 259)  # the ids of single bytes
+MOST_BYTES = 20_000_000  # of a tokenizer's file; that of Llama has 434 thousand
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,10 @@ def open_source(name: str) -> Source:
     """The model of a .bin file."""
     path = Path(name)
     shape = header(path)
+    size, wanted = path.stat().st_size, n_bytes(shape)
+    if size != wanted:  # before what the header says is listed
+        raise InputError(f"{path} has {size:,} bytes, and its header asks for {wanted:,}")
     places = dict(laid_out(shape))
-    end, size = max(place.end for place in places.values()), path.stat().st_size
-    rest = rotation_bytes(shape) if not shape.version and shape.tied else 0
-    if size != end + rest:
-        raise InputError(f"{path} has {size:,} bytes, and its header asks for {end + rest:,}")
     file = GroupedFile(path, places, shape.group)
     config = {
         "model_type": "llama",
@@ -103,16 +105,35 @@ def header(path: Path) -> Shape:
     found = dict(zip(FIELDS, (*sizes[:5], abs(sizes[5]), sizes[6]), strict=True))
     width, heads, shared = (found[FIELDS[k]] for k in (0, 3, 4))
     whole = min(found.values()) > 0 and not (width % heads or heads % shared)
-    if not (whole and version in ORDER and (version < 2 or group > 0)):
-        raise InputError(f"{path} is no model of llama2.c: its header makes no sense")
-    return Shape(found, version, tied, group, begin)
+    whole = whole and found["num_hidden_layers"] * heads <= MAX_HEADS and version in ORDER
+    shape = Shape(found, version, tied, group, begin)
+    if not whole or (version > 1 and (group < 1 or not in_groups(shape))):
+        raise InputError(
+            f"{path} is no model of llama2.c: its header makes no sense; fetch the file again"
+        )
+    return shape
+
+
+def in_groups(shape: Shape) -> bool:
+    """Whether the numbers of every matrix are whole groups."""
+    return not any(prod(sides_of(shape, p)) % shape.group for p in (EMBEDDING, *ATTENTION, *MLP))
+
+
+def n_bytes(shape: Shape) -> int:
+    """How long the file is, by arithmetic: a header may say a thousand million layers."""
+    found = shape.begin + (0 if shape.version else rotation_bytes(shape))
+    for part in ORDER[shape.version]:
+        *_, (_, last) = placed(shape, part, part, 0)
+        if not (part == HEAD and shape.tied):
+            found += last.end * (1 if part in OUTSIDE else shape.sizes["num_hidden_layers"])
+    return found
 
 
 def laid_out(shape: Shape) -> Iterator[tuple[str, Place]]:
     """Where each tensor is, by its Hugging Face name."""
     offset = shape.begin
     for part in ORDER[shape.version]:
-        outside = part in (EMBEDDING, FINAL, HEAD)
+        outside = part in OUTSIDE
         if part == HEAD and shape.tied:
             continue
         if part == HEAD and not shape.version:
@@ -207,6 +228,7 @@ def tokenizer(path: Path, n: int) -> Tokenizer:
 
 def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:
     """The pieces of a tokenizer's file, and their scores."""
+    check_size(path, MOST_BYTES)
     data, at = path.read_bytes(), 4  # behind the length of the longest piece
     pieces: list[str] = []
     scores: list[float] = []
@@ -214,7 +236,7 @@ def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:
         head = data[at : at + 8]
         score, length = struct.unpack("<fi", head) if len(head) == 8 else (0.0, -1)
         text = data[at + 8 : at + 8 + length]
-        if length < 0 or len(text) < length:
+        if length < 0 or len(text) < length or not isfinite(score):
             raise InputError(f"{path} ends within piece {len(pieces)}, or is no tokenizer")
         pieces.append(text.decode("utf-8", "replace").replace(" ", "▁"))
         scores.append(score)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.errors import InputError, first_line
+from engine.cells.files import check_size
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import Tensors, arrays, held, torch_load
@@ -83,8 +84,7 @@ def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
     found = next((file for file in files if file.is_file()), None)
     if found is None:
         return IdsOnly(n)
-    if found.stat().st_size > MOST_BYTES:
-        raise InputError(f"{found} has more than {MOST_BYTES:,} bytes, which no characters need")
+    check_size(found, MOST_BYTES)
     try:
         with found.open("rb") as file:
             meta = json.load(file) if found.suffix == ".json" else PlainUnpickler(file).load()
@@ -98,8 +98,11 @@ def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
     return Characters(tuple(texts[i] for i in range(n)))
 
 
-class PlainUnpickler(pickle.Unpickler):
-    """A pickle's lists, tables, texts and numbers; it never imports or calls anything."""
+class PlainUnpickler(pickle._Unpickler):
+    """A pickle's lists, tables, texts and numbers; it never imports or calls anything.
+
+    It is the one in Python: that in C makes a table as long as any number that ten bytes name.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it names {module}.{name}, and is not run")

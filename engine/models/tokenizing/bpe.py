@@ -15,6 +15,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import ABS, COUNTIF, IF, INDEX, MATCH, MIN
+from engine.models.tokenizers_library import unmade
 from engine.models.tokenizing import pretokens, result
 from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import SPACE_SIGN, Settings
@@ -58,17 +59,13 @@ def check(settings: Settings) -> None:
         )
     if not settings.model.get("ignore_merges"):
         return
-    from tokenizers import models
-
-    vocabulary, merges = settings.vocabulary, [(a, b) for a, b in _pairs(settings)]
-    model = models.BPE(vocabulary, merges)
-    added = set(settings.added)
-    for piece, i in vocabulary.items():
-        if piece not in added and [token.id for token in model.tokenize(piece)] != [i]:
-            raise InputError(
-                f"the tokenizer takes whole words that its merges do not make ({piece!r}), which "
-                "has no formulas here yet; give token ids with --ids"
-            )
+    merges = [(left, right) for left, right in _pairs(settings)]
+    piece = unmade(settings.vocabulary, merges, settings.added)
+    if piece is not None:
+        raise InputError(
+            f"the tokenizer takes whole words that its merges do not make ({piece!r}), which "
+            "has no formulas here yet; give token ids with --ids"
+        )
 
 
 def _pairs(settings: Settings) -> list[list[str]]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from engine.cells.errors import InputError
+from engine.models import tokenizers_library as library
 
 CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
 GPT2 = f"{CONTRACTIONS}| ?\\p{{L}}+| ?\\p{{N}}+| ?[^\\s\\p{{L}}\\p{{N}}]+|\\s+(?!\\S)|\\s+"
@@ -68,8 +69,6 @@ def read(inner: Any) -> Settings:
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> Settings:
-    from tokenizers import Tokenizer as FromLibrary
-
     spec = json.loads(text)
     model = spec["model"]
     found = Settings(model.get("type", "BPE"), model)
@@ -81,10 +80,7 @@ def _read(text: str) -> Settings:
     _pre_tokenizers(found, _parts(spec["pre_tokenizer"], "pretokenizers"))
     _check_model(found)
     found.marks = _marks(found, spec["added_tokens"])
-    inner = FromLibrary.from_str(text)
-    inner.no_padding()
-    inner.no_truncation()
-    found.before, found.after = _specials(inner)
+    found.before, found.after = _specials(library.from_text(text))
     return found
 
 
@@ -215,8 +211,7 @@ def _check_model(found: Settings) -> None:
 
 def _specials(inner: Any) -> tuple[list[int], list[int]]:
     """The ids that the tokenizer puts before and after every text."""
-    alone = inner.encode("a", add_special_tokens=False).ids
-    ids = inner.encode("a", add_special_tokens=True).ids
+    alone, ids = (library.encode(inner, "a", special) for special in (False, True))
     at = next((k for k in range(len(ids)) if ids[k : k + len(alone)] == alone), None)
     if at is None or not alone:
         raise _refused("whose special tokens cannot be told")

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.models.tokenizers_library import normalizing, splitting
+
 END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
 KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")
 LAST = 0x33480  # beyond it there is nothing, but for
@@ -100,18 +102,12 @@ def kinds() -> dict[str, int]:
     It is slow to split a long text: it splits all characters once, where their kind changes, and
     says which the first of each piece is.
     """
-    from tokenizers import Regex, pre_tokenizers
-
-    def split(pattern: str, text: str, pattern_is: str) -> list[str]:
-        splitting = pre_tokenizers.Split(Regex(pattern), pattern_is)
-        return [piece for piece, _ in splitting.pre_tokenize_str(text)]
-
     text = "".join(chr(c) for c in range(1, LAST) if c not in SURROGATES)
-    pieces = split(r"\p{L}+|\p{N}+|\s+", text, "isolated")
+    pieces = splitting(r"\p{L}+|\p{N}+|\s+", "isolated")(text)
     firsts = "".join(piece[0] for piece in pieces)
     kind_of: dict[str, int] = {}
     for pattern, kind in ((r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)):
-        others = set("".join(split(pattern, firsts, "removed")))
+        others = set("".join(splitting(pattern, "removed")(firsts)))
         kind_of |= {first: kind for first in firsts if first not in others}
     found = {c: kind_of[piece[0]] for piece in pieces if piece[0] in kind_of for c in piece}
     return found | {"\n": NEWLINE, "\r": NEWLINE}
@@ -127,12 +123,8 @@ def moved(parts: list[dict[str, Any]]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=8)  # a workbook that is held against its file asks for its own again
 def _moved(spelt: str) -> Mapping[str, str]:
-    from tokenizers import Tokenizer, models
-
     parts = json.loads(spelt)
-    spec = json.loads(Tokenizer(models.BPE()).to_str())
-    spec["normalizer"] = {"type": "Sequence", "normalizers": parts}
-    apply = Tokenizer.from_str(json.dumps(spec)).normalizer.normalize_str
+    apply = normalizing(parts)
     if all(part["type"] != "Precompiled" for part in parts):
         return changed(apply)
     each = ((character, apply(character)) for character in _asked()[-1])  # it may join any two

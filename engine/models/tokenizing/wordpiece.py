@@ -12,6 +12,7 @@ import numpy as np
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
 from engine.models.tokenizer import WordList
+from engine.models.tokenizers_library import berts_words
 from engine.models.tokenizing import result
 from engine.models.tokenizing.result import Result
 from engine.models.tokenizing.settings import Settings
@@ -46,10 +47,7 @@ def _characters(settings: Settings) -> np.ndarray:
 @lru_cache(maxsize=1)
 def _bert_kinds() -> dict[str, int]:
     """What BERT's pre-tokenizer leaves out, or cuts off by itself."""
-    from tokenizers import pre_tokenizers
-
-    split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
-    found = changed(lambda text: " ".join(piece for piece, _ in split(text)))
+    found = changed(lambda text: " ".join(berts_words(text)))
     return {" ": SPACE} | {old: SPACE if new == " " else ALONE for old, new in found.items()}
 
 

@@ -1,0 +1,364 @@
+"""The `tokenizers` library behind one wall: what it makes of a foreign file is ids, or one line.
+
+It is written in Rust, and ends in four ways that are no answer. An exception, and a panic, which
+`except Exception` does not catch and which prints a page first: `asked` makes a line of both. An
+abort, or a stack that is full, which nothing holds once it has begun: `check` bounds by arithmetic,
+before the library reads a file, what leads there (ids and pieces without measure, texts that
+normalizing swells, a map of characters that points outside itself). And hours: a pattern that tries
+every way to split a text. Such a pattern, and nothing else, is left to a process of its own, which
+is ended after PATIENCE seconds; the patterns of known tokenizers are `quick`, and stay here.
+"""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.cells.errors import InputError, first_line
+from engine.cells.files import read_json
+
+MOST_PIECES = 10_000_000  # the library makes a table of so many; known vocabularies have 300,000
+LONGEST_PIECE = 10_000  # characters: a tree of pieces is as deep as they are long
+MOST_GROWTH = 1_000  # characters that normalizing makes of one; of a ligature of Arabic, 18
+MOST_TEXT = 100_000_000  # characters of a text that is normalized
+MOST_CHARSMAP = 1_000_000  # bytes of a map of characters; that of NFKC has 300,000
+PATIENCE = 10  # seconds
+PANIC = "PanicException"  # what pyo3 calls it; its module cannot be imported
+
+
+# --- what it raises -----------------------------------------------------------------------------
+
+
+@contextmanager
+def asked(what: str) -> Iterator[None]:
+    """Have whatever the library raises, or prints before it panics, be one line that begins so."""
+    try:
+        with _quiet():
+            yield
+    except InputError:
+        raise
+    except BaseException as error:  # a panic is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
+        raise InputError(f"{what}: {first_line(error)}") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Have what is printed to standard error from outside Python go nowhere."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        sys.stderr.flush()
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+# --- tokenizers ---------------------------------------------------------------------------------
+
+
+def from_file(path: Path) -> Any:
+    """The tokenizer of a tokenizer.json, for single texts. Raises InputError."""
+    spec = read_json(path)
+    if not isinstance(spec, dict):
+        raise InputError(f"{path} is no tokenizer: it holds no object")
+    check(spec, str(path))
+    with asked(f"{path} is no tokenizer"):
+        return from_text(path.read_text(encoding="utf-8"))
+
+
+def from_text(text: str) -> Any:
+    """A tokenizer as its own file spells it, without what fills or cuts texts of a batch."""
+    from tokenizers import Tokenizer
+
+    inner = Tokenizer.from_str(text)
+    inner.no_padding()
+    inner.no_truncation()
+    return inner
+
+
+def encode(inner: Any, text: str, special: bool) -> list[int]:
+    """The ids of a text. Raises InputError where it has none, and names the word."""
+    if len(text) * _growth_of(inner) > MOST_TEXT:
+        raise InputError(f"a text of {len(text):,} characters is too long for this tokenizer")
+    if _slow(inner):
+        return [int(i) for i in _in_child(inner, "encode", text, special)]
+    try:
+        with _quiet():
+            return list(inner.encode(text, add_special_tokens=special).ids)
+    except (TypeError, UnicodeEncodeError):
+        raise InputError(f"the prompt {text!r} is not valid Unicode text") from None
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != PANIC:
+            raise
+        why = first_line(error)
+    word = _without_id(inner, text)
+    if word is None:
+        raise InputError(f"the tokenizer takes no such text: {why}; give token ids with --ids")
+    raise InputError(
+        f"{word!r} is in no piece of the tokenizer, which has none for unknown words ({why}); "
+        "write the prompt without it, or give token ids with --ids"
+    )
+
+
+def decode(inner: Any, ids: Sequence[int]) -> str:
+    """The text of ids, without special tokens. Raises InputError."""
+    if _slow(inner):
+        return str(_in_child(inner, "decode", list(ids), True))
+    with asked("the tokenizer cannot decode these ids"):
+        return str(inner.decode(list(ids), skip_special_tokens=True))
+
+
+def _without_id(inner: Any, text: str) -> str | None:
+    """The first word of a text that the tokenizer's model has no id for."""
+    with suppress(InputError), asked("parts"):
+        whole = inner.normalizer.normalize_str(text) if inner.normalizer else text
+        before = inner.pre_tokenizer
+        words = [w for w, _ in before.pre_tokenize_str(whole)] if before else [whole]
+        for word in words:
+            try:
+                inner.model.tokenize(word)
+            except Exception:  # the library raises nothing narrower
+                return str(word)
+    return None
+
+
+# --- what it is asked about characters and pieces -----------------------------------------------
+
+
+def splitting(pattern: str, behavior: str) -> Callable[[str], list[str]]:
+    """How a pattern of our own splits a text."""
+    from tokenizers import Regex, pre_tokenizers
+
+    split = pre_tokenizers.Split(Regex(pattern), behavior).pre_tokenize_str
+    return lambda text: [piece for piece, _ in split(text)]
+
+
+def berts_words(text: str) -> list[str]:
+    """The words that BERT splits a text into."""
+    from tokenizers import pre_tokenizers
+
+    return [word for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)]
+
+
+def normalizing(parts: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:
+    """What normalizers, as a tokenizer.json spells them, make of a text. Raises InputError."""
+    from tokenizers import Tokenizer, models
+
+    check({"normalizer": list(parts)}, "the tokenizer")
+    spec = json.loads(Tokenizer(models.BPE()).to_str())
+    spec["normalizer"] = {"type": "Sequence", "normalizers": list(parts)}
+    with asked("the tokenizer's normalizers"):
+        apply: Callable[[str], str] = from_text(json.dumps(spec)).normalizer.normalize_str
+    return apply
+
+
+def unmade(
+    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], left_out: Iterable[str]
+) -> str | None:
+    """The first piece of a vocabulary that its merges do not make, those left out aside."""
+    from tokenizers import models
+
+    others = set(left_out)
+    with asked("the tokenizer's merges"):
+        model = models.BPE(dict(vocabulary), list(merges))
+        for piece, i in vocabulary.items():
+            if piece not in others and [token.id for token in model.tokenize(piece)] != [i]:
+                return piece
+    return None
+
+
+def learnt(text: str, n_pieces: int) -> Any:
+    """A byte-level BPE (Radford et al. 2019, section 2.2) learnt from a text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    if n_pieces > MOST_PIECES:
+        raise InputError(f"{n_pieces} pieces are more than any vocabulary has; ask for fewer")
+    blank = Tokenizer(models.BPE())
+    blank.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    blank.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    room = min(n_pieces, len(alphabet) + 2 * len(text.encode()))  # it makes a table of so many
+    trainer = trainers.BpeTrainer(vocab_size=room, initial_alphabet=alphabet, show_progress=False)
+    with asked("no pieces can be learnt from this text"):
+        blank.train_from_iterator([text], trainer)
+    return blank
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def check(spec: Mapping[str, Any], where: str) -> None:
+    """Raise InputError for what the library would not survive."""
+    model = spec.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, dict):
+        check_pieces(vocabulary, vocabulary.values(), where)
+    elif isinstance(vocabulary, list):
+        pairs = [pair for pair in vocabulary if isinstance(pair, list) and pair]
+        check_pieces((pair[0] for pair in pairs), (), where)
+    if growth(spec.get("normalizer")) > MOST_GROWTH:
+        raise InputError(
+            f"{where}: its normalizer makes more than {MOST_GROWTH:,} characters of one; "
+            "no tokenizer does, so fetch the file again, or give token ids"
+        )
+    for step in _steps(spec.get("normalizer")):
+        if step.get("type") == "Precompiled" and not _sound(step.get("precompiled_charsmap")):
+            raise InputError(f"{where}: its precompiled_charsmap is spoilt; fetch the file again")
+
+
+def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:
+    """Raise InputError for a piece that is no text or too long, and an id beyond all measure."""
+    for piece in pieces:
+        if not isinstance(piece, str) or len(piece) > LONGEST_PIECE:
+            what = f"one of {len(piece):,} characters" if isinstance(piece, str) else repr(piece)
+            raise InputError(
+                f"{where} has {what} among its pieces; they are texts of at most {LONGEST_PIECE:,}"
+            )
+    for i in ids:
+        if not isinstance(i, int) or not 0 <= i < MOST_PIECES:
+            raise InputError(
+                f"{where} has a piece with the id {i!r}; ids run from 0 to {MOST_PIECES - 1:,}"
+            )
+
+
+def growth(part: Any) -> float:
+    """How many characters normalizing makes of one, at most: what each step replaces grows."""
+    found = 1.0
+    for step in _steps(part):
+        content, pattern = step.get("content", ""), step.get("pattern")
+        if step.get("type") == "Replace" and isinstance(content, str):
+            old = pattern.get("String") if isinstance(pattern, dict) else None
+            found *= max(1.0, len(content) / max(1, len(old) if isinstance(old, str) else 1))
+        elif isinstance(step.get("prepend"), str):
+            found *= max(1.0, len(step["prepend"]))
+    return found
+
+
+def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
+    """The steps of a part of a tokenizer.json, however they are put into each other."""
+    for value in part if isinstance(part, list) else [part]:
+        if isinstance(value, dict):
+            yield value
+            for inner in value.values():
+                if isinstance(inner, list):
+                    yield from _steps(inner)
+
+
+def _sound(charsmap: Any) -> bool:
+    """Whether a map of characters stays within itself.
+
+    It is a tree of 32-bit units, walked byte by byte, and behind it the texts that its leaves point
+    to: a unit says how far its children are, and a child which byte leads to it.
+    """
+    try:
+        data = base64.b64decode(charsmap, validate=True)
+        size = int.from_bytes(data[:4], "little")
+        units, texts = np.frombuffer(data[4 : 4 + size], "<u4").astype(np.int64), data[4 + size :]
+        texts.decode("utf-8")
+    except (TypeError, ValueError):
+        return False
+    if not len(units) or 4 + size > len(data) or len(data) > MOST_CHARSMAP:
+        return False
+    begins = np.array([byte & 0xC0 != 0x80 for byte in texts], bool)
+    beyond = (units >> 10) << ((units & (1 << 9)) >> 6)  # how far the children of a unit are
+    seen, waiting, to = np.zeros(len(units), bool), np.array([0]), np.arange(256)
+    while len(waiting):
+        at, waiting = waiting[:1024], waiting[1024:]
+        children = (at ^ beyond[at])[:, None] ^ to  # [units, bytes]; that of byte 0 is a leaf
+        if children.max() >= len(units):
+            return False
+        places = units[children[(units[at] >> 8) & 1 == 1, 0]] & (1 << 31) - 1
+        if (places >= len(begins)).any() or not begins[places].all():
+            return False
+        met = (units[children] & (1 << 31 | 0xFF)) == to
+        new = np.unique(children[:, 1:][met[:, 1:]])
+        new = new[~seen[new]]
+        seen[new] = True
+        waiting = np.concatenate([waiting, new])
+    return True
+
+
+# --- patterns that may take for ever ------------------------------------------------------------
+
+SIGNS = re.compile(r"\\[pP]\{\^?\w+\}|\\[^1-9k]|\[(?:\\.|[^\]])*\]", re.DOTALL)  # a character each
+OFTEN = r"(?:[*+]|\{\d*,\}|\{\d*,?\d{3,}\})"  # as often as there is room for
+AGAIN = re.compile(r"\)[*+{]|\\[1-9k]")  # what stands in brackets, again
+
+
+def quick(pattern: str) -> bool:
+    """Whether a pattern cannot try many ways: nothing in brackets is repeated, and of what follows
+    each other at most two are without a bound."""
+    plain = re.sub(r"([*+?}])[+?]", r"\1", SIGNS.sub("x", pattern))
+    most = max(len(re.findall(OFTEN, way)) for way in plain.split("|"))
+    return most <= 2 and not AGAIN.search(plain)
+
+
+def _slow(inner: Any) -> bool:
+    return not all(map(quick, _facts(inner)[1]))
+
+
+def _growth_of(inner: Any) -> float:
+    return _facts(inner)[0]
+
+
+def _facts(inner: Any) -> tuple[float, tuple[str, ...]]:
+    """How much normalizing adds, and the patterns of a tokenizer."""
+    parts = (inner.normalizer, inner.pre_tokenizer, inner.decoder)
+    return _facts_of(*(part and part.__getstate__() for part in parts))
+
+
+@lru_cache(maxsize=16)
+def _facts_of(*states: bytes | None) -> tuple[float, tuple[str, ...]]:
+    parts = [json.loads(state) if state else None for state in states]
+    patterns = [p["pattern"] for part in parts for p in _steps(part) if "pattern" in p]
+    found = [p["Regex"] for p in patterns if isinstance(p, dict) and "Regex" in p]
+    return growth(parts[0]), tuple(found)
+
+
+CHILD = """
+import json, sys
+from tokenizers import Tokenizer
+spec, method, given, special = json.load(sys.stdin)
+inner = Tokenizer.from_str(spec)
+found = inner.encode(given, add_special_tokens=special).ids if method == "encode" else (
+    inner.decode(given, skip_special_tokens=special))
+print(json.dumps(found))
+"""
+
+
+def _in_child(inner: Any, method: str, given: Any, special: bool) -> Any:
+    """What the library answers in a process of its own. Raises InputError where it takes too long,
+    or comes to its end."""
+    asked_for = json.dumps([inner.to_str(), method, given, special])
+    command = [sys.executable, "-P", "-c", CHILD]
+    remedy = "its pattern tries too many ways; give token ids with --ids"
+    try:
+        done = subprocess.run(
+            command, input=asked_for.encode(), capture_output=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"the tokenizer has no answer after {PATIENCE} seconds: {remedy}"
+        ) from None
+    if done.returncode:
+        said = (done.stderr.decode(errors="replace").splitlines() or [""])[-1]
+        raise InputError(f"the tokenizer failed ({said[:120]}): {remedy}")
+    return json.loads(done.stdout)
