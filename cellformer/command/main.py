@@ -21,7 +21,6 @@ from rich.text import Text
 import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
-from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command import wish as wishing
@@ -259,8 +258,8 @@ def train(
     training.from_text(training.chosen(**given), text, output, force, seed)
 
 
-def main() -> None:
-    """Run the command."""
+def begin() -> typer.Typer:
+    """The command, in a process that is made ready for it."""
     atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    ending.run(app)
+    return app
