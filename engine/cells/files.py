@@ -1,8 +1,8 @@
 """Files are written whole or not at all, and read with an eye on what they are.
 
-What is not finished has a name of its own, `.cellformer-XXXXXXXX.part`, and is locked as long as
-the program runs that writes it. A program that the system kills leaves it there: without a lock,
-and the next one that writes in that folder takes it away.
+What is not finished has a name of its own, `.cellformer-0123456789abcdef.part`, and is locked as
+long as the program runs that writes it. A program that the system kills leaves it there, without a
+lock: the next one that writes in that folder takes it away.
 """
 
 import json
@@ -10,18 +10,18 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from time import monotonic, sleep
 from typing import Any
 
 from engine.cells.errors import InputError
 
 MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
-NAMED = {"prefix": ".cellformer-", "suffix": ".part"}  # how what is not finished is named
-UNFINISHED = re.compile(r"\.cellformer-\w{8}\.part")
+UNFINISHED = re.compile(r"\.cellformer-[0-9a-f]{16}\.part")
 PATIENCE = 2.0  # seconds in which another program has made what it makes in a folder
 BEFORE = "before"  # where the files of a folder stand while others take their place
 
@@ -69,50 +69,38 @@ def replacing(path: Path) -> Iterator[str]:
     path = check_file(path)
     with ExitStack() as held:
         try:
-            temporary = held.enter_context(_begun(path.parent, _file))
+            temporary = held.enter_context(_begun(path.parent, Path.touch, Path.unlink))
         except OSError as error:
             raise InputError(
                 f"cannot write in {path.parent}: {error.strerror}; choose another folder with -o"
             ) from None
-        try:
-            yield temporary
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        yield str(temporary)
+        os.replace(temporary, path)
 
 
 @contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
     """A folder, in another one, for what is not finished; it goes without a trace."""
-    with _begun(beside, _folder) as name:
-        try:
-            yield Path(name)
-        finally:
-            shutil.rmtree(name, ignore_errors=True)
-
-
-def _file(folder: Path) -> str:
-    handle, name = tempfile.mkstemp(dir=folder, **NAMED)
-    os.close(handle)
-    return name
-
-
-def _folder(folder: Path) -> str:
-    return tempfile.mkdtemp(dir=folder, **NAMED)
+    with _begun(beside, Path.mkdir, partial(shutil.rmtree, ignore_errors=True)) as path:
+        yield path
 
 
 @contextmanager
-def _begun(folder: Path, make: Callable[[Path], str]) -> Iterator[str]:
-    """Something unfinished, made in a folder and locked."""
+def _begun(
+    folder: Path, make: Callable[[Path], None], remove: Callable[[Path], None]
+) -> Iterator[Path]:
+    """Something unfinished, made in a folder and locked. However it ends it goes: its name is known
+    before it is made, so that a signal finds no moment in between."""
+    path = folder / f".cellformer-{token_hex(8)}.part"
     with ExitStack() as held:
-        with _swept(folder):
-            name = make(folder)
-            held.enter_context(_lock(Path(name)))
-        yield name
+        try:
+            with _swept(folder):
+                make(path)
+                held.enter_context(_lock(path))
+            yield path
+        finally:
+            with suppress(OSError):
+                remove(path)
 
 
 @contextmanager

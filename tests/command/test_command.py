@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None
     def refuse(**kwargs: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr(Path, "touch", refuse)
     done = cli("build", "cat-sat", "-o", tmp_path / "x.xlsx")
     assert done.code == 2
     assert "Permission denied" in done.err

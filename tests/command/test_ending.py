@@ -124,12 +124,20 @@ def test_what_another_program_writes_or_is_called_otherwise_is_not_swept(
     building, tmp_path
 ) -> None:
     """The build that runs goes on beside, and ends well."""
-    others = ["notes.part", "tmpabcdefg.part", ".cellformer-notes.part", "cellformer-abcdefgh.part"]
+    others = [
+        "notes.part",
+        "tmpabcdefg.part",
+        ".cellformer-notes.part",
+        "cellformer-0123456789abcdef.part",
+    ]
     for name in others:
         (tmp_path / name).write_text("somebody's")
-    (tmp_path / ".cellformer-abcdefgh.part").symlink_to(tmp_path / "notes.part")
+    (tmp_path / ".cellformer-0123456789abcdef.part").symlink_to(tmp_path / "notes.part")
     assert cli("build", "final-step", "-o", tmp_path / "other.xlsx").code == 0
-    assert {path.name for path in tmp_path.iterdir()} > {*others, ".cellformer-abcdefgh.part"}
+    assert {path.name for path in tmp_path.iterdir()} > {
+        *others,
+        ".cellformer-0123456789abcdef.part",
+    }
     assert building.wait(LIMIT) == 0
     assert (tmp_path / "book.xlsx").stat().st_size > 10_000
 
@@ -137,7 +145,7 @@ def test_what_another_program_writes_or_is_called_otherwise_is_not_swept(
 def test_a_folder_that_a_killed_run_left_takes_the_next_model(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 200)
     sizes = ("--layers", "1", "--d-model", "8", "--heads", "2", "--context", "8", "--steps", "2")
-    left = tmp_path / "model" / ".cellformer-abcdefgh.part"
+    left = tmp_path / "model" / ".cellformer-0123456789abcdef.part"
     (left / "new").mkdir(parents=True)
     (left / "before").mkdir()
     args = ("train", "--text", tmp_path / "text.txt", "-o", tmp_path / "model", *sizes)
@@ -146,7 +154,7 @@ def test_a_folder_that_a_killed_run_left_takes_the_next_model(tmp_path: Path) ->
 
 
 def test_files_that_a_killed_run_took_away_are_never_swept(tmp_path: Path) -> None:
-    before = tmp_path / "model" / ".cellformer-abcdefgh.part" / "before"
+    before = tmp_path / "model" / ".cellformer-0123456789abcdef.part" / "before"
     before.mkdir(parents=True)
     (before / "config.json").write_text("the only one")
     done = cli("train", "dialogue-game", "-o", tmp_path / "model", "--force")
