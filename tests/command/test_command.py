@@ -140,7 +140,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(args, remedy, tmp_path: Path) -
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
-    def refuse(**kwargs: object) -> None:
+    def refuse(*args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "touch", refuse)
