@@ -347,7 +347,7 @@ class Graph:
 
     def parse(self, text: str) -> tuple[Block, int, int]:
         """The cell that `name[i,j]` names. Raises InputError where there is none."""
-        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
+        match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]\s*", text)
         if match is None:
             raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")
         block = self[match[1]]
