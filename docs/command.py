@@ -18,9 +18,9 @@ HEAD = """# The command
 Made by `python docs/command.py` out of what the commands say of themselves. Wherever a NAME is
 taken, it is a workbook of `cellformer list` or a model ([formats](formats.md)). What cannot be used
 ends in one line that names the fact and the remedy, and exit code 2. Other exit codes: 0, all went
-well; of `verify` alone, 1 and 3; and 128 and the number of a signal: 130 for Ctrl-C, 129 and 143 for
-a terminal that is closed and a program that is told to end (nothing is left half-written), and 141,
-without a word, where a pipe is closed before all is read, as by `cellformer list | head -1`.
+well; 1 and 3, verdicts of `verify` alone; and 128 and the number of a signal: 130 for Ctrl-C, 129
+for a terminal that is closed, 143 for a program that is told to end (nothing is left half-written),
+and 141, without a word, where a pipe is closed before all is read: `cellformer list | head -1`.
 
 What is not finished is a file or folder `.cellformer-0123456789abcdef.part` beside what it will be.
 Should the system kill the command, the next one that writes in that folder takes it away.
