@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from engine.models.tokenizer import WordList as WordList
     from exporters.book import Book as Book
 
+__version__ = "0.1.0"
 HOMES = {
     "cellformer.api": ("build", "graph", "load", "read", "write"),
     "engine.cells.batch": ("variants",),

@@ -1,6 +1,21 @@
-"""`python -m cellformer`: the command."""
+"""`cellformer`, and `python -m cellformer`: the command, imported where its end is watched."""
 
-from cellformer.command.main import main
+from collections.abc import Callable
+from typing import Any
+
+from cellformer.command import ending
+
+
+def main() -> None:
+    """Run the command."""
+    ending.run(_command)
+
+
+def _command() -> Callable[..., Any]:
+    from cellformer.command.main import begin
+
+    return begin()
+
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from exporters import anymodel
 from exporters.book import Book, Placed
 from exporters.plan import Followed, for_model
 
+ID = r"\d{1,18}"  # of more digits is none
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
 FEW_COLUMNS = 8  # of one of many words, so that another sentence has room
 MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
@@ -117,9 +118,16 @@ def graph(
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
     if not is_worksheet(name):
         return load(name, prompt, ids, special, second=second).graph
-    if prompt is not None or ids is not None:
-        raise InputError(f"{name} is made of worksheets: it takes no prompt")
+    check_takes(name, prompt=prompt, ids=ids, second=second, no_special=not special)
     return book(name).graph
+
+
+def check_takes(name: str, **asked: object) -> None:
+    """Raise InputError where a workbook of worksheets is asked what only a model can be."""
+    for option, given in asked.items():
+        if given is not None and given is not False:
+            spelt = option.replace("_", "-")
+            raise InputError(f"{name} is made of worksheets: it takes no --{spelt}; leave it out")
 
 
 def book(name: str) -> Book:
@@ -172,7 +180,7 @@ def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> li
     if prompt is not None and ids is not None:
         raise InputError("--prompt and --ids exclude each other; give one")
     if ids is not None:
-        if not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", ids):
+        if not re.fullmatch(rf"\s*{ID}\s*(,\s*{ID}\s*)*", ids):
             raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
         return [int(i) for i in ids.split(",")]
     return None if prompt is None else prompt_ids(model, prompt, special)

@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from engine.cells.compressing import ISAL
 from engine.cells.errors import InputError
+from engine.cells.files import temporary_folder
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import theme
 from exporters.book import Book
@@ -37,8 +37,8 @@ class Ahead(ExitStack):
         if not (many and ISAL and can_copy() and self._beside.is_dir()):
             return
         try:
-            folder = self.enter_context(TemporaryDirectory(dir=self._beside))
-            work = partial(_pack, book, Path(folder))
+            folder = self.enter_context(temporary_folder(self._beside))
+            work = partial(_pack, book, folder)
             found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
         except (OSError, InputError):
             return  # `write` does it, or says why not

@@ -144,7 +144,9 @@ class WorkbookFile:
     def __init__(self, path: str | Path):
         self.path = possible(path)
         if not self.path.is_file():
-            raise InputError(f"there is no file {self.path}")
+            beside = self.path.with_name(f"{self.path.name}.xlsx")
+            meant = f"; name {beside}" if beside.is_file() else ""
+            raise InputError(f"there is no file {self.path}{meant}")
         self._sheets: dict[str, Sheet] = {}
         with a_workbook(self.path):
             with zipfile.ZipFile(self.path) as file:
@@ -310,7 +312,9 @@ def a_workbook(path: Path) -> Iterator[None]:
         raise InputError(f"{fault}; save it in a spreadsheet") from None
     except Exception as error:
         fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
-        raise InputError(fault) from None
+        other = path.suffix.lower() not in ("", ".xlsx")
+        remedy = "; save it as .xlsx in the program that wrote it" if other else ""
+        raise InputError(fault + remedy) from None
 
 
 def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:

@@ -21,12 +21,12 @@ from functools import partial
 from io import BytesIO
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Thread
 from time import sleep
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from engine.cells.errors import InputError
+from engine.cells.files import temporary_folder
 from exporters.deflate import THREADS, Deflate, Packed
 
 Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
@@ -46,8 +46,8 @@ def packed(
                 told = _pack(write, k, Deflate(file, False, pool))
                 yield Packed(file.getvalue(), *told)
         return
-    with TemporaryDirectory(dir=beside) as folder:
-        pack = partial(_in_file, write, Path(folder))
+    with temporary_folder(beside) as folder:
+        pack = partial(_in_file, write, folder)
         if len(order) > 1 and can_copy():
             with copies(THREADS, pack, [k for k in order if k not in here]) as found:
                 for k in order:
@@ -119,7 +119,9 @@ def _begin(work: Work) -> None:
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for told_to_end in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(told_to_end) != signal.SIG_IGN:  # as under nohup
+            signal.signal(told_to_end, signal.SIG_DFL)
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
 
 

@@ -27,7 +27,7 @@ from xdist.remote import Producer
 from xdist.scheduler.loadfile import LoadFileScheduling
 
 import workbooks
-from cellformer.command import main as command
+from cellformer.__main__ import main
 from cellformer.names import book
 from engine import Graph, Model, ModelSpec, WordList
 from engine.cells.access import Rect
@@ -257,7 +257,7 @@ def cli(*args: object, cwd: Path | None = None) -> Done:
             patch.chdir(cwd)
         code: object = 0
         try:
-            command.main()
+            main()
         except SystemExit as stopped:
             code = stopped.code or 0
     assert isinstance(code, int)

@@ -2,56 +2,104 @@
 
 This is the one place where what a user can cause becomes that line: input that cannot be used, a
 disk that is full, a stream that is closed, too little memory, a signal. A bug stays a traceback.
+What the command needs takes a second to import: that happens within `run`, too, so this file
+itself imports next to nothing at its top.
 """
 
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any, TextIO, cast
 
-import typer
-from typer.exceptions import TyperException
-
-from engine import InputError
-from engine.cells.errors import one_line
-
-CANNOT, INTERRUPTED, TERMINATED = 2, 130, 143  # the last two as shells count signals
+CANNOT = 2
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count signals: 128 + SIGINT, + SIGPIPE
+INTERRUPTION = "interrupted; nothing was left half-written"
+TOLD_TO_END = ("SIGHUP", "SIGTERM")  # closing a terminal sends the first, which Windows lacks
 
 
-def run(app: typer.Typer) -> None:
-    """Run the command to its end. Raises SystemExit, but for a bug."""
-    signal.signal(signal.SIGTERM, _terminate)
-    code, said = _outcome(app)
-    if code != CANNOT:
-        said = said or _flush()
+class Output:
+    """Standard output, whose faults name it: those of a file that is written name none."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with _naming_output():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _naming_output():
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _naming_output() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        error.filename = "standard output"
+        raise
+
+
+def run(load: Callable[[], Callable[..., Any]]) -> None:
+    """Import the command by `load`, and run it to its end. Raises SystemExit, but for a bug."""
+    _take_any_text()
+    if sys.stdout is None:
+        code, said = CANNOT, "standard output is closed; send it to a file, or to /dev/null"
+    else:
+        with contextlib.redirect_stdout(cast(TextIO, Output(sys.stdout))):
+            code, said = _outcome(load)
     if said:
-        code = code or CANNOT
         with contextlib.suppress(OSError, ValueError):
-            print(f"cellformer: {one_line(said)}", file=sys.stderr, flush=True)
+            print(f"cellformer: {said}", file=sys.stderr, flush=True)
     sys.exit(code)
 
 
-def _outcome(app: typer.Typer) -> tuple[int, str]:
+def _outcome(load: Callable[[], Callable[..., Any]]) -> tuple[int, str]:
     """The exit code, and the line to say, if any."""
-    _take_any_text()
-    if sys.stdout is None:
-        return CANNOT, "standard output is closed; send it to a file, or to /dev/null"
     try:
-        done = app(standalone_mode=False)
+        _on_signals(_leave, _leave)
+        command = load()
+        _on_signals(_terminate, signal.default_int_handler)
+        done = command(standalone_mode=False)
+        sys.stdout.flush()
         if done == INTERRUPTED:  # as typer says it
             raise KeyboardInterrupt
         return done if isinstance(done, int) else 0, ""
-    except InputError as error:
-        return CANNOT, str(error)
-    except TyperException as error:
-        return _usage(error)
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED, "interrupted; nothing was left half-written"
+    except KeyboardInterrupt:
+        return INTERRUPTED, INTERRUPTION
     except MemoryError:
         return CANNOT, "there is not enough memory; take a smaller model or a shorter prompt"
     except OSError as error:
-        return CANNOT, _of_system(error)
+        return _of_system(error)
+    except SystemExit as stopped:
+        if isinstance(stopped.__context__, BrokenPipeError):  # typer and rich make an exit of it
+            return _of_system(stopped.__context__)
+        raise
+    except Exception as error:
+        return _of_user(error)
+
+
+def _of_user(error: Exception) -> tuple[int, str]:
+    """What a user gave and cannot be used; any other error is a bug, and goes on."""
+    from typer.exceptions import Abort, TyperException
+
+    from engine.cells.errors import InputError, one_line
+
+    if isinstance(error, InputError):
+        return CANNOT, one_line(str(error))
+    if isinstance(error, TyperException):
+        code, said = _usage(error)
+        return code, one_line(said)
+    if isinstance(error, Abort):
+        return INTERRUPTED, INTERRUPTION
+    raise error
 
 
 def _take_any_text() -> None:
@@ -61,7 +109,7 @@ def _take_any_text() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _usage(error: TyperException) -> tuple[int, str]:
+def _usage(error: Any) -> tuple[int, str]:
     """What is wrong with options and arguments; without any, the help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error)
@@ -72,24 +120,17 @@ def _usage(error: TyperException) -> tuple[int, str]:
     return CANNOT, f"{said.rstrip('.')}; see {path} --help"
 
 
-def _of_system(error: OSError) -> str:
+def _of_system(error: OSError) -> tuple[int, str]:
     """What the system refused, and for which file."""
-    if isinstance(error, BrokenPipeError):
+    if error.filename == "standard output":
         _to_nowhere()
-        return "nobody reads the output any more"
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED, ""  # what reads it wants no more of it, as `head` does
+    from engine.cells.errors import one_line
+
     what = f"{error.filename}: " if error.filename else ""
     why = error.strerror or str(error)
-    return f"{what}{why}; choose another file, or make room for it"
-
-
-def _flush() -> str:
-    """Hand on what was printed; why that cannot be done, if so."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        _to_nowhere()
-        return f"standard output: {error.strerror}"
-    return ""
+    return CANNOT, one_line(f"{what}{why}; choose another file, or make room for it")
 
 
 def _to_nowhere() -> None:
@@ -99,6 +140,22 @@ def _to_nowhere() -> None:
         os.dup2(nowhere, sys.stdout.fileno())
 
 
+def _on_signals(told_to_end: Any, interrupted: Any) -> None:
+    """What signals do from here on; one that is ignored, as under nohup, stays so."""
+    for name in (*TOLD_TO_END, "SIGINT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupted if name == "SIGINT" else told_to_end)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End there and then: nothing is made yet, and in an import an exception may be lost."""
+    if number == signal.SIGINT:
+        os.write(2, f"cellformer: {INTERRUPTION}\n".encode())
+    os._exit(128 + number)
+
+
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """End as after an error: temporary files go."""
-    raise SystemExit(TERMINATED)
+    """End as after an error: temporary files go. Told again meanwhile, it goes on ending."""
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)

@@ -17,6 +17,7 @@ from cellformer.command import printing
 from cellformer.command.build import with_digits
 from cellformer.command.options import (
     Ids,
+    Lens,
     Mean,
     Name,
     NoSpecial,
@@ -67,9 +68,7 @@ def run(
     ] = None,
     mean: Mean = False,
     target: Target = None,
-    lens: Annotated[
-        bool, typer.Option("--lens", help="What the model would say after each sublayer.")
-    ] = False,
+    lens: Lens = False,
     show: Annotated[list[str] | None, typer.Option("--show", help="A block to print.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
 ) -> None:
@@ -81,6 +80,9 @@ def run(
     gives the sentence's vector: with --second, the cosine of two.
     """
     if names.is_worksheet(name):
+        asked = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
+        asked |= {"tokens": tokens, "ablate": ablate, "mean": mean, "target": target, "lens": lens}
+        names.check_takes(name, **asked)
         return _run_tables(name, sets, show, as_json)
     loaded = names.load(name, prompt, ids, not no_special, second=second)
     if target is not None or lens:
@@ -181,8 +183,11 @@ def sweep(
     """
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of a curve ends in .csv or .png")
+    if start == stop:
+        raise InputError(f"--from and --to are both {start:g}: {cell} runs through nothing")
     values = np.linspace(start, stop, n_steps)
     if names.is_worksheet(name):
+        names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special)
         curve = _curve_of_tables(name, cell, values, target)
     else:
         curve = _curve_of_word(names.load(name, prompt, ids, not no_special), cell, values, target)

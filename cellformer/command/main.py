@@ -8,6 +8,7 @@ import gc
 import os
 from dataclasses import replace
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,15 +19,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+import cellformer
 import workbooks
 from cellformer import names
 from cellformer.command import edit as editing
-from cellformer.command import ending
 from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Backward,
+    Built,
     Digits,
     Force,
     Half,
@@ -44,16 +46,28 @@ from cellformer.command.options import (
     TopK,
     TopP,
     Words,
+    workbook_names,
 )
 from cellformer.command.printing import console
 from engine import InputError
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="A transformer you can open in a spreadsheet.",
-)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"cellformer {cellformer.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, help="Print the version, and end."),
+    ] = False,
+) -> None:
+    """A transformer you can open in a spreadsheet."""
 
 
 @app.command("list")
@@ -75,9 +89,7 @@ def list_() -> None:
 
 @app.command()
 def build(
-    name: Annotated[
-        str | None, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
-    ] = None,
+    name: Built = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", help="The file, NAME.xlsx unless given; with --all a folder."),
@@ -139,7 +151,11 @@ def build(
 @app.command("open")
 def open_(
     name: Annotated[
-        str, typer.Argument(help="A workbook of `cellformer list`, or a checkpoint folder.")
+        str,
+        typer.Argument(
+            help="A workbook of `cellformer list`, a checkpoint folder, or FILE.xlsx.",
+            autocompletion=workbook_names,
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", help="The file, NAME.xlsx unless given.")
@@ -153,11 +169,19 @@ def open_(
     from cellformer.command import opening
     from cellformer.command.printing import line
 
+    if name.endswith(".xlsx"):
+        if output or prompt is not None:
+            raise InputError(f"{name} is opened as it is; leave -o and --prompt out")
+        if not Path(name).is_file():
+            raise InputError(f"there is no file {name}; name a workbook of `cellformer list`")
+        return opening.show(Path(name))
     path = output or Path(f"{names.title(name)}.xlsx")
-    if path.exists():
-        line(f"{path} exists, and is opened as it is; -o FILE builds a new one")
-    else:
+    if not path.exists():
         build(name, path, prompt=prompt)
+    elif prompt is not None:
+        raise InputError(f"{path} exists, and its prompt stays; name a new file with -o")
+    else:
+        line(f"{path} exists, and is opened as it is; -o FILE builds a new one")
     opening.show(path)
 
 
@@ -259,8 +283,14 @@ def train(
     training.from_text(training.chosen(**given), text, output, force, seed)
 
 
-def main() -> None:
-    """Run the command."""
+for described in app.registered_commands:
+    # a paragraph is one line, which the help folds to the width that there is
+    paragraphs = cleandoc(described.callback.__doc__ or "").split("\n\n")
+    described.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+
+
+def begin() -> typer.Typer:
+    """The command, in a process that is made ready for it."""
     atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
-    ending.run(app)
+    return app

@@ -5,10 +5,19 @@ from typing import Annotated
 
 import typer
 
+import workbooks
+
+
+def workbook_names() -> list[str]:
+    """What a shell completes a name to; files, where none of them begins so."""
+    return workbooks.names()
+
+
 Name = Annotated[
     str,
     typer.Argument(
-        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name."
+        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name.",
+        autocompletion=workbook_names,
     ),
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
@@ -38,6 +47,7 @@ Target = Annotated[
 Mean = Annotated[
     bool, typer.Option("--mean", help="What is off writes its average instead of nothing.")
 ]
+Lens = Annotated[bool, typer.Option("--lens", help="What the model would say after each sublayer.")]
 Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy.")]
 TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
 TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
@@ -47,6 +57,13 @@ Half = Annotated[bool, typer.Option("--half", help="Weights in float16: half as 
 Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]
 
 # how a workbook is built
+Built = Annotated[
+    str | None,
+    typer.Argument(
+        help="A workbook of `cellformer list`, or a checkpoint folder.",
+        autocompletion=workbook_names,
+    ),
+]
 Live = Annotated[
     list[str] | None,
     typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),

@@ -1,5 +1,6 @@
 """Train a model: a workbook's own, where it declares `train` or `RUN`; or one of a text."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean
@@ -82,7 +83,7 @@ def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) ->
 
 def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
     """The run that the command's options ask for. Raises InputError for what is no vocabulary."""
-    if vocab != "characters" and not vocab.isdecimal():
+    if vocab != "characters" and not re.fullmatch(r"\d{1,18}", vocab):
         raise InputError(f"--vocab {vocab!r} is neither characters nor a number of pieces")
     return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
 

@@ -1,18 +1,30 @@
-"""Files are written whole or not at all, and read with an eye on what they are."""
+"""Files are written whole or not at all, and read with an eye on what they are.
+
+What is not finished has a name of its own, `.cellformer-0123456789abcdef.part`, and is locked as
+long as the program runs that writes it. A program that the system kills leaves it there, without a
+lock: the next one that writes in that folder takes it away.
+"""
 
 import errno
 import json
 import os
+import re
 import shutil
-import tempfile
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
+from time import monotonic, sleep
 from typing import Any
 
 from engine.cells.errors import InputError
 
 MOST_JSON = 200_000_000  # bytes; the largest tokenizers take 35 million
+UNFINISHED = re.compile(r"\.cellformer-[0-9a-f]{16}\.part")
+PATIENCE = 2.0  # seconds in which another program has made what it makes in a folder
+BEFORE = "before"  # where the files of a folder stand while others take their place
 
 
 def read_json(path: Path) -> Any:
@@ -75,29 +87,101 @@ def replacing(path: Path) -> Iterator[str]:
     written.
     """
     path = check_file(path)
-    try:
-        handle, temporary = tempfile.mkstemp(suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise InputError(
-            f"cannot write in {path.parent}: {error.strerror}; choose another folder with -o"
-        ) from None
-    os.close(handle)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+    with ExitStack() as held:
+        try:
+            temporary = held.enter_context(_begun(path.parent, Path.touch, Path.unlink))
+        except OSError as error:
+            raise InputError(
+                f"cannot write in {path.parent}: {error.strerror}; choose another folder with -o"
+            ) from None
+        yield str(temporary)
         os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+
+@contextmanager
+def temporary_folder(beside: Path) -> Iterator[Path]:
+    """A folder, in another one, for what is not finished; it goes without a trace."""
+    with _begun(beside, Path.mkdir, partial(shutil.rmtree, ignore_errors=True)) as path:
+        yield path
+
+
+@contextmanager
+def _begun(
+    folder: Path, make: Callable[[Path], None], remove: Callable[[Path], None]
+) -> Iterator[Path]:
+    """Something unfinished, made in a folder and locked. However it ends it goes: its name is known
+    before it is made, so that a signal finds no moment in between."""
+    path = folder / f".cellformer-{token_hex(8)}.part"
+    with ExitStack() as held:
+        try:
+            with _swept(folder):
+                make(path)
+                held.enter_context(_lock(path))
+            yield path
+        finally:
+            with suppress(OSError):
+                remove(path)
+
+
+@contextmanager
+def _swept(folder: Path) -> Iterator[None]:
+    """A folder, locked for a moment so that nobody finds there what is made and not yet locked;
+    first goes what programs that were killed left in it."""
+    with _lock(folder, PATIENCE) as alone:
+        if alone:
+            for path in [path for path in folder.iterdir() if UNFINISHED.fullmatch(path.name)]:
+                with suppress(OSError), _lock(path) as left:
+                    if left and path.stat().st_uid == os.geteuid():
+                        _take_away(path)
+        yield
+
+
+def _take_away(path: Path) -> None:
+    """Remove a file or folder; not one that has files of a model, taken there and not put back."""
+    if path.is_file():
+        path.unlink()
+    elif not any(path.glob(f"{BEFORE}/*")):
+        shutil.rmtree(path)
+
+
+@contextmanager
+def _lock(path: Path, seconds: float = 0) -> Iterator[bool]:
+    """Whether this program now has a file or folder locked, within some seconds. No other program
+    has it then; the system ends a lock with the program that has it. Not every system can lock."""
+    if sys.platform == "win32":
+        yield False
+        return
+    import fcntl
+
+    with ExitStack() as opened:
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            opened.callback(os.close, handle)
+            locked, until = False, monotonic() + seconds
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locked = True
+                if locked or monotonic() >= until:
+                    break
+                sleep(0.01)
+        except OSError:
+            locked = False
+        yield locked
 
 
 def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -> None:
     """Raise InputError where `replacing_folder` would."""
     if possible(folder).exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with -o")
-    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    with _swept(folder):
+        names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    cut_short = [name for name in names if UNFINISHED.fullmatch(name)]
+    if cut_short:
+        raise InputError(
+            f"{folder} is being replaced, or was when that was cut short: see "
+            f"{folder / cut_short[0]}, whose {BEFORE}/ has the files that it took; name another"
+        )
     strange = [name for name in names if not known(name)]
     if strange:
         raise InputError(f"{folder} holds {strange[0]!r}, which is of no model; name another")
@@ -119,8 +203,8 @@ def replacing_folder(folder: Path, known: Callable[[str], bool], force: bool) ->
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(suffix=".part", dir=folder) as temporary:
-            new, before = Path(temporary) / "new", Path(temporary) / "before"
+        with temporary_folder(folder) as temporary:
+            new, before = temporary / "new", temporary / BEFORE
             new.mkdir()
             before.mkdir()
             yield new
@@ -138,7 +222,7 @@ def replacing_folder(folder: Path, known: Callable[[str], bool], force: bool) ->
         raise
 
 
-def _move(source: Path, target: Path, leave: str = "") -> None:
+def _move(source: Path, target: Path, leave: Path | None = None) -> None:
     for path in list(source.iterdir()):
-        if str(path) != leave:
+        if path != leave:
             path.replace(target / path.name)

@@ -146,10 +146,11 @@ def random_numbers(seed: int, n: int) -> np.ndarray:
 
 def check_room(model: Model, n_prompt: int, more: int) -> None:
     """Raise InputError where a prompt and its continuation together pass the context."""
-    if n_prompt + more > model.spec.n_ctx:
+    room = model.spec.n_ctx - n_prompt
+    if more > room:
+        fits = f"ask for {room}" if room > 0 else "give a shorter prompt"
         raise InputError(
-            f"{n_prompt} tokens and {more} more pass the context of {model.spec.n_ctx}; "
-            "ask for fewer"
+            f"{n_prompt} tokens and {more} more pass the context of {model.spec.n_ctx}; {fits}"
         )
 
 

@@ -8,10 +8,11 @@ slower for a hundred thousand (benchmarks/training.py).
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from engine.cells.errors import InputError
 from engine.models import learning
 from engine.models.architectures import gpt2
 from engine.models.forward import weight_shapes
@@ -57,7 +58,12 @@ def train(
         ids = batches(rng, recipe.batch)  # [batch, length]
         loss = learner.step(step, ids)
         yield Progress(step, recipe.steps, loss, ids, learner.weights)
-    yield {name: w.astype(np.float32) for name, w in learner.weights.items()}
+    yield _rounded(learner.weights, np.dtype(np.float32))
+
+
+@np.errstate(over="ignore")  # what is beyond them is infinite, which `trained` tells
+def _rounded(weights: Weights, dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
+    return {name: w.astype(dtype) for name, w in weights.items()}
 
 
 def has_torch() -> bool:
@@ -100,10 +106,13 @@ def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[s
 def trained(spec: ModelSpec, weights: Weights, words: Tokenizer, half: bool = False) -> Model:
     """The model of trained weights, with the config that it is saved with as GPT-2 is.
 
-    `half` rounds the weights to float16, which they are then saved as.
+    `half` rounds the weights to float16, which they are then saved as. Raises InputError for one
+    that is beyond what these numbers hold.
     """
     dtype = np.dtype(np.float16 if half else np.float32)
-    rounded = {name: w.astype(dtype).astype(np.float64) for name, w in weights.items()}
+    rounded = {name: w.astype(np.float64) for name, w in _rounded(weights, dtype).items()}
+    if not all(np.isfinite(w).all() for w in rounded.values()):
+        raise InputError(f"weights grew beyond {dtype.name}; try a lower --learning-rate")
     no_marks = {"bos_token_id": None, "eos_token_id": None}  # GPT-2's own are beyond the words
     config = {**gpt2.config(spec), **no_marks, "dtype": dtype.name}
     return Model(spec, rounded, words, architecture=gpt2.forward, config=config)

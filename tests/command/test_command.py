@@ -1,9 +1,11 @@
 """The command: what it prints, and one line with exit code 2 for what cannot be used."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from conftest import cli
 from thin import thin_game
 
+import cellformer as package
 from exporters import verify as verification
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.reading import WorkbookFile
@@ -85,6 +88,7 @@ def test_verify_prints_a_line_per_engine(built) -> None:
     assert "agrees" in done.out and "cells" in done.out
 
 
+DIGITS = "9" * 5000  # more than Python makes a number of
 BAD = [
     (("build", "cat-sats"), "cat-sat"),
     (("run", "cat-sat", "--prompt", "the kat sat"), "cat"),
@@ -123,6 +127,14 @@ BAD = [
     (("diff", "text.xlsx"), "workbook"),
     (("import", "text.xlsx", "-o", "m"), "workbook"),
     (("verify", "nothing.xlsx"), "no file"),
+    (("verify", "text"), "there is no file text; name text.xlsx"),
+    (("diff", "text"), "there is no file text; name text.xlsx"),
+    (("generate", "shakespeare", "-n", "60"), "pass the context of 64; ask for 58"),
+    (("run", "cat-sat", "--ids", DIGITS), "no list of token ids"),
+    (("run", "cat-sat", "--set", f"W_E[{DIGITS},0]=1"), "does not name a cell"),
+    (("run", "cat-sat", "--set", f"W_E[0,0]={DIGITS}"), "not a finite number"),
+    (("trace", "cat-sat", f"W_E[0,{DIGITS}]"), "does not name a cell"),
+    (("train", "--text", "text.xlsx", "-o", "m", "--vocab", DIGITS), "number of pieces"),
     (("verify", "text.xlsx"), "workbook"),
     (("verify", "text.xlsx", "--engine", "excel"), "ironcalc"),
 ]
@@ -140,10 +152,10 @@ def test_bad_input_gets_one_line_and_exit_code_2(args, remedy, tmp_path: Path) -
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
-    def refuse(**kwargs: object) -> None:
+    def refuse(*args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr(Path, "touch", refuse)
     done = cli("build", "cat-sat", "-o", tmp_path / "x.xlsx")
     assert done.code == 2
     assert "Permission denied" in done.err
@@ -158,6 +170,46 @@ def test_a_build_that_fails_midway_leaves_the_old_file(tmp_path: Path, monkeypat
         cli("build", "cat-sat", "-o", target)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_of_another_office_program_is_told_to_be_saved_as_xlsx(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "book.ods", "w") as book:
+        book.writestr("content.xml", "<office/>")
+    for args in (("diff", "book.ods"), ("verify", "book.ods"), ("import", "book.ods", "-o", "m")):
+        done = cli(*args, cwd=tmp_path)
+        assert done.code == 2 and done.err.count("\n") == 1
+        assert "save it as .xlsx in the program that wrote it" in done.err
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert cli("--version") == (0, f"cellformer {package.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("cellformer bu", "build"), ("cellformer build sha", "shakespeare"),
+     ("cellformer run dialogue-game --ta", "--target")],
+)  # fmt: skip
+def test_a_shell_completes_commands_names_and_options(words: str, found: str) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    asked["_CELLFORMER_COMPLETE"] = "complete_bash"
+    begin = "import sys; sys.argv[0] = 'cellformer'; from cellformer.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", begin], env=os.environ | asked, capture_output=True, text=True
+    )
+    assert (done.stdout.split(), done.stderr) == ([found], "")
+
+
+def test_help_is_folded_once_in_a_window_of_80_columns() -> None:
+    """A line of a paragraph ends where the next word has no room, and nowhere else."""
+    window = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    command = [sys.executable, "-m", "cellformer", "edit", "--help"]
+    done = subprocess.run(command, env=os.environ | window, capture_output=True, text=True)
+    told = done.stdout.partition("╭")[0].partition("Smallest in")
+    lines = [line.strip() for line in (told[1] + told[2]).splitlines() if line.strip()]
+    assert len(lines) > 4
+    for line, after in itertools.pairwise(lines):
+        assert len(line) + 1 + len(after.split()[0]) > 78
 
 
 @pytest.mark.slow

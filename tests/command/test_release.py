@@ -1,6 +1,9 @@
 """`open`, and the folder that is handed on."""
 
+import os
 import re
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,7 +13,12 @@ from conftest import cli
 from cellformer.command import opening, release
 
 
-def test_open_builds_once_and_never_over_a_file(tmp_path: Path, monkeypatch) -> None:
+@pytest.fixture
+def screen(monkeypatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":0")
+
+
+def test_open_builds_once_and_never_over_a_file(tmp_path: Path, screen, monkeypatch) -> None:
     opened: list[list[str]] = []
     monkeypatch.setattr(opening.subprocess, "Popen", lambda command, **_: opened.append(command))
     monkeypatch.setattr(opening.sys, "platform", "linux")
@@ -21,7 +29,8 @@ def test_open_builds_once_and_never_over_a_file(tmp_path: Path, monkeypatch) -> 
     done = cli("open", "loss", cwd=tmp_path)
     assert done.code == 0 and "opened as it is" in done.out
     assert path.read_bytes().endswith(b"edited")
-    assert opened == 2 * [["/bin/soffice", "--calc", "loss.xlsx"]]
+    assert cli("open", "loss.xlsx", cwd=tmp_path).code == 0
+    assert opened == 3 * [["/bin/soffice", "--calc", "loss.xlsx"]]
 
 
 @pytest.mark.parametrize(("program", "options"), [("xdg-open", []), ("libreoffice", ["--calc"])])
@@ -37,6 +46,35 @@ def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -
     done = cli("open", "loss", cwd=tmp_path)
     assert done.code == 2 and done.err.count("\n") == 1
     assert "no spreadsheet program was found" in done.err and (tmp_path / "loss.xlsx").exists()
+
+
+def test_open_without_a_screen_says_where_the_file_is(tmp_path: Path) -> None:
+    """As over ssh, or in a container: a process of its own, with a program that opens nothing."""
+    office = tmp_path / "bin" / "soffice"
+    office.parent.mkdir()
+    office.write_text("#!/bin/sh\ntouch opened\n")
+    office.chmod(0o755)
+    found = {"PATH": f"{office.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "cellformer", "open", "loss"]
+    done = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "there is no screen" in done.stderr and "loss.xlsx is there" in done.stderr
+    assert (tmp_path / "loss.xlsx").is_file() and not (tmp_path / "opened").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ("cat-sat --prompt cat", "cat-sat.xlsx exists, and its prompt stays; name a new file"),
+        ("cat-sat.xlsx --prompt cat", "is opened as it is"),
+        ("nowhere.xlsx", "there is no file nowhere.xlsx"),
+    ],
+)
+def test_what_cannot_be_opened(arguments: str, remedy: str, tmp_path: Path, screen) -> None:
+    (tmp_path / "cat-sat.xlsx").write_text("of another prompt")
+    done = cli("open", *arguments.split(), cwd=tmp_path)
+    assert done.code == 2 and done.err.count("\n") == 1 and remedy in done.err
+    assert (tmp_path / "cat-sat.xlsx").read_text() == "of another prompt"
 
 
 def test_a_release_has_a_page_without_network_and_true_checksums(tmp_path: Path) -> None:

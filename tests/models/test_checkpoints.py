@@ -386,7 +386,7 @@ def test_other_architectures_refuse_what_they_do_not_do(name, spoil, remedy, tmp
 
 MEASURED = r"""
 import re
-from cellformer.command.main import main
+from cellformer.__main__ import main
 try:
     main()
 finally:  # of this program alone: what the system counts for a child begins with its parent's

@@ -13,7 +13,7 @@ from conftest import GOLDEN
 from safetensors.numpy import load_file
 
 from engine import InputError, Model
-from engine.models import checkpoint, corpus, text_training
+from engine.models import checkpoint, corpus, text_training, training
 from engine.models.corpus import Corpus
 from engine.models.recipe import Recipe
 from engine.models.text_training import Check, TextRun
@@ -126,6 +126,22 @@ def test_the_rate_rises_stays_and_decays() -> None:
     ("change", "fault"),
     [({"n_heads": 3}, "do not divide"), ({"learning_rate": 1e30}, "--learning-rate")],
 )
-def test_runs_that_come_to_nothing(change: dict, fault: str) -> None:
+@pytest.mark.parametrize("torch", [True, False])
+def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkeypatch) -> None:
+    if torch:
+        pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(training, "has_torch", lambda: torch)
     with pytest.raises(InputError, match=fault):
         run(replace(SMALL, **change))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rate", "half"), [(1e30, False), (1e5, True), (1e300, False), (float("inf"), False)]
+)
+def test_a_rate_beyond_all_numbers_is_one_line_without_torch(rate, half, monkeypatch) -> None:
+    """The loss may well be a number: a norm divides by what has grown."""
+    monkeypatch.setattr(training, "has_torch", lambda: False)
+    with pytest.raises(InputError, match="try a lower --learning-rate") as told:
+        run(replace(SMALL, learning_rate=rate, half=half, steps=40))
+    assert len(str(told.value)) < 100

@@ -80,6 +80,7 @@ def test_no_sentence_and_no_rate_gives_an_error(book, cells, sheet) -> None:
 @pytest.mark.office
 def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(book, cells, tmp_path) -> None:
     """From wrong values; every other cell has what the engine has."""
+    pytest.importorskip("torch", reason="torch is not installed")
     from torch_cells import loss_after_step
 
     ids, rate = [1, 0, 5, 2], 0.3

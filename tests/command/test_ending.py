@@ -1,0 +1,219 @@
+"""How the command ends when it is told to, is killed, or nobody reads it: real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import cli, script
+
+UNFINISHED = ".cellformer-*.part"
+LIMIT = 60  # seconds in which a process has done what is waited for
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
+
+
+def wait_until(there: Callable[[], object]) -> None:
+    until = time.monotonic() + LIMIT
+    while not there():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@contextmanager
+def running(
+    *args: str, cwd: Path, python: tuple[str, ...] = (), ignored: tuple[int, ...] = ()
+) -> Iterator[subprocess.Popen]:
+    """The command in a group of its own, as a terminal starts it, with signals that it ignores."""
+
+    def ignore() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+    command = [sys.executable, *python, "-m", "cellformer", *args]
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=ignore,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def all_ended(group: int) -> bool:
+    """Whether no process of a group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> str:
+    """A model of more cells than are written in memory: where there are two cores its workbook
+    takes copies of the program, and a folder."""
+    folder = tmp_path_factory.mktemp("large") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["", str(folder), "1", "32", "2", "180000", "16"])
+        script("gpt2_small", "benchmarks").main()
+    return str(folder)
+
+
+@pytest.fixture(params=["in memory", "by copies of the program"])
+def building(request, tmp_path: Path) -> Iterator[subprocess.Popen]:
+    """A build onto a file that is there, midway."""
+    (tmp_path / "book.xlsx").write_text("what was there")
+    args = ("dialogue-game",)
+    if request.param != "in memory":
+        args = (request.getfixturevalue("large"), "--ids", "0,1")
+    with running("build", *args, "-o", "book.xlsx", cwd=tmp_path) as process:
+        midway = f"{UNFINISHED}/*" if len(args) > 1 else UNFINISHED
+        wait_until(lambda: any(tmp_path.glob(midway)))
+        yield process
+
+
+@pytest.mark.parametrize("told", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("to", [os.kill, os.killpg])
+def test_a_build_told_to_end_leaves_nothing_and_the_old_file(building, tmp_path, told, to) -> None:
+    """SIGHUP is what closing a terminal sends, to all that it started."""
+    to(building.pid, told)
+    _, err = building.communicate(timeout=LIMIT)
+    assert building.returncode == 128 + told and "Traceback" not in err
+    wait_until(lambda: all_ended(building.pid))
+    assert [path.name for path in tmp_path.iterdir()] == ["book.xlsx"]
+    assert (tmp_path / "book.xlsx").read_text() == "what was there"
+
+
+def test_nohup_builds_on_when_the_terminal_is_closed(large, tmp_path: Path) -> None:
+    args = ("build", large, "--ids", "0,1", "-o", "book.xlsx")
+    with running(*args, cwd=tmp_path, ignored=(signal.SIGHUP,)) as process:
+        wait_until(lambda: any(tmp_path.glob(f"{UNFINISHED}/*")))
+        os.killpg(process.pid, signal.SIGHUP)
+        assert process.wait(LIMIT) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["book.xlsx"]
+
+
+def test_a_later_build_sweeps_what_a_killed_one_left(building, tmp_path: Path) -> None:
+    building.kill()
+    building.wait(LIMIT)
+    assert any(tmp_path.glob(UNFINISHED))
+
+    def swept() -> bool:
+        """Once its copies have ended, too, which they do within a second."""
+        assert cli("build", "final-step", "-o", tmp_path / "other.xlsx").code == 0
+        return not any(tmp_path.glob(UNFINISHED))
+
+    wait_until(swept)
+    assert {path.name for path in tmp_path.iterdir()} == {"book.xlsx", "other.xlsx"}
+    assert (tmp_path / "book.xlsx").read_text() == "what was there"
+
+
+def test_what_another_program_writes_or_is_called_otherwise_is_not_swept(
+    building, tmp_path
+) -> None:
+    """The build that runs goes on beside, and ends well."""
+    others = [
+        "notes.part",
+        "tmpabcdefg.part",
+        ".cellformer-notes.part",
+        "cellformer-0123456789abcdef.part",
+    ]
+    for name in others:
+        (tmp_path / name).write_text("somebody's")
+    (tmp_path / ".cellformer-0123456789abcdef.part").symlink_to(tmp_path / "notes.part")
+    assert cli("build", "final-step", "-o", tmp_path / "other.xlsx").code == 0
+    assert {path.name for path in tmp_path.iterdir()} > {
+        *others,
+        ".cellformer-0123456789abcdef.part",
+    }
+    assert building.wait(LIMIT) == 0
+    assert (tmp_path / "book.xlsx").stat().st_size > 10_000
+
+
+def test_a_folder_that_a_killed_run_left_takes_the_next_model(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 200)
+    sizes = ("--layers", "1", "--d-model", "8", "--heads", "2", "--context", "8", "--steps", "2")
+    left = tmp_path / "model" / ".cellformer-0123456789abcdef.part"
+    (left / "new").mkdir(parents=True)
+    (left / "before").mkdir()
+    args = ("train", "--text", tmp_path / "text.txt", "-o", tmp_path / "model", *sizes)
+    assert cli(*args).code == 0
+    assert not left.exists() and (tmp_path / "model" / "config.json").exists()
+
+
+def test_files_that_a_killed_run_took_away_are_never_swept(tmp_path: Path) -> None:
+    before = tmp_path / "model" / ".cellformer-0123456789abcdef.part" / "before"
+    before.mkdir(parents=True)
+    (before / "config.json").write_text("the only one")
+    done = cli("train", "dialogue-game", "-o", tmp_path / "model", "--force")
+    assert done.code == 2 and "before" in done.err and done.err.count("\n") == 1
+    assert (before / "config.json").read_text() == "the only one"
+
+
+@pytest.mark.parametrize("module", ["rich.text", "numpy", "typer"])
+def test_ctrl_c_while_the_command_is_imported_is_one_line(module: str, tmp_path: Path) -> None:
+    with running("list", cwd=tmp_path, python=("-X", "importtime")) as process:
+        assert any(line.split("|")[-1].strip() == module for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT)
+    said = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert said == ["cellformer: interrupted; nothing was left half-written"]
+    assert process.returncode == 130
+
+
+# --- output that goes nowhere -------------------------------------------------------------------
+
+
+def in_shell(line: str, cwd: Path) -> subprocess.CompletedProcess:
+    """A line of bash, in which `cellformer` is the command."""
+    line = f'cellformer() {{ {sys.executable} -m cellformer "$@"; }}; {line}'
+    return subprocess.run(["bash", "-c", line], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run dialogue-game --json | head -c 100",
+        "list | true",
+        "run cat-sat | true",
+        "--help | true",
+    ],
+)
+def test_a_pipe_that_nobody_reads_on_ends_quietly(line: str, tmp_path: Path) -> None:
+    """As `cat` ends: 128 and the number of SIGPIPE, which no verdict has."""
+    done = in_shell(f"cellformer {line}; echo ${{PIPESTATUS[0]}} >&2", tmp_path)
+    assert done.stderr == "141\n"
+
+
+def test_verify_s_verdict_is_not_that_of_a_closed_pipe(built, tmp_path: Path) -> None:
+    line = f"verify {built['final-step']} --engine ironcalc | true"
+    done = in_shell(f"cellformer {line}; echo ${{PIPESTATUS[0]}}", tmp_path)
+    assert (done.stdout, done.stderr) == ("141\n", "")
+
+
+@pytest.mark.parametrize("args", ["list", "--help", "run cat-sat --json", "build final-step"])
+def test_output_that_is_full_is_named(args: str, tmp_path: Path) -> None:
+    done = in_shell(f"cellformer {args} > /dev/full", tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("cellformer: standard output: No space left on device")
+    assert not [*tmp_path.glob(UNFINISHED)]
+
+
+def test_output_that_is_closed_is_told(tmp_path: Path) -> None:
+    done = in_shell("cellformer list >&-", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "cellformer: standard output is closed; send it to a file, or to /dev/null\n"
+    )
