@@ -22,9 +22,9 @@ from engine.cells.functions import (
     INDEX,
     INT,
     ISNUMBER,
-    LARGE,
     LEFT,
     MATCH,
+    MAX,
     MOD,
     ROUND,
     SUM,
@@ -199,10 +199,10 @@ def _of_many(book: ModelBook, sheet: Sheet, row: int, line: Watched, below: int)
     now, was = line.block.area, block.area
     sheet.formula(row, COUNT, SUMPRODUCT((now != was) * 1), "count")
     first = (now != was) * (height * width - rows * width - cols)
-    at = height * width - SUMPRODUCT(LARGE(first, 1))  # the first that differs, row by row
+    at = height * width - MAX(first)  # the first that differs, row by row
     differs = sheet[row, COUNT] > 0
-    sheet.formula(row, ROW, IF(differs, INT(at / width), ""), "count")
-    sheet.formula(row, COL, IF(differs, MOD(at, width), ""), "count")
+    sheet.formula(row, ROW, IF(differs, INT(at / width), ""), "count", array=True)
+    sheet.formula(row, COL, IF(differs, MOD(at, width), ""), "count", array=True)
     for col, area, style in ((WAS, was, "step"), (IS, now, "step")):
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
         sheet.formula(row, col, IF(differs, cell, ""), style)
