@@ -343,7 +343,7 @@ class Book:
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
 
-    def lay(self, place: Place, style: str, array: bool = False) -> None:
+    def lay(self, place: Place, style: str) -> None:
         """Put a table where it is to stand: what is typed in its cells, or their formulas."""
         block, sheet = place.block, self.sheet(place.sheet)
         self.places[block.name] = place
@@ -353,7 +353,7 @@ class Book:
                 at = place.cell(i, j)
                 if number is None:
                     formula = TableFormula(block, i, j)
-                    sheet.entries[at] = Entry(None, style, formula, array)
+                    sheet.entries[at] = Entry(None, style, formula, block.array)
                 else:
                     sheet.put(*at, number, style)
 

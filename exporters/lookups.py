@@ -28,7 +28,8 @@ def place_of_largest(area: Area) -> Expression:
 
 def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expression:
     """Where `value`, the number of that rank, stands in a column, counted from 1; of several that
-    are the same one after the other. `ids` are 0, 1, 2, ... beside them."""
+    are the same one after the other. `ids` are 0, 1, 2, ... beside them. Above rank 1 it is for an
+    array formula."""
     if rank == 1:
         return MATCH(value, area, 0)
     return id_at(area, ids, value, rank - SUMPRODUCT((area > value) * 1)) + 1

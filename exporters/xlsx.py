@@ -48,6 +48,7 @@ Progress = Callable[[int], object]  # told how many cells have been written sinc
 Begin = Callable[[], Strip]  # called when the first row of a block is written
 NONE_AHEAD: Mapping[str, Future[Packed]] = {}
 PADDING = 0.7109375  # what a column is wider than its characters
+SPACES = " \t\r\n"  # what XML takes for space
 CREATED = datetime(2026, 1, 1)
 # what Excel would mark with a green triangle: words that are digits, totals below labels
 UNREMARKABLE = ("number_stored_as_text", "formula_range")
@@ -203,14 +204,19 @@ class _Sheet(Worksheet):
             self.fh.write(f'{at} t="inlineStr">{text}</c>')
             return
         formula, value = self.spell(cell, row, col), self.shown(row, col)
+        array = f' t="array" ref="{column(col)}{row + 1}"' if cell.array else ""
+        space = ""
         if isinstance(value, str):
             # A text as a text, also where it reads "#N/A", which XlsxWriter would make an error.
             value = in_xml(value)
             at += ' t="str"'
+            if value != value.strip(SPACES):  # as Excel writes it: some programs drop outer spaces
+                space = ' xml:space="preserve"'
         elif isinstance(value, bool):
             value = int(value)
             at += ' t="b"'
-        self.fh.write(f"{at}><f>{escape(formula, quote=False)}</f><v>{value}</v></c>")
+        formula = escape(formula, quote=False)
+        self.fh.write(f"{at}><f{array}>{formula}</f><v{space}>{value}</v></c>")
 
     def put_number(self, row: int, col: int, value: float, style: Any) -> None:
         self._check_dimensions(row, col)
@@ -225,12 +231,7 @@ class _Sheet(Worksheet):
             self.write_string(row, col, text, style)
 
     def put_formula(self, row: int, col: int, entry: Entry) -> None:
-        """A formula, which is spelt when its row is written; an array formula, which looks at
-        ranges entry by entry, at once."""
-        if entry.array:
-            text, style = "=" + self.spell(entry, row, col), self.formats[entry.style]
-            self.write_array_formula(row, col, row, col, text, style, self.shown(row, col))
-            return
+        """A formula, which is spelt when its row is written."""
         self._check_dimensions(row, col)
         self.table[row][col] = entry
 

@@ -137,6 +137,8 @@ class Style:
         return self._call("tanh", x)
 
     def erf(self, x: Term) -> Term:
+        if self is A1:  # not every program takes ERF of a negative number: erf(-x) = -erf(x)
+            return self._call("sign", x) * self._call("erf", self._call("abs", x))
         return self._call("erf", x)
 
     def sin(self, x: Term) -> Term:
@@ -164,6 +166,8 @@ A1 = Style(
         "equal": "IF({}={},1,0)",
         "power": "POWER({},{})",
         "log": "LN({})",
+        "sign": "SIGN({})",
+        "abs": "ABS({})",
         "lookup down": "INDEX({},{}+1,1)",
         "lookup across": "INDEX({},1,{}+1)",
     },

@@ -71,7 +71,6 @@ def _rounded(x: Any, places: Any) -> Any:
 ABS = Function("ABS", _each(np.abs))
 ACOS = Function("ACOS", _each(np.arccos))
 COS = Function("COS", _each(np.cos))
-ERF = Function("ERF", _each(np.vectorize(math.erf, otypes=[np.float64])))
 EXP = Function("EXP", _each(np.exp))
 INT = Function("INT", _each(np.floor))
 LN = Function("LN", _each(np.log))
@@ -329,9 +328,9 @@ def _middle(x: Any, start: Any, n: Any) -> str:
 
 
 def _code(x: Any) -> float:
-    """The code point of a text's first character."""
+    """The code point of a text's first character; half a surrogate pair is none."""
     text = text_of(x)
-    if not text:
+    if not text or "\ud800" <= text[0] < "\ue000":
         raise FormulaError("#VALUE!")
     return float(ord(text[0]))
 

@@ -217,13 +217,16 @@ class Graph:
         expression: Cells,
         axes: Axes = ("", ""),
         runs: bool = False,
+        array: bool = False,
     ) -> Block:
         """Add a block whose every cell has an expression of its own, by row and column.
 
-        One that `runs` takes an array of columns as well, for the cells of a row at once.
+        One that `runs` takes an array of columns as well, for the cells of a row at once. `array`:
+        each is an array formula.
         """
         name, made = self._prefix + name, self._harmless(expression)
-        return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
+        block = Block(name, shape, axes, "table", expression=made, runs=runs, array=array)
+        return self.add(block)
 
     def follow(self, name: str, expression: Cells) -> Block:
         """Give an input's cells expressions. The values that it holds are what they start from: so

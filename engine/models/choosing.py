@@ -167,7 +167,7 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     shape = n_tokens, n_ranks
     value = at.table("value", shape, number, RANKS, runs=True)
     nth = at.table("tie", shape, tie, RANKS)  # which one of those that are the same
-    return at.table("order", shape, ident, RANKS)
+    return at.table("order", shape, ident, RANKS, array=True)
 
 
 def _rounded(at: Graph, logits: Block) -> Block:

@@ -19,10 +19,11 @@ MOST = 0.999999999999  # of a random number
 
 
 def id_at(logits: Area, ids: Area, value: Any, nth: Any) -> Expression:
-    """The id of the n-th of the logits [1, n_words] that are `value`, lower ids first."""
+    """The id of the n-th of the logits [1, n_words] that are `value`, lower ids first: for an array
+    formula."""
     own, n_words = logits.as_range, logits.rect.size
     of_the_same = LARGE((own == value) * (n_words - ids.fixed.as_range), nth)
-    return IF(nth == 1, MATCH(value, own, 0) - 1, n_words - SUMPRODUCT(of_the_same))
+    return IF(nth == 1, MATCH(value, own, 0) - 1, n_words - of_the_same)
 
 
 def in_range(number: Expression) -> Expression:
@@ -118,4 +119,8 @@ class Ranks:
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
         nth = self.one("drawn_tie", lambda t: rank[t, 0] - self.n_larger(t, value[t, 0]))
         ids = self.graph["choice.ids"].area
-        return self.one("drawn", lambda t: id_at(self.logits[t, :], ids, value[t, 0], nth[t, 0]))
+
+        def ident(t: int, _: int) -> Expression:
+            return id_at(self.logits[t, :], ids, value[t, 0], nth[t, 0])
+
+        return self.graph.table("drawn", (self.n_tokens, 1), ident, ONE, array=True)

@@ -263,7 +263,8 @@ def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
         sheet.put(row, 0, rank, "label number")
         ident, logit = sheet[row, 2], sheet[row, 3]
         sheet.formula(row, 1, entry(texts(book), ident + 1, 1), "word")
-        sheet.formula(row, 2, place_of_rank(logits, ids(book), rank, logit) - 1, "id")
+        where = place_of_rank(logits, ids(book), rank, logit)
+        sheet.formula(row, 2, where - 1, "id", array=rank > 1)
         sheet.formula(row, 3, LARGE(logits, rank), "live")
         live = sheet.formula(row, 4, INDEX(probs, ident + 1, 1), "live percent")
         built = sheet.formula(row, 5, INDEX(baseline, ident + 1, 1), "constant percent")

@@ -87,5 +87,6 @@ def _summary(book: ModelBook, sheet: Sheet, n: int) -> None:
     sheet.formula(TOP + 2, col, INDEX(chances, target + 1, 1), "percent")
     for k in range(min(WORDS_SHOWN, n_words)):
         where = place_of_rank(scores, ids, k + 1, LARGE(scores, k + 1))
-        sheet.formula(TOP + 3 + 2 * k, col, INDEX(texts, where, 1), "word")
-        sheet.formula(TOP + 4 + 2 * k, col, INDEX(chances, where, 1), "percent")
+        for row, area, style in ((0, texts, "word"), (1, chances, "percent")):
+            place, found = TOP + 3 + 2 * k + row, INDEX(area, where, 1)
+            sheet.formula(place, col, found, style, array=k > 0)

@@ -33,6 +33,8 @@ from engine.models.tokenizing.settings import SPACE_SIGN, Mark, Settings
 from engine.models.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
 
 SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
+# a character beyond the first 65,536 in UTF-16: a first half, 1024 of which there are, and a second
+FIRST_HALF, SECOND_HALF, HALVES, BEYOND = 0xD800, 0xDC00, 1024, 0x10000
 Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
 
 
@@ -155,7 +157,8 @@ class Steps:
 
     def _codes(self) -> None:
         """A column for each character. Excel counts a character beyond the first 65,536 as two,
-        which LEN(UNICHAR()) tells."""
+        which LEN(UNICHAR()) tells, and half of it has no code; other programs give the half's own,
+        so that the two are put together here."""
         text = self.whole[0, 0].fixed
 
         def wide(k: int) -> Expression:
@@ -166,8 +169,11 @@ class Steps:
 
         def code(k: int) -> Expression:
             at = self.position[0, k]
+            one, other = (UNICODE(MID(text, place, 1)) for place in (at, at + 1))
+            pair = (one - FIRST_HALF) * HALVES + other - SECOND_HALF + BEYOND
+            half = INT(one / HALVES) == FIRST_HALF // HALVES
             of_two = IFERROR(UNICODE(MID(text, at, 2)), UNREADABLE)
-            return IF(at > LEN(text), 0, IFERROR(UNICODE(MID(text, at, 1)), of_two))
+            return IF(at > LEN(text), 0, IFERROR(IF(half, pair, one), of_two))
 
         self.position = self.row("position", position)
         self.code = self.row("code", code)
