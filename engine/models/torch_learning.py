@@ -63,7 +63,7 @@ def reader(
     spec: ModelSpec, weights: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
     """What gives the logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
-    tensors = {name: torch.as_tensor(w, dtype=torch.float32) for name, w in weights.items()}
+    tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
 
     def logits(ids: np.ndarray) -> np.ndarray:
         with torch.no_grad():
