@@ -65,7 +65,7 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
         (("sweep", "loss", "weights[0,0]", "--ids", "0"), "takes no --ids"),
         (("sweep", "loss", "weights[0,0]", "--from", "1"), "--from and --to are both 1"),
         (("sweep", "zero-layer", "added[0,0]", "--target", "pairs[0,0]"), "shows a text"),
-        (("generate", "zero-layer"), "made of worksheets"),
+        (("generate", "zero-layer"), "has no model"),
     ],
 )
 def test_what_cannot_be_used_gives_one_line(arguments: tuple[str, ...], fault: str) -> None:

@@ -375,7 +375,7 @@ def test_all_at_once_with_an_index(
         ("build attention-by-columns --prompt a", "takes a name and -o alone"),
         ("build attention-by-columns --seed 3", "takes a name and -o alone"),
         ("build --all --temperature 0.5", "--all takes -o alone"),
-        ("generate attention-by-columns", "made of worksheets"),
+        ("generate attention-by-columns", "has no model"),
         ("build --all -o {file}", "cannot be made"),
     ],
 )
