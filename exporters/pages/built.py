@@ -53,6 +53,7 @@ N_MOVED, N_TOLD = 2, 4  # lines that are told on top of every sheet: of sheets, 
 OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
 LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of all
 UNDO = ": undo (Ctrl+Z)"
+LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
 ERROR = "an error"  # what a cell is that holds one
 A_NUMBER = {
     "validate": "decimal",
@@ -183,8 +184,10 @@ def _guard(book: Book, line: Watched) -> None:
 
 
 def _of_texts(book: Book, block: Block) -> bool:
-    """Whether a block holds texts, and not numbers."""
-    return np.dtype(object) == getattr(book.graph.inputs[block.name], "dtype", None)
+    """Whether a block holds texts, and no number."""
+    values = book.graph.inputs[block.name]
+    held = isinstance(values, np.ndarray) and values.dtype == object
+    return held and all(isinstance(value, str) for value in np.ravel(values))
 
 
 # --- a line for each sheet ----------------------------------------------------------------
@@ -204,8 +207,7 @@ def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], top: int, belo
         moved = SUM(sheet[first:below, COUNT].as_range)
         sheet.formula(row, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
         inside = "rows, columns or cells were inserted, deleted or moved there" + UNDO
-        lost = "the sheet was deleted, or the top of it" + UNDO
-        told = expression(f"{there.name}: ") & IF(standing.gone(there), lost, inside)
+        told = expression(f"{there.name}: ") & IF(standing.gone(there), LOST, inside)
         sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     return below
 
@@ -276,11 +278,11 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     """A block, beside its original from the row `below` on; returns the row after it."""
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
-    texts = _of_texts(book, line.block)
-    kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=not texts)
+    texts, numbers = _of_texts(book, line.block), book.values[line.block.name].dtype != object
+    kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=numbers)
     book.others[block.name] = book.values[line.block.name]
     book.places[block.name] = kept
-    if texts:
+    if not numbers:
         for (i, j), value in np.ndenumerate(book.graph.inputs[line.block.name]):
             sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
     else:
@@ -306,10 +308,10 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     i, j = (COL, ROW) if place.turned else (ROW, COL)
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
     more = IF(sheet[row, COUNT] > 1, " and " & sheet[row, COUNT] - 1 & " more of it", "")
-    told = _from_to(which, sheet, row, line.typed and not texts) & more
+    told = _from_to(which, sheet, row, line.typed and numbers) & more
     told = told if line.typed else told & UNDO
     sheet.formula(row, TOLD, IF(differs, told, ""), "text")
-    if not texts:
+    if numbers:
         there = book.sheets[place.sheet]
         top, left = place.top, place.left
         there.dress(there[top : top + height, left : left + width], AsBuilt(block.name))
@@ -398,7 +400,7 @@ def _said(book: ModelBook) -> Expression | None:
 
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Put the line on a sheet."""
-    kept = f"{SHEET}: the sheet was deleted, or the top of it{UNDO}"
-    told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0], kept)
+    # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
+    told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
     line = sheet.formula(row, col, told, "ledger")
     sheet.dress(line, When("differs", LEFT(line, 8) != "no edits"))
