@@ -193,6 +193,11 @@ STYLES["chip"] = {
 }
 STYLES["here"] = {"bg_color": "#F4A259"}
 
+# what is typed is not locked where a sheet is protected; a legend's key is not typed
+for _name, _style in STYLES.items():
+    if _style.get("font_color") == BLUE and not _name.startswith("key "):
+        STYLES[_name] = {**_style, "locked": False}
+
 
 # how high a row is, in points, whose text is larger than a cell's usual 11
 HEIGHTS = {

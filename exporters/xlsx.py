@@ -28,7 +28,7 @@ from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
 from engine.cells.texts import in_xml, readable, storable
 from engine.studies.forecast import MOST_ADDRESSED
-from exporters import strips, theme
+from exporters import protection, strips, theme
 from exporters.address import a1, column, quoted
 from exporters.book import Book, Entry, Place, Reading, Sheet
 from exporters.charts import add_chart
@@ -70,7 +70,9 @@ class _Formats(dict[str, Any]):
         self.workbook = workbook
 
     def __missing__(self, style: str) -> Any:
-        self[style] = self.workbook.add_format(theme.STYLES[style])
+        is_open = style.endswith(protection.OPEN)
+        found = theme.STYLES[style.removesuffix(protection.OPEN)]
+        self[style] = self.workbook.add_format({**found, "locked": False} if is_open else found)
         return self[style]
 
 
@@ -405,7 +407,11 @@ def _write_sheet(
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
+    blocks, cells = protection.opened(book, sheet)
+    ws.protect("", protection.ALLOWED)
     for (row, col), entry in sheet.entries.items():
+        if (row, col) in cells:
+            entry = entry._replace(style=_opened(entry.style))
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
@@ -415,6 +421,7 @@ def _write_sheet(
     for run in sheet.runs:
         ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index()))
     for place, style in sheet.regions:
+        style = _opened(style) if place.block.name in blocks else style
         _write_region(book, shown, ws, place, formats[style])
     for (row, col), choices in sheet.lists.items():
         source = "=" + book.address(choices)
@@ -433,6 +440,11 @@ def _write_sheet(
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
         add_chart(book, workbook, ws, chart)
+
+
+def _opened(style: str) -> str:
+    """The style of cells that are open, and look like those of a style."""
+    return style if theme.STYLES[style].get("locked") is False else style + protection.OPEN
 
 
 def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:

@@ -24,8 +24,9 @@ End Function
 
 Function Fault(commands)
   On Error GoTo wrong
-  Dim cells(9999), before(9999)
+  Dim cells(9999), before(9999), watched(99)
   n = 0
+  last = -1
   files = createUnoService("com.sun.star.ucb.SimpleFileAccess")
   lines = createUnoService("com.sun.star.io.TextInputStream")
   lines.setInputStream(files.openFileRead(commands))
@@ -34,6 +35,7 @@ Function Fault(commands)
     f = Split(lines.readLine(), Chr(9))
     Select Case f(0)
     Case "open"
+      last = -1
       book = StarDesktop.loadComponentFromURL(f(1), "_blank", 0, Array(Property("Hidden", True)))
       If IsNull(book) Then
         Fault = "cannot open " & f(1)
@@ -42,6 +44,7 @@ Function Fault(commands)
     Case "type"
       cells(n) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
       before(n) = Held(cells(n))
+      If cells(n).CellProtection.IsLocked Then cells(n).Spreadsheet.unprotect("")
       Enter cells(n), f(4), Plain(f(5))
       n = n + 1
     Case "put back"
@@ -53,8 +56,23 @@ Function Fault(commands)
       book.calculateAll()
     Case "save"
       book.storeToURL(f(1), Array(Property("FilterName", f(2)), Property("FilterOptions", f(3))))
+    Case "watch"  ' a cell, wherever it goes
+      last = last + 1
+      watched(last) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
+    Case "tell"  ' what the watched cells show, and how many cells hold errors
+      Tell files, f(1), watched, last, Errors(book)
+    Case "undo"  ' everything
+      Do While book.UndoManager.isUndoPossible()
+        book.UndoManager.undo()
+      Loop
+    Case "unprotect"
+      For Each sheet In book.Sheets
+        sheet.unprotect("")
+      Next
     Case "close"
       book.close(True)
+    Case Else
+      Act book, f
     End Select
   Loop
   lines.closeInput()
@@ -62,6 +80,82 @@ Function Fault(commands)
   Exit Function
 wrong:
   Fault = "line " & Erl & ": " & Join(Split(Error, Chr(10)), " ")
+End Function
+
+Sub Act(book, f)  ' as somebody does it with a mouse: what a locked sheet refuses does not happen
+  On Error Resume Next
+  sheets = book.Sheets
+  sheet = sheets.getByName(f(1))
+  Select Case f(0)
+  Case "enter"
+    Enter sheet.getCellRangeByName(f(2)), f(3), f(4)
+  Case "insert rows"
+    sheet.Rows.insertByIndex(CLng(f(2)), CLng(f(3)))
+  Case "delete rows"
+    sheet.Rows.removeByIndex(CLng(f(2)), CLng(f(3)))
+  Case "insert columns"
+    sheet.Columns.insertByIndex(CLng(f(2)), CLng(f(3)))
+  Case "delete columns"
+    sheet.Columns.removeByIndex(CLng(f(2)), CLng(f(3)))
+  Case "insert cells"  ' those there go down
+    sheet.insertCells(sheet.getCellRangeByName(f(2)).RangeAddress, com.sun.star.sheet.CellInsertMode.DOWN)
+  Case "delete sheet"
+    sheets.removeByName(f(1))
+  Case "rename sheet"
+    sheet.Name = f(2)
+  Case "copy sheet"
+    sheets.copyByName(f(1), f(2), CLng(f(3)))
+  Case "move sheet"
+    sheets.moveByName(f(1), CLng(f(2)))
+  Case "sort"
+    Dim by(0) As New com.sun.star.table.TableSortField
+    by(0).Field = CLng(f(3))
+    by(0).IsAscending = f(4) = "up"
+    sheet.getCellRangeByName(f(2)).sort(Array(Property("SortFields", by())))
+  Case "copy"
+    there = sheet.getCellRangeByName(f(3)).getCellByPosition(0, 0).CellAddress
+    sheet.copyRange(there, sheet.getCellRangeByName(f(2)).RangeAddress)
+  Case "cut"
+    there = sheet.getCellRangeByName(f(3)).getCellByPosition(0, 0).CellAddress
+    sheet.moveRange(there, sheet.getCellRangeByName(f(2)).RangeAddress)
+  Case "fill down"
+    sheet.getCellRangeByName(f(2)).fillAuto(com.sun.star.sheet.FillDirection.TO_BOTTOM, 1)
+  Case "clear"
+    sheet.getCellRangeByName(f(2)).clearContents(23)
+  Case "filter"
+    book.DatabaseRanges.addNewByName("filtered", sheet.getCellRangeByName(f(2)).RangeAddress)
+    book.DatabaseRanges.getByName("filtered").AutoFilter = True
+  End Select
+End Sub
+
+Function Errors(book)
+  n = 0
+  For Each sheet In book.Sheets
+    For Each area In sheet.queryFormulaCells(com.sun.star.sheet.FormulaResult.ERROR).RangeAddresses
+      n = n + (area.EndRow - area.StartRow + 1) * (area.EndColumn - area.StartColumn + 1)
+    Next
+  Next
+  Errors = n
+End Function
+
+Sub Tell(files, url, watched, last, n)
+  line = CStr(n)
+  For k = 0 To last
+    line = line & Chr(9) & Shown(watched(k))
+  Next
+  stream = createUnoService("com.sun.star.io.TextOutputStream")
+  file = files.openFileReadWrite(url)
+  file.getInputStream().skipBytes(files.getSize(url))
+  stream.setOutputStream(file.getOutputStream())
+  stream.setEncoding("UTF-8")
+  stream.writeString(line & Chr(10))
+  stream.closeOutput()
+End Sub
+
+Function Shown(cell)
+  On Error Resume Next
+  Shown = "gone"
+  Shown = Join(Split(cell.String, Chr(10)), " ")
 End Function
 
 Function Held(cell)  ' the kind of what a cell holds, and what it is
