@@ -140,6 +140,22 @@ def test_a_number_that_overflows_is_told(book: ModelBook, path: Path, tmp_path: 
     assert "1e+308" in done.out and "is no number: it overflows" in done.out
 
 
+def test_a_workbook_is_written_with_edits_as_if_they_were_typed(
+    book: ModelBook, tmp_path: Path
+) -> None:
+    edits = {("W_E", 1, 2): 0.25, ("sentence", 0, 0): "w1 w0"}
+    found = cf.read(cf.write(book, tmp_path / "t.xlsx", edits))
+    assert found.values == edits and found.overwritten == found.labels == found.added == []
+    for cell, value, fault in [
+        (("W_E", 9, 0), 1.0, "W_E"),
+        (("W_EE", 0, 0), 1.0, "no block is named"),
+        (("W_E", 0, 0), "a", "is no number"),
+    ]:
+        with pytest.raises(InputError, match=fault):
+            cf.write(book, tmp_path / "other.xlsx", {cell: value})
+    assert not (tmp_path / "other.xlsx").exists()
+
+
 # --- cells that were added ------------------------------------------------------------------------
 
 RISKS = [
