@@ -59,15 +59,16 @@ def gone(sheet: Sheet) -> Expression:
     return IFERROR(Coordinate("ROW", sheet[0, 0]), 0) == 0
 
 
-def standing(book: Book, sheet: Sheet) -> Sequence[Standing]:
-    """What stands on a sheet: its title, its blocks, and of what is there besides the lowest text
-    or number and the one furthest to the right. (A formula there may read what tells of these.)"""
+def standing(book: Book, sheet: Sheet, edges: bool) -> Sequence[Standing]:
+    """What stands on a sheet: its title, its blocks, and its `edges`: of what is there besides the
+    lowest text or number and the one furthest to the right. (Formulas may read what tells of it.)
+    """
     found = {Rect(0, 1, 0, 1): "title"}
     for place in book.places.values():
         if place.sheet == sheet.name:
             found.setdefault(place.rect(place.block.whole), place.block.name)
     put = [at for at, entry in sheet.entries.items() if entry.formula is None]
-    for what, key in (("lowest", 0), ("furthest right", 1)):
+    for what, key in (("lowest", 0), ("furthest right", 1)) if edges else ():
         row, col = max(put, key=lambda at: (at[key], at))
         found.setdefault(Rect(row, row + 1, col, col + 1), what)
     return [Standing(what, area) for area, what in found.items()]

@@ -27,6 +27,7 @@ from exporters.model_book import ModelBook
 from exporters.order import reading_order
 from exporters.pages import built, start
 from exporters.pages import glossary as terms
+from exporters.pages import printed as of_tables
 from exporters.plan import LEAD, LOSS, Plan, for_model
 from exporters.story import Chosen, Printed, Story
 
@@ -78,9 +79,10 @@ def assemble(
     if placed:
         placed(book)
     _add_pages(book)
+    usual = {*book.sheets} - {of_tables.SHEET}
     if study:
         study(book)
-    built.fill(book)
+    built.fill(book, own={*book.sheets} - usual)
     stops = tour.stops(book)
     _put_in_order(book, stops)
     start.add(book, story, stops if story.title else ())

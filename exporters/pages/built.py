@@ -9,7 +9,7 @@ themselves to be marked where they were typed over. Models of more weights than 
 have none: of them the sums of each block are compared, which tells the block, not the cell.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from engine.cells.functions import (
     LEFT,
     MATCH,
     MAX,
+    MID,
     MOD,
     ROUND,
     SUM,
@@ -48,8 +49,9 @@ AFTER = "Text"
 LINE_ROW, TOP, LEFT_COL = 3, 6, 10
 HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so far")
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
-N_TOLD = 4  # lines that are told on top of every sheet
-LONGEST = 40  # characters of a sentence that are told
+N_MOVED, N_TOLD = 2, 4  # lines that are told on top of every sheet: of sheets, and of the rest
+OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
+LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of all
 UNDO = ": undo (Ctrl+Z)"
 ERROR = "an error"  # what a cell is that holds one
 A_NUMBER = {
@@ -121,8 +123,12 @@ def add(book: ModelBook) -> None:
     layout.dress(book, book.sheet(SHEET))
 
 
-def fill(book: Book) -> None:
-    """The line, the lines it is made of, the originals; once all that they watch has its place."""
+def fill(book: Book, own: Collection[str] = ()) -> None:
+    """The line, the lines it is made of, the originals; once all that they watch has its place.
+
+    What the workbook has on sheets of its `own` comes last, in rows that are kept for it: all else
+    stands where it does in a workbook of the same model without them.
+    """
     sheet = book.sheet(SHEET)
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
     for col, head in enumerate(HEADS):
@@ -130,13 +136,31 @@ def fill(book: Book) -> None:
     found = [*watched(book)]
     stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
     lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or not book.large]
-    for line in lines:
-        _guard(book, line)
     sheets = [there for there in book.sheets.values() if there.name != start.SHEET]
-    below = TOP + 1  # the next original's row
-    first = _of_ranking(book, sheet, TOP + len(sheets))
-    end = first + len(lines)
-    for row, line in enumerate(lines, first):
+    top = _of_ranking(book, sheet, TOP)
+    usual = [line for line in lines if book.places[line.block.name].sheet not in own]
+    of_usual = [there for there in sheets if there.name not in own]
+    begun = top + len(usual)
+    room = begun + len(of_usual)
+    end = room + OWN_ROOM if isinstance(book, ModelBook) else room
+    below = _of_lines(book, sheet, usual, top, TOP + 1, stored)
+    stands = _of_sheets(book, sheet, of_usual, begun, end + 2)
+    others = [line for line in lines if line not in usual]
+    _of_lines(book, sheet, others, room, below, stored)
+    last = room + len(others)
+    _of_sheets(book, sheet, [there for there in sheets if there.name in own], last, stands)
+    assert last + len(own) <= max(end, room), "there is no room for so many lines"
+    parts = [(begun, room, N_MOVED), (TOP, begun, N_TOLD), (room, end, N_TOLD)]
+    _line(book, sheet, [part for part in parts if part[0] < part[1]])
+
+
+def _of_lines(
+    book: Book, sheet: Sheet, lines: Sequence[Watched], top: int, below: int, stored: bool
+) -> int:
+    """From a row on a line for each of what is watched; originals from the row `below` on. Returns
+    the row after these."""
+    for row, line in enumerate(lines, top):
+        _guard(book, line)
         sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
             _of_one(book, sheet, row, line, stored)
@@ -144,12 +168,7 @@ def fill(book: Book) -> None:
             below = _of_many(book, sheet, row, line, below)
         else:
             _of_sums(book, sheet, row, line)
-    _of_sheets(book, sheet, sheets, end + 2)
-    for row in range(TOP, end):
-        begun = sheet[row - 1, RANK] if row > TOP else expression(0)
-        counted = IFERROR(begun + IF(sheet[row, COUNT] > 0, 1, 0), 0)
-        sheet.formula(row, RANK, counted, "count")
-    _line(book, sheet, slice(TOP, end))
+    return below
 
 
 def _guard(book: Book, line: Watched) -> None:
@@ -171,14 +190,13 @@ def _of_texts(book: Book, block: Block) -> bool:
 # --- a line for each sheet ----------------------------------------------------------------
 
 
-def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], below: int) -> None:
-    """Whether what stands on each sheet is in its place, from the cells that say so from the row
-    `below` on: one for each block, by how many rows and columns it has moved."""
-    sheet.put(below - 1, WHAT, "what stands where", "block")
-    sheet.put(below - 1, COUNT, "moved", "block")
-    for row, there in enumerate(sheets, TOP):
+def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], top: int, below: int) -> int:
+    """From a row on, whether what stands on each sheet is in its place; it follows from cells from
+    the row `below` on, one for each block, by how many rows and columns it has moved. Returns the
+    row after these."""
+    for row, there in enumerate(sheets, top):
         first = below
-        for what, area in standing.standing(book, there):
+        for what, area in standing.standing(book, there, edges=there is not sheet):
             sheet.put(below, WHAT, f"{there.name}: {what}", "note")
             sheet.formula(below, COUNT, standing.moved(there, area), "count")
             below += 1
@@ -189,6 +207,7 @@ def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], below: int) ->
         lost = "the sheet was deleted, or the top of it" + UNDO
         told = expression(f"{there.name}: ") & IF(standing.gone(there), lost, inside)
         sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    return below
 
 
 def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
@@ -217,7 +236,8 @@ def _of_one(book: Book, sheet: Sheet, row: int, line: Watched, stored: bool) -> 
     text = isinstance(value, str)
     was = value if text else float(value)
     sheet.put(row, WAS, was, "text" if text else "step")
-    same = EXACT(now, was) if text else now == sheet[row, WAS]
+    kept = was if text and line.typed else sheet[row, WAS]
+    same = EXACT(now, kept) if text else now == kept
     sheet.formula(row, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
     sheet.formula(row, IS, _shown(now, text), "text" if text else "step")
     told = _told_of_one(book, sheet, row, line)
@@ -323,16 +343,24 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
 # --- the one line -------------------------------------------------------------------------
 
 
-def _line(book: Book, sheet: Sheet, rows: slice) -> None:
-    """How many cells differ, the first lines, and what the model said and says."""
-    n = SUM(sheet[rows, COUNT].as_range)
-    ranks, told = sheet[rows, RANK].as_range, sheet[rows, TOLD].as_range
-    first, *others = [IFERROR(INDEX(told, MATCH(k, ranks, 0), 1), "") for k in range(1, N_TOLD + 1)]
-    listed: Expression = first
-    for text in others:
-        listed = listed & IF(text == "", "", "; " & text)
-    more = IF(sheet[rows.stop - 1, RANK] > N_TOLD, f"; more on {SHEET}", "")
-    edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed & more
+def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> None:
+    """How many cells differ, the first of some lines, and what the model said and says. A part is
+    some rows, the first and the one after the last, and how many of its lines are told."""
+    n, listed, more = expression(0), expression(""), expression(0)
+    for top, end, n_told in parts:
+        counts, ranks, told = (sheet[top:end, col].as_range for col in (COUNT, RANK, TOLD))
+        for row in range(top, end):
+            if (row, COUNT) in sheet.entries:
+                before = sheet[row - 1, RANK] if row > top else expression(0)
+                sofar = IFERROR(before + IF(sheet[row, COUNT] > 0, 1, 0), 0)
+                sheet.formula(row, RANK, sofar, "count")
+        for k in range(1, n_told + 1):
+            listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
+        n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
+    sheet.put(LINE_ROW + 1, WHAT, "all in all", "note")
+    n = sheet.formula(LINE_ROW + 1, COUNT, n, "count")
+    listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
+    edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
     line = IF(n == 0, expression("no edits: everything is as built"), edits)
     line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
     book.spots["ledger"] = (SHEET, LINE_ROW, 0)

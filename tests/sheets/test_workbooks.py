@@ -283,7 +283,7 @@ def with_one_other(path: Path, target: Path, sheet: str, old: bytes, new: bytes)
 
 
 ALTERED = {
-    "a formula": (rb"<f>EXP\(", b"<f>2*EXP("),
+    "a formula": (rb"<f>IFERROR\(EXP\(", b"<f>IFERROR(2*EXP("),
     "a weight": (b"<v>0.2</v></c>", b"<v>0.7</v></c>"),
 }
 
