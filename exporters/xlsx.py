@@ -405,7 +405,7 @@ def _write_sheet(
     for area in sheet.merged:
         first = sheet.entries[area.top, area.left]
         ws.merge_range(a1(area), "", formats[first.style])
-    for (row, col), entry in sheet.entries.items():
+    for (row, col), entry in (sheet.entries | _edited(book, shown, sheet)).items():
         style = formats[entry.style]
         style._get_xf_index()  # it gets its number here, not in the copies that write sheets
         if entry.formula is not None:
@@ -433,6 +433,24 @@ def _write_sheet(
         ws.write_comment(row, col, readable(text, "\n"), NOTE)
     for chart in sheet.charts:
         add_chart(book, workbook, ws, chart)
+
+
+def _edited(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], Entry]:
+    """What else stands in the cells of a sheet that hold a block's values one by one."""
+    if shown is book.clean:
+        return {}
+    cells = [
+        (place.cell(i, j), shown.values[place.block.name][i, j])
+        for place in book.places.values()
+        if place.sheet == sheet.name and not place.block.computed
+        for i, j in place.block.whole.cells()
+    ]
+    entries = sheet.entries
+    return {
+        at: entries[at]._replace(value=value)
+        for at, value in cells
+        if at in entries and entries[at].formula is None
+    }
 
 
 def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:
