@@ -1,6 +1,6 @@
 """What `import cellformer` offers beyond the engine's own classes: load, build, write, read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cellformer import names
@@ -63,9 +63,17 @@ def build(
     return loaded.book(loaded.model, words, live)
 
 
-def write(book: Book, path: str | Path) -> Path:
-    """Write a book as an .xlsx file, whole or not at all. Raises InputError."""
-    return xlsx.write(book, path)
+def write(
+    book: Book, path: str | Path, edits: Mapping[tuple[str, int, int], float | str] | None = None
+) -> Path:
+    """Write a book as an .xlsx file, whole or not at all; with `edits`, by block, row and column,
+    as if somebody had typed them into it. Raises InputError."""
+    if not edits:
+        return xlsx.write(book, path)
+    for (name, i, j), value in edits.items():
+        book.graph.check_value(book.graph[name], i, j, value)
+    typed = {book.graph[name][i, j]: value for (name, i, j), value in edits.items()}
+    return xlsx.write(book, path, shown=book.edited(typed))
 
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:

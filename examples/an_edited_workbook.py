@@ -1,16 +1,18 @@
-"""Take a workbook back that somebody edited: what was changed, and what the model says then."""
+"""Take a workbook back that somebody edited: what was changed, and what the model says then.
 
-from openpyxl import load_workbook
+Edit it in a spreadsheet, or have it written with edits, as here: libraries that load a workbook and
+save it, openpyxl for one, drop what they don't know of it.
+"""
 
 import cellformer as cf
 
-path = cf.write(cf.build("cat-sat"), "cat-sat.xlsx")
-sheets = load_workbook(path)  # somebody opens it, types, and saves
-place = cf.build("cat-sat").places["blocks.0.attn.h0.W_V"]
-row, col = place.cell(2, 2)
-sheets[place.sheet].cell(row + 1, col + 1).value = -1.0
-sheets.save("edited.xlsx")
+book = cf.build("cat-sat")
+cf.write(book, "cat-sat.xlsx")  # somebody opens it, types, and saves
+cf.write(book, "edited.xlsx", edits={("blocks.0.attn.h0.W_V", 2, 2): -1.0})  # the same
 edited = cf.read("edited.xlsx")
 for change in edited.inputs:
-    print(f"{change.name} at {change.where}: {change.was} -> {change.now}")
+    counts = f" ({change.counts})" if change.counts else ""
+    print(f"{change.name} at {change.where}: {change.was} -> {change.now}{counts}")
+for cell in edited.added:
+    print(f"{cell.where} was added: {cell.now}")
 print(edited.live()["probs"][edited.position].max())

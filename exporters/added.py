@@ -12,12 +12,15 @@ import numpy as np
 from engine.cells.access import Rect
 from exporters.address import address
 from exporters.book import Book, Sheet
+from exporters.pages import built as ledger
 from exporters.pages import printed, source, start, vocabulary
 from exporters.reading import WorkbookFile
 from exporters.scanning import MAX_ROWS, Cells, Positions
 
-# rows from which on a sheet has what its workbook tells, and is not built again
+# rows from which on a sheet has what is of its workbook alone, and is not built again
 AS_TOLD = {start.SHEET: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES_ROW}
+AS_TOLD |= {ledger.SHEET: 0}
+QUOTED = re.compile('"(?:[^"]|"")*"')
 OUTSIDE = re.compile(
     r"""\[[^\]]*\]|\||://|\b(?:WEBSERVICE|FILTERXML|HYPERLINK|RTD|DDE|CALL|REGISTER|EXEC|IMAGE
     |IMPORT\w+|INFO|CUBE\w+|STOCKHISTORY)\s*\(""",
@@ -43,8 +46,9 @@ def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
         which = np.arange(len(written)) if sheet is None else _not_built(sheet, written)
         values, formulas = written.valued(which), _formulas(written, which)
         for at, value, formula in zip(written.places(which), values, formulas, strict=True):
-            ours = sheet is None or at[0] >= told
-            if OUTSIDE.search(formula) if ours else formula or value not in (None, ""):
+            known = sheet is not None and at[0] < told
+            holds = known and (formula or value not in (None, ""))
+            if holds or OUTSIDE.search(QUOTED.sub("", formula)):
                 where = address(name, Rect(at[0], at[0] + 1, at[1], at[1] + 1))
                 now = "=" + formula if formula else value
                 assert isinstance(now, float | int | str)

@@ -4,37 +4,51 @@ A workbook computes on whatever is typed or pasted into its inputs. The words ar
 ledger (see `pages.built`); where a formula was, nothing stands in for it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from engine import Evaluator
+from engine.cells.access import Rect
+from engine.cells.block import Block
 from engine.cells.values import CellError
+from exporters.book import Book
+from exporters.model_book import ModelBook
 from exporters.scanning import Value
 
-OTHERWISE = {"top_p": 1.0}  # dials that count as this, and not as 0, where they hold no number
+AS_0 = {"a text": "a text: counts as 0", "empty": "empty: counts as 0"} | {
+    "an error": "an error: what it enters counts as 0"
+}
 
 
 class Counted(NamedTuple):
-    """What a cell holds, what that counts as (None: nothing does), and why, if it is no value."""
+    """What a cell holds, as it is told; what it is computed with, None being blank; what it is, if
+    no value of its kind; and whether nothing can be computed from it."""
 
     now: float | str
-    value: float | str | None
+    value: Any
     why: str = ""
+    lost: bool = False
 
 
-def number(value: Value, block: str, dial: bool) -> Counted:
-    """Where a number belongs: a dial's own note says what else than a number counts as."""
+def number(value: Value, block: Block) -> Counted:
+    """Where a number belongs. What the cells of a table make of anything else, they say."""
     if isinstance(value, bool):
         said = "a truth value: counts as 1" if value else "a truth value: counts as 0"
         return Counted(str(value).upper(), float(value), said)
     if isinstance(value, int | float):
         return Counted(float(value), float(value))
-    counts = ", see its note" if dial else ": counts as 0"
-    return Counted(text(value).now, OTHERWISE.get(block, 0.0), what(value) + counts)
+    is_what = what(value)
+    now = text(value).now
+    if block.kind == "table":
+        return Counted(now, value, is_what)
+    return Counted(now, value if isinstance(value, CellError) else 0.0, AS_0[is_what])
 
 
 def text(value: Value) -> Counted:
     """Where a text belongs; a word that reads as a whole number may have become one."""
     if isinstance(value, CellError):
-        return Counted(value, "", "an error: counts as empty")
+        return Counted(value, value, "an error")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     found = "" if value is None else str(value)
@@ -46,3 +60,41 @@ def what(value: Value) -> str:
     if isinstance(value, CellError):
         return "an error"
     return "empty" if value is None or value == "" else "a text"
+
+
+class AsCounted(Evaluator):
+    """The values of a graph as its workbook shows them, whatever its inputs hold.
+
+    What an error enters counts as nothing: the formulas that read inputs give 0 for one, and for
+    what overflows. An error among numbers is NaN here, as ops have it.
+    """
+
+    def __init__(self, book: Book):
+        super().__init__(book.graph)
+        harmless = isinstance(book, ModelBook) and not book.compact
+        self._reads_inputs = {
+            block.name
+            for block in book.graph
+            if harmless and any(_is_typed(operand) for _, _, operand in block.operands)
+        }
+
+    def put(self, name: str, i: int, j: int, value: Any) -> None:
+        """Put into a cell what somebody typed, a text or an error where a number belongs too."""
+        block = self.graph[name]
+        if self.graph.readers[name] and isinstance(value, CellError):
+            value = np.nan
+        if not isinstance(value, float):  # tables compute with anything
+            self._live[name] = self._live[name].astype(object)
+        self._put(block, i, j, value)
+
+    def _refresh(self, block: Block, rect: Rect) -> Rect | None:
+        changed = super()._refresh(block, rect)
+        if changed and block.name in self._reads_inputs:
+            cells = self._own(block.name)[changed.slices]
+            cells[~np.isfinite(cells) & block.mask.seen(changed)] = 0.0
+        return changed
+
+
+def _is_typed(block: Block) -> bool:
+    """Whether a block holds what may be typed over."""
+    return block.kind in ("weight", "setting") and not block.computed

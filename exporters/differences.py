@@ -22,13 +22,13 @@ from engine.cells.texts import storable
 from exporters import added, counting, moved, source
 from exporters.added import AddedCell
 from exporters.book import Book, Entry, Sheet
-from exporters.counting import Counted
+from exporters.counting import AsCounted, Counted
 from exporters.layout import vocabulary_texts
 from exporters.model_book import ModelBook
 from exporters.pages import printed, start
 from exporters.reading import WorkbookFile
 from exporters.rewritten import SAME, as_built
-from exporters.scanning import Cells, Positions, Value
+from exporters.scanning import Cells, Positions
 
 TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in
 E = TypeVar("E", bound="Edited")
@@ -59,7 +59,7 @@ class Edited:
     unheld: list[EditedCell] = field(default_factory=list)  # of all these what no checkpoint holds
     incomputable: list[EditedCell] = field(default_factory=list)  # what has no value to go on with
     added: list[AddedCell] = field(default_factory=list)  # beside what was built
-    values: dict[tuple[str, int, int], float | str] = field(default_factory=dict)  # of blocks
+    values: dict[tuple[str, int, int], Any] = field(default_factory=dict)  # of blocks
 
     def live(self) -> Evaluator:
         """The sheet's numbers by the engine: every change made. Raises InputError for cells that
@@ -72,9 +72,9 @@ class Edited:
             raise InputError(
                 f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
             )
-        live = Evaluator(self.book.graph)
+        live = AsCounted(self.book)
         for at, value in self.values.items():
-            live.set(*at, value)
+            live.put(*at, value)
         return live
 
 
@@ -227,7 +227,7 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
 def _note(found: Edited, one: "_OfBlock") -> None:
     """Tell a cell that differs; its value, where something can be computed from it."""
     block, change = one.block, one.change()
-    if one.counted.value is None:
+    if one.counted.lost:
         found.incomputable.append(change)
     else:
         found.values[block.name, one.i, one.j] = one.counted.value
@@ -263,10 +263,10 @@ class _OfBlock:
                 f"{self.where} ({self.name}) holds a formula without a value, "
                 f"{self.formula[:60]}; open and save it in a spreadsheet"
             )
-        dial = self.invited and self.block.kind == "table"
-        found = counting.number(self.value, self.block.name, dial)
+        found = counting.number(self.value, self.block)
         if self.computed and not self.invited and isinstance(found.now, str) and found.why:
-            return Counted(found.now, None, f"{counting.what(self.value)}, where a formula was")
+            why = f"{counting.what(self.value)}, where a formula was"
+            return Counted(found.now, None, why, lost=True)
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 
     def _of_id(self, found: Counted) -> Counted:
@@ -275,18 +275,19 @@ class _OfBlock:
         try:
             self.book.graph.check_value(self.block, self.i, self.j, found.value)
         except InputError as error:
-            return Counted(found.now, None, str(error).partition(": ")[2])
+            return Counted(found.now, None, str(error).partition(": ")[2], lost=True)
         return found
 
     @property
     def same(self) -> bool:
         """Whether it is, for what is computed, what it was; a formula typed over is not."""
-        value = self.counted.value
         if self.computed:
             return False
-        if isinstance(self.was, str) or not isinstance(value, float):
-            return value == storable(str(self.was)) and not self.counted.why
-        return not _a_text(self.value) and abs(value - self.was) <= SAME * abs(self.was)
+        if isinstance(self.was, str):
+            return not self.counted.why and self.counted.value == storable(self.was)
+        if isinstance(self.value, str):
+            return False
+        return abs(float(self.value or 0) - self.was) <= SAME * abs(self.was)
 
     def change(self) -> EditedCell:
         """What became of it: of a formula in a formula's place both, told as they are spelt."""
@@ -295,11 +296,6 @@ class _OfBlock:
             built = "=" + self.book.formulas(self.block)(self.i, self.j)
             return told._replace(was=built, now=self.formula)
         return told
-
-
-def _a_text(value: Value) -> bool:
-    """Whether a text or an error stands where a number belongs."""
-    return isinstance(value, str) and value != ""
 
 
 def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

@@ -409,7 +409,7 @@ def _write_sheet(
         ws.merge_range(a1(area), "", formats[first.style])
     blocks, cells = protection.opened(book, sheet)
     ws.protect("", protection.ALLOWED)
-    for (row, col), entry in sheet.entries.items():
+    for (row, col), entry in (sheet.entries | _edited(book, shown, sheet)).items():
         if (row, col) in cells:
             entry = entry._replace(style=_opened(entry.style))
         style = formats[entry.style]
@@ -445,6 +445,24 @@ def _write_sheet(
 def _opened(style: str) -> str:
     """The style of cells that are open, and look like those of a style."""
     return style if theme.STYLES[style].get("locked") is False else style + protection.OPEN
+
+
+def _edited(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], Entry]:
+    """What else stands in the cells of a sheet that hold a block's values one by one."""
+    if shown is book.clean:
+        return {}
+    cells = [
+        (place.cell(i, j), shown.values[place.block.name][i, j])
+        for place in book.places.values()
+        if place.sheet == sheet.name and not place.block.computed
+        for i, j in place.block.whole.cells()
+    ]
+    entries = sheet.entries
+    return {
+        at: entries[at]._replace(value=value)
+        for at, value in cells
+        if at in entries and entries[at].formula is None
+    }
 
 
 def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:

@@ -18,7 +18,7 @@ from engine.models import checkpoint
 
 WORDS = (
     *("a", "\x1b[31mred", "\x9b2J", "=HYPERLINK(\"http://x\",\"y\")", "+1", "@x", "-2", "=1+1"),
-    *("\u202egnp.exe", "\u2066x", "a\x07b", "_x0041_x0042_", "<r><t>x</r>", "\r", "[bold]b[/bold]"),
+    *("\u202egnp.exe", "\u2066x", "a\x07b", "_x0041_x0042_", "<r><t>x</r>", "\x9bw", "[b]b[/b]"),
 )  # fmt: skip
 TITLE = "m\u202e[red]=1"
 

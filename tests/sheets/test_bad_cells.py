@@ -48,12 +48,12 @@ def put(book: ModelBook, sheets: Any, name: str, i: int, j: int, value: Any) -> 
 
 # what is put where, and what that is said to count as
 BAD = [
-    (f"{HEAD}.W_Q", 1, 0, "#DIV/0!", "an error: counts as 0"),
+    (f"{HEAD}.W_Q", 1, 0, "#DIV/0!", "an error: what it enters counts as 0"),
     (f"{HEAD}.W_Q", 1, 1, "0,5", "a text: counts as 0"),
     (f"{HEAD}.W_K", 0, 0, None, "empty: counts as 0"),
     (f"{HEAD}.W_K", 0, 1, True, "a truth value: counts as 1"),
     ("blocks.0.mlp.switch", 0, 0, "off", "a text: counts as 0"),
-    ("top_k", 0, 0, "many", "a text, see its note"),
+    ("top_k", 0, 0, "many", "a text"),
 ]
 OVER = [
     (f"{HEAD}.scores", 1, 0, "hello", "a text, where a formula was"),
@@ -138,6 +138,22 @@ def test_a_number_that_overflows_is_told(book: ModelBook, path: Path, tmp_path: 
     done = cli("diff", typed(path, tmp_path / "t.xlsx", cells))
     assert done.code == 0
     assert "1e+308" in done.out and "is no number: it overflows" in done.out
+
+
+def test_a_workbook_is_written_with_edits_as_if_they_were_typed(
+    book: ModelBook, tmp_path: Path
+) -> None:
+    edits = {("W_E", 1, 2): 0.25, ("sentence", 0, 0): "w1 w0"}
+    found = cf.read(cf.write(book, tmp_path / "t.xlsx", edits))
+    assert found.values == edits and found.overwritten == found.labels == found.added == []
+    for cell, value, fault in [
+        (("W_E", 9, 0), 1.0, "W_E"),
+        (("W_EE", 0, 0), 1.0, "no block is named"),
+        (("W_E", 0, 0), "a", "is no number"),
+    ]:
+        with pytest.raises(InputError, match=fault):
+            cf.write(book, tmp_path / "other.xlsx", {cell: value})
+    assert not (tmp_path / "other.xlsx").exists()
 
 
 # --- cells that were added ------------------------------------------------------------------------
