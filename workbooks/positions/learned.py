@@ -41,7 +41,9 @@ def add(w: Workbook, encoding: Area) -> Learned:
         SENTENCE,
         DIMS,
     )
-    ws.text("One word at two places: without positions it is one vector, and a layer cannot tell the places apart.")
+    ws.text(
+        "One word at two places: without positions it is one vector, and a layer cannot tell the places apart."
+    )
     apart = ws.computed(
         "two_the", (1, D_MODEL), lambda _, j: stream[0, j] - stream[3, j], ["X0[0] - X0[3]"]
     )
