@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, script
+from conftest import ROOT, default_book, script
 
 import cellformer as cf
 
@@ -68,6 +68,16 @@ def test_generated_pages_are_current() -> None:
     ops, command = script("ops"), script("command")
     assert ops.TARGET.read_text() == ops.table(), "python docs/ops.py"
     assert command.TARGET.read_text() == command.reference(), "python docs/command.py"
+
+
+@pytest.mark.slow
+def test_the_sizes_that_the_documents_tell_are_current() -> None:
+    figures = script("figures")
+    found = list(figures.pages())
+    assert {"dialogue-game.md", "shakespeare.md"} <= {page.name for page in found}
+    for page in found:
+        text = page.read_text(encoding="utf-8")
+        assert text == figures.current(text, default_book), f"{page.name}: python docs/figures.py"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
