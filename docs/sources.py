@@ -6,12 +6,15 @@ The workbooks are built, and their sheets Printed are read: a line for every num
 document and the section that print it, what the cells compute, the difference, and why.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import workbooks
 from cellformer import names
+from engine.cells.block import Block
+from engine.cells.expression import Area
 from exporters.book import Book
 from exporters.story import Held
 
@@ -27,11 +30,22 @@ DOCUMENTS = {
 HEAD = """# What the sources print
 
 Every printed number of the source documents that a workbook holds, beside what its cells compute.
-`python docs/sources.py` writes it from the sheets *Printed*; a test holds it current. A number
-**differs** where it is further from the recomputed one than its own rounding.
+`python docs/sources.py` writes it from the sheets *Printed*; a test holds it current. Where a
+number is further from the recomputed one than its own rounding, its **kind** says why:
+
+- **slip here**: nor do the tables printed before it give it; an error of its own
+- **carried on**: the tables printed before it give it, with their slips and their rounding
+- **rounded**: off by no more than one unit of its last digit: rounded the wrong way, or too early
+- **other settings**: printed of another size, price or vector than the cells have; no error
+- **other training**: of another model, trained on the same task; no error
+
+**typed** is a number that is typed in the workbook as well, and not computed: that both are the
+same says that it was read rightly, and no more.
 
 """
-COLUMNS = ["workbook", "section", "what", "printed", "recomputed", "difference", "differs", "note"]
+COLUMNS = ["workbook", "section", "what", "printed", "recomputed", "difference", "kind", "note"]
+SLIP, CARRIED, ROUNDED, TYPED = "slip here", "carried on", "rounded", "typed"
+KINDS = (SLIP, CARRIED, ROUNDED, "other settings", "other training", TYPED)
 SIGNIFICANT = 6  # digits
 
 
@@ -41,11 +55,32 @@ class Line(NamedTuple):
     workbook: str
     held: Held
     computed: float
+    before: float | None  # what the tables printed before it give
+    typed: bool  # whether the workbook has it typed, too
 
     @property
-    def differs(self) -> bool:
-        """Whether it is further off than its rounding."""
-        return abs(self.computed - self.held.printed) > 0.5 * 10.0**-self.held.decimals + 1e-6
+    def kind(self) -> str:
+        """Which of the KINDS it is; "" for one that is computed, and as printed."""
+        if self._near(self.computed):
+            return TYPED if self.typed else ""
+        if self.held.other:
+            return self.held.other
+        if self._near(self.computed, 1.0):
+            return ROUNDED
+        return CARRIED if self.before is not None and self._near(self.before) else SLIP
+
+    @property
+    def note(self) -> str:
+        """Why this number is not as printed."""
+        if self.kind in ("", TYPED):
+            return ""
+        if self.before is not None and self.kind in (SLIP, CARRIED):
+            does = "gives" if self.kind == CARRIED else "gives instead"
+            return f"what is printed before {does} {round(self.before, 9):.{SIGNIFICANT}g}"
+        return self.held.note or f"rounds to {self.computed:.{self.held.decimals}f}"
+
+    def _near(self, value: float, units: float = 0.5) -> bool:
+        return abs(value - self.held.printed) <= units * 10.0**-self.held.decimals + 1e-6
 
     @property
     def document(self) -> str:
@@ -58,16 +93,28 @@ def lines(find: Callable[[str], Book] = names.book) -> Iterator[Line]:
     for name in workbooks.path():
         book = find(name)
         for held in book.held:
-            yield Line(name, held, float(book.clean(held.cell)))
+            before = None if held.before is None else float(book.clean(held.before))
+            computed = float(book.clean(held.cell))
+            yield Line(name, held, computed, before, _is_typed(book, held))
+
+
+def _is_typed(book: Book, held: Held) -> bool:
+    """Whether what stands beside a printed number is no more than a typed one."""
+    at = held.cell.rect
+    formula = book.sheets[held.cell.grid.name].entries[at.top, at.left].formula
+    block = formula.grid if isinstance(formula, Area) else None
+    return isinstance(block, Block) and not block.computed
 
 
 def page(found: list[Line]) -> str:
     """The page in Markdown: how many there are, then a table for each document."""
-    rows = [HEAD, "| document | numbers | of them differ |\n|---|---|---|\n"]
+    heads = ["document", "numbers", *KINDS]
+    rows = [HEAD, f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"]
     by_document = {key: [line for line in found if line.document == key] for key in DOCUMENTS}
-    for key, of_it in by_document.items():
-        rows.append(f"| {DOCUMENTS[key]} | {len(of_it)} | {sum(x.differs for x in of_it)} |\n")
-    rows.append(f"| all | {len(found)} | {sum(x.differs for x in found)} |\n")
+    for title, of_it in [*((DOCUMENTS[key], x) for key, x in by_document.items()), ("all", found)]:
+        kinds = Counter(line.kind for line in of_it)
+        counts = " | ".join(str(kinds[kind]) for kind in KINDS)
+        rows.append(f"| {title} | {len(of_it)} | {counts} |\n")
     for key, of_it in by_document.items():
         rows.append(f"\n## {DOCUMENTS[key]}\n\n")
         rows.append(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
@@ -76,18 +123,10 @@ def page(found: list[Line]) -> str:
 
 
 def _row(line: Line) -> str:
-    workbook, held, computed = line
-    section = held.section.partition(",")[2].strip()
-    note = held.note if line.differs else ""
-    numbers = [held.printed, computed, computed - held.printed]
-    cells = [
-        workbook,
-        section,
-        held.what,
-        *(f"{round(x, 9) + 0.0:.{SIGNIFICANT}g}" for x in numbers),
-        "yes" if line.differs else "",
-        note,
-    ]
+    held, section = line.held, line.held.section.partition(",")[2].strip()
+    numbers = [held.printed, line.computed, line.computed - held.printed]
+    shown = [f"{round(x, 9) + 0.0:.{SIGNIFICANT}g}" for x in numbers]
+    cells = [line.workbook, section, held.what, *shown, line.kind, line.note]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 

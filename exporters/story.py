@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from engine.cells.expression import Area
 from engine.cells.graph import Graph
+
+# What a source's figures are of, where they need not be ours: then they differ, and are no slips.
+Other = Literal["", "other settings", "other training"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Printed:
     formula of entry (i, j) of the block's rows and columns over the blocks of the graph. `follows`
     is what the tables printed before give for the r-th row and c-th column printed, over their
     printed cells by title: whether a difference is this step's own slip or one that it inherits.
+    `other` says of what its figures are, where they need not be ours.
     """
 
     title: str
@@ -58,6 +62,7 @@ class Printed:
     note: str = ""
     cell: Callable[[Graph, int, int], Any] | None = None
     follows: Callable[[Mapping[str, Area], int, int], Any] | None = None
+    other: Other = ""
 
 
 class Held(NamedTuple):
@@ -69,6 +74,8 @@ class Held(NamedTuple):
     cell: Area
     decimals: int  # that are printed
     note: str
+    other: Other = ""
+    before: Area | None = None  # the cell of what the tables printed before it give
 
 
 @dataclass(frozen=True)

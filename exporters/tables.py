@@ -24,7 +24,7 @@ from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
 from exporters.pages import built, start
-from exporters.story import Held, Story, Suggestion
+from exporters.story import Held, Other, Story, Suggestion
 
 FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
@@ -44,6 +44,7 @@ class Comparison(NamedTuple):
     note: str = ""
     decimals: int = 2  # that the source prints
     section: str = ""  # where it does, unless where the others of the sheet are
+    other: Other = ""  # what its figure is of, where that need not be ours
 
 
 def near(cells: Expression, value: Any = 1) -> Expression:
@@ -142,12 +143,14 @@ def compare(ws: "Worksheet", rows: Sequence[Comparison], section: str = "") -> N
     sheet = ws.sheet
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
         sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-    for k, (what, printed, cell, note, decimals, elsewhere) in enumerate(rows, ws.cursor + 1):
+    for k, row in enumerate(rows, ws.cursor + 1):
+        what, printed, cell, note, decimals, elsewhere, other = row
         fine = " fine" if decimals > FEW_DECIMALS else ""
         sheet.put(k, 1, what)
         sheet.put(k, 2, printed, f"printed{fine}")
         found = ws.formula(k, 3, cell, f"live{fine}")
-        ws.book.held.append(Held(elsewhere or section, what, printed, found, decimals, note))
+        where = elsewhere or section
+        ws.book.held.append(Held(where, what, printed, found, decimals, note, other))
         ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], f"change{fine}")
         sheet.put(k, 6, note, "note")
         sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))

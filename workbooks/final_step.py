@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
+from engine import Graph, Model, ModelSpec, WordList
+from engine.cells.expression import Expression
+from engine.cells.functions import EXP, added
 from engine.models import ops
 from engine.models.forward import Forward
 from engine.models.generate import Passage
@@ -87,10 +89,34 @@ HEADINGS = {
     "softmax.exp": "Softmax: turn scores into a ranked probability list",
 }
 
+
+def exponential(g: Graph, _: int, j: int) -> Expression:
+    """e to a score."""
+    return EXP(g["logits"][0, j])
+
+
+def their_sum(g: Graph, *_: int) -> Expression:
+    """The exponentials of all scores, added."""
+    return added(EXP(score) for score in g["logits"][0, :].cells)
+
+
+def tripled(g: Graph, _: int, j: int) -> Expression:
+    """A score of three times the query."""
+    return 3 * g["logits"][0, j] / g["query_length"][0, 0]
+
+
+def share_tripled(g: Graph, _: int, j: int) -> Expression:
+    """Its probability."""
+    return EXP(tripled(g, 0, j)) / added(EXP(tripled(g, 0, k)) for k in range(len(WORDS)))
+
+
 PRINTED = (
     Printed("Scores", [[1.42, 0.76, -0.58]], "logits"),
-    Printed("Exponentials, here after the largest score is taken off: e^(x - 1.42)", [
-        [4.14 / 4.14, 2.14 / 4.14, 0.56 / 4.14]], "softmax.exp",
-        note="Printed 4.14, 2.14 and 0.56, sum 6.84: divided by 4.14 here. The shares are the same."),
+    Printed("Exponentials: e^x", [[4.14, 2.14, 0.56]], "logits", cell=exponential,
+            note="The sheet Readout takes the largest score off first, and the shares are the same."),
+    Printed("Their sum", [[6.84]], "tokens", cell=their_sum),
     Printed("Probabilities", [[0.61, 0.31, 0.08]], "probs"),
+    Printed("Scores of three times the query", [[4.26, 2.28, -1.74]], "logits", cell=tripled),
+    Printed("Probabilities of three times the query", [[0.87, 0.12, 0.01]], "logits",
+            cell=share_tripled, note="The shares are 0.877, 0.121 and 0.002."),
 )  # fmt: skip

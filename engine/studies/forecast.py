@@ -29,6 +29,7 @@ SAMPLE = 4096  # numbers of a model by which is told what one takes in its file
 MOST_ADDRESSED = 5_000_000  # cells of a file in which all have an address
 MOST_COMPARED = 300_000  # weights that stand in their workbook as they were built, as numbers
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
+MOST_MAPPED = 65  # words of the maps, or a few more
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
@@ -47,7 +48,7 @@ class Forecast:
         each = SECONDS_PER_SHARED if self.shared else SECONDS_PER_FORMULA
         seconds = numbers * SECONDS_PER_NUMBER + self.n_formulas * each
         return (
-            f"{self.n_cells:,} cells, {self.n_formulas:,} formulas, about "
+            f"about {self.n_cells:,} cells, {self.n_formulas:,} formulas, "
             f"{self.megabytes:,.1f} MB; LibreOffice opens it in about {seconds:.0f} s and "
             f"holds it in {self.held:.1f} GB"
         )
@@ -116,12 +117,15 @@ def pages(model: Model, n_tokens: int) -> int:
     spec, n_words = model.spec, model.spec.d_vocab
     ranks, beyond = min(n_words, N_RANKS), 8 * n_words.bit_length() if n_words > N_RANKS else 0
     sampling = n_tokens * (n_words + 6 * ranks + beyond + 10) if spec.gives == "next word" else 0
-    heads = spec.n_layers * spec.n_heads * (n_tokens * (n_tokens + 5) // 2)
+    patterns = spec.n_layers * spec.n_heads * n_tokens * (n_tokens + 3)  # on Heads and on Machine
+    machine = 12 * n_tokens * (spec.n_layers + 1)
     lens = (spec.n_layers + 1) * 5 * (n_words + spec.d_model)
-    play = 1000 + 4 * n_words  # and Machine, the maps, the ledger
-    return (
-        play + sampling + heads + lens + (TOKENIZER if isinstance(model.vocabulary, Library) else 0)
-    )
+    paths = (spec.n_layers * (spec.n_heads + 3) + 3) * spec.d_model  # Attribution, Trajectory
+    mapped = min(n_words, MOST_MAPPED)
+    maps = (mapped + 20) * spec.d_model + 16 * mapped
+    play = 1000 + 4 * n_words  # and the ledger
+    tokenizer = TOKENIZER if isinstance(model.vocabulary, Library) else 0
+    return play + sampling + patterns + machine + lens + paths + maps + tokenizer
 
 
 def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:

@@ -81,13 +81,14 @@ class OnSheet:
             sheet.put(row, printed + col, number, "printed")
             found = sheet.formula(row, live + col, cell, "live")
             sheet.formula(row, change + col, found - sheet[row, printed + col], "change")
+            before = None
             for left in chained:
                 assert table.follows is not None
                 formula = table.follows(self.book.printed_cells, r, c)
-                sheet.formula(row, left + col, formula, "live")
-            what = f"{table.title} [{i}, {j}]"
-            held = Held(self.book.section, what, number, found, table.decimals, table.note)
-            self.book.held.append(held)
+                before = sheet.formula(row, left + col, formula, "live")
+            what, where = f"{table.title} [{i}, {j}]", self.book.section
+            rest = table.decimals, table.note, table.other, before
+            self.book.held.append(Held(where, what, number, found, *rest))
         differences = sheet[self.top : self.top + self.height, change : change + self.width]
         sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + 1e-9))
 

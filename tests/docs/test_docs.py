@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, script
+from conftest import ROOT, default_book, script
 
 import cellformer as cf
 from engine.models import architectures
@@ -78,6 +78,16 @@ def test_the_gate_begins_with_readme_s_two_commands() -> None:
     assert tests.startswith("python -m pip install ") and tests.endswith("&& python -m pytest")
     runs = re.findall(r"^timed (.*)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert runs[0] == '"$python" .ci/stranger.py'
+
+
+@pytest.mark.slow
+def test_the_sizes_that_the_documents_tell_are_current() -> None:
+    figures = script("figures")
+    found = list(figures.pages())
+    assert {"dialogue-game.md", "shakespeare.md"} <= {page.name for page in found}
+    for page in found:
+        text = page.read_text(encoding="utf-8")
+        assert text == figures.current(text, default_book), f"{page.name}: python docs/figures.py"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

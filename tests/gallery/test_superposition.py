@@ -114,6 +114,32 @@ def test_directions_are_counted() -> None:
         assert cells("share")[0, k] == pytest.approx((apart >= near).mean(), abs=1e-9)
 
 
+@pytest.mark.parametrize(("d", "counted"), [(1000.0, 64), (0.0, 1), (-3.0, 1), (2.5, 2)])
+def test_dimensions_that_are_not_there_are_said_not_to_count(d: float, counted: int) -> None:
+    """What is measured and what the formula says are of the same number of dimensions."""
+    book = default_book("superposition")
+    values = book.edited({book.graph["widths"][0, 2]: d}).values
+    assert values["counted"][0, 2] == counted == values["used"][:, 2].sum()
+    assert values["expected_cosine"][0, 2] == pytest.approx(counted**-0.5)
+
+
+@pytest.mark.parametrize("near", [2.0, 1.0, 0.0, -1.0])
+def test_a_share_of_pairs_is_one_whatever_is_typed(near: float) -> None:
+    book = default_book("superposition")
+    shares = book.edited({book.graph["near"][0, 0]: near}).values["share"].astype(float)
+    assert (shares == (near <= 0)).all()
+
+
+def test_settings_between_those_trained_say_which_model_is_taken() -> None:
+    book = default_book("superposition")
+    typed = {"p": 5.0, "decay": 0.8, "penalty": -1.0}
+    after = book.edited({book.graph[name][0, 0]: x for name, x in typed.items()})
+    for name, taken in (("p", "1"), ("decay", "0.7"), ("penalty", "0.03")):
+        sheet, row, col = book.cell(name, 0, 0)
+        assert after.cell(sheet, row, col + 1) == f"takes a model trained at {taken}"
+        assert (row, col) in book.sheets[sheet].rules  # what is typed is asked to be a share
+
+
 @pytest.mark.parametrize("d", [8, 64])
 def test_the_bound_is_one(d: int) -> None:
     """Of many random directions, no larger share is near the first axis than the formula says."""

@@ -103,9 +103,10 @@ PRINTED = (
             "0.269, 0.013, 0.132."),
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
             follows=stream_of_printed,
+            other="other settings",
             note="The essay posits it (`suppose`): steps 1 to 6 give another vector, and so do "
             "their printed results."),
-    Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1,
+    Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1, other="other settings",
             note="Printed for the posited vector, which W_U reproduces exactly; the recomputed vector gives these."),
     Printed("Step 7: probabilities of on, mat, floor", [[0.16, 0.32, 0.24]], "probs", rows=[2],
             cols=[5, 6, 7], follows=shares_of_printed,

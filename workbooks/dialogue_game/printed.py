@@ -30,7 +30,9 @@ FOUND = (
 def add(book: ModelBook) -> None:
     """The figures; then the depth, stage by stage."""
     ws = Worksheet(book, book.sheet(SHEET), PURPOSE)
-    compare(ws, [*_page(book), *_depth(book), *_maps(book)], "The Final Step, section 4")
+    rows = [*_page(book), *_depth(book), *_maps(book)]
+    ours = [row._replace(other="other training") for row in rows]
+    compare(ws, ours, "The Final Step, section 4")
     ws.heading("How the word is found, stage by stage")
     ws.text(*FOUND)
     _stages(book, ws.sheet, ws.cursor + 1)
@@ -45,9 +47,9 @@ def _page(book: ModelBook) -> list[Comparison]:
         Comparison("§3: Tarso after <BOS> Pietro chiama Paolo", 0.9998, sure,
                    "another training of the same model; both are sure", 4, "The Final Step, section 3"),
         Comparison("§4: the least likely number after <BOS> Pietro chiama", 0.10, MIN(numbers),
-                   "the grammar gives each of the eight 0.1106"),
+                   "printed: each around 0.10 to 0.12; the grammar gives each of the eight 0.1106", 1),
         Comparison("§4: the likeliest number", 0.12, MAX(numbers),
-                   "printed: each around 0.10 to 0.12"),
+                   "printed: each around 0.10 to 0.12", 1),
     ]  # fmt: skip
     for place, word in enumerate(ORDER, 1):
         own = book.graph["probs"][2, game.ID[word]]
@@ -87,7 +89,7 @@ def _maps(book: ModelBook) -> list[Comparison]:
                    "our model keeps its names in other directions: this plane holds a third of the essay's share", 2, MAPS),
         Comparison("§4b: two principal components hold", 0.347, first[0, 0] + first[0, 1],
                    "ours are led by <PAD>, <EOS> and perde, two to three times as long as other words", 3, MAPS),
-        Comparison("§4b: four hold", 0.553, share["four_share"], "the same", 3, MAPS),
+        Comparison("§4b: four hold", 0.553, share["four_share"], "led by the same long words", 3, MAPS),
         Comparison("§4b: two hold of the words' directions (cosine)", 0.435, share["cosine_share"],
                    "lengths set aside, the essay's share rises and ours falls: length led ours", 3, MAPS),
     ]  # fmt: skip

@@ -48,7 +48,7 @@ def book() -> Book:
     sizes, gigabytes = cache(w.sheet("Cache", "how large keys and values grow"))
     count(ws, prompt, sizes)
     ws = w.sheet("Latent", "keys and values as one small latent: multi-head latent attention")
-    saved = latents(ws, sizes)
+    latents(ws, sizes)
     w.compare(
         [
             Comparison(
@@ -56,13 +56,6 @@ def book() -> Book:
                 17,
                 gigabytes[0, 1],
                 "17,179,869,184 bytes are 17.18 GB of 10^9, and 16 GiB of 2^30",
-                0,
-            ),
-            Comparison(
-                "what a latent saves, as a factor",
-                10,
-                saved[2],
-                "printed: an order of magnitude; of all heads of DeepSeek V3 it is more",
                 0,
             ),
         ],
@@ -181,7 +174,7 @@ def cache(ws: Worksheet) -> tuple[Area, Area]:
     return sizes, gigabytes
 
 
-def latents(ws: Worksheet, sizes: Area) -> Area:
+def latents(ws: Worksheet, sizes: Area) -> None:
     """DeepSeek V3 keeps one latent per token and layer, and a rotary key that all heads share."""
     ws.widths({0: 34, 1: 14})
     values = [[n] for n in DEEPSEEK_V3.values()]
@@ -193,7 +186,7 @@ def latents(ws: Worksheet, sizes: Area) -> Area:
     ws.text("GB at the 7B model's tokens and bytes; the factor between them", style="equation")
     formulas = (all_heads, small, all_heads / small)
     rows = ("all heads' K and V", "latent and rotary key", "factor")
-    return ws.computed("saved", (3, 1), lambda i, _: formulas[i], rows)
+    ws.computed("saved", (3, 1), lambda i, _: formulas[i], rows)
 
 
 def story(w: Workbook) -> Story:

@@ -111,6 +111,9 @@ NOTES = {  # by source, model and row
 }
 
 
+PUBLISHED = ("slides", "DeepSeek V3", "n_ctx")  # its settings allow more than it was made for
+
+
 def comparisons(cells: Mapping[str, Area]) -> list[Comparison]:
     """Every figure beside its cell. `cells` are the rows of sizes and counts, by name."""
     return [
@@ -121,6 +124,7 @@ def comparisons(cells: Mapping[str, Area]) -> list[Comparison]:
             NOTES.get(source, {}).get((model, name), ""),
             decimals(number),
             SECTIONS[source.partition(",")[0]],
+            "other settings" if (source, model, name) == PUBLISHED else "",
         )
         for source, models, rows in FIGURES
         for name, numbers in rows.items()

@@ -111,7 +111,9 @@ def comparisons(w: Workbook) -> list[Comparison]:
         if cost := COSTS[j]:
             note = "of these chips at this price; the slides give no chips"
             what = f"slides: cost of {model}, in thousands of dollars"
-            rows.append(Comparison(what, cost / 1e3, dollars / 1000, note, 0))
+            thousands = cost / 1e3
+            other = Comparison(what, thousands, dollars / 1000, note, 0, other="other settings")
+            rows.append(other)
     return rows
 
 

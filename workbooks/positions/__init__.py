@@ -49,7 +49,8 @@ def compare(w: Workbook, waves: Area) -> None:
     )
     w.compare([
         Comparison("fastest hand: wavelength / 2π", 1, fastest, decimals=0),
-        Comparison("slowest hand: wavelength / 2π", BASE, slowest, note, decimals=0),
+        Comparison("slowest hand: wavelength / 2π", BASE, slowest, note, decimals=0,
+                   other="other settings"),
     ], "Slides, Positional Encoding (quoting Vaswani et al.)")  # fmt: skip
 
 

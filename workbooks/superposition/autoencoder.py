@@ -74,7 +74,9 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
     )
     ws.cursor -= 1
     p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting")
-    ws.sheet.rules[ASKED + 1, 1] = SHARE
+    ws.formula(ASKED, 2, trained.encoders.said(0, penalty[0]), "note")
+    for row in (ASKED, ASKED + 1):
+        ws.sheet.rules[row, 1] = SHARE
     h, mix = mixed(ws, toy)
     coder, active = coded(ws, trained, penalty, h)
     cosines, found = matched(ws, toy, coder)

@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import ABS, COUNTIF, EXP, IF, LN, MAX, MIN, SQRT, SUM, SUMIF, SUMPRODUCT
+from engine.cells.functions import (
+    ABS,
+    COUNTIF,
+    EXP,
+    IF,
+    INT,
+    LN,
+    MAX,
+    MIN,
+    SQRT,
+    SUM,
+    SUMIF,
+    SUMPRODUCT,
+)
 from exporters.book import Chart, Series
 from exporters.tables import Workbook, Worksheet
 
@@ -23,6 +36,14 @@ SPACES = (768.0, 2048.0, 4096.0, 12288.0)  # the first is GPT-2 small's, the las
 BELOW = np.arange(1, 10) / 10  # cosines below which pairs are counted
 NEAR = 0.3  # a cosine below this counts as nearly at right angles
 VECTORS = np.random.default_rng(3).normal(size=(D_MOST, N)).round(2)
+SMALL: dict[str, Any] = {
+    "validate": "decimal",
+    "criteria": "between",
+    "minimum": 0,
+    "maximum": 1,
+    "error_title": "Not a cosine",
+    "error_message": "Type a number from 0 to 1.",
+}
 WIDTHS: dict[str, Any] = {
     "validate": "integer",
     "criteria": "between",
@@ -44,6 +65,8 @@ def add(w: Workbook) -> None:
     )
     ws.cursor += 1
     near = ws.typed("near", NEAR, ["nearly: a cosine below ε ="], style="input setting")
+    place = ws.rect(near)
+    ws.sheet.rules[place.top, place.left] = SMALL
     widths, cosines = sample(w, ws, near)
     large(ws, near)
     suggest(w, ws)
@@ -64,6 +87,14 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
     widths = ws.typed("widths", SAMPLED, ["dimensions d, up to 64"], style="input setting")
     ws.sheet.areas.append((ws.rect(widths), WIDTHS))
     ws.cursor -= 1
+    widths = ws.computed(
+        "counted",
+        n,
+        lambda _, k: MIN(D_MOST, MAX(1, INT(widths[k]))),
+        [f"of which there are, from 1 to {D_MOST}"],
+        style="count",
+    )
+    ws.cursor -= 1
     fit = ws.promised("fit", n, [f"directions kept, of {N}"])
     ws.cursor -= 1
     typical = ws.promised("typical", n, ["typical cosine: root of the mean square"])
@@ -83,7 +114,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
     pairs = N * (N - 1)
     ws.fill(fit, lambda _, k: SUM(kept[k]), "readout count")
     ws.fill(typical, lambda _, k: SQRT(MAX(0, SUMPRODUCT(cosines[k], cosines[k]) - N) / pairs))
-    ws.fill(share, lambda _, k: (COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
+    ws.fill(share, lambda _, k: MAX(0, COUNTIF(cosines[k], ">=" & near) - N) / pairs, "percent")
     return widths, cosines
 
 

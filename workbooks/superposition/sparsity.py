@@ -58,6 +58,9 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
         "angles. Rare ones seldom meet: four fit, as two pairs of opposites, and in the end all five, for a small price. Type other settings.",
     )
     p, decay, importance = settings(ws)
+    for k, setting in enumerate((decay, p)):
+        place = ws.rect(setting)
+        ws.formula(place.top, place.right, trained.toys.said(k, setting[0]), "note")
     grid(ws, trained)
     odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
     toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]

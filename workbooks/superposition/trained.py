@@ -33,6 +33,12 @@ class Shelf(NamedTuple):
             found = (found - 1) * values.shape[1] + place
         return found
 
+    def said(self, k: int, wanted: Expression) -> Expression:
+        """Which model is taken for a value of the k-th setting, in words."""
+        values = self.settings[k].fixed
+        taken = INDEX(values, MATCH(MAX(wanted, values[0]), values, 1))
+        return "takes a model trained at " & taken
+
     def number(self, row: Expression, k: int) -> Expression:
         """A model's k-th number."""
         return INDEX(self.rows[:, k].fixed, row, 1)
