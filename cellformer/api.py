@@ -20,7 +20,7 @@ def load(name: str | Path) -> Model:
 
 def graph(name: str | Path, prompt: str | None = None) -> Graph:
     """The graph of a model's forward pass over a prompt, or of a worksheet's tables."""
-    return names.graph(str(name), prompt)
+    return names.graph(str(name), prompt, force=True)
 
 
 def build(
@@ -57,7 +57,7 @@ def build(
         words = passage(what, given, n_tokens, sampling, seed, other)
         return anymodel.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
-    loaded = names.load(str(what), prompt, text, special, live, second)
+    loaded = names.load(str(what), prompt, text, special, live, second, force=True)
     columns = loaded.n_tokens if n_tokens is None else n_tokens
     words = passage(loaded.model, loaded.ids, columns, sampling, seed, loaded.second)
     return loaded.book(loaded.model, words, live)

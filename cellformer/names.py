@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import workbooks
+from cellformer import budget
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
 from engine.models import checkpoint, encoding, formats, tokenizing
@@ -72,13 +73,15 @@ def load(
     special: bool = True,
     live: Sequence[str] = (),
     second: str | None = None,
+    force: bool = False,
 ) -> Loaded:
     """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
 
     A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
     `special`; with none it begins as any text does. `live` names the parts of its workbook that
     recompute, () everything; `second` is the sentence that a sentence encoder compares the prompt
-    with. Raises InputError for a name that is neither, and a prompt that the model cannot take.
+    with. Raises InputError for a name that is neither, a prompt that the model cannot take, and one
+    that is beyond the budget unless `force`.
     """
     found = model(name)
     if second is not None and found.spec.gives != "sentence":
@@ -88,6 +91,7 @@ def load(
         given = prompt_ids(found, None, special) if given is None else given
         found.check_ids(given)
         other = [] if second is None else prompt_ids(found, second, special)
+        budget.of_passes(found, max(len(given), len(other)), force)
         n_tokens = _columns(found, max(len(given), len(other)), live)
         return Loaded(name, found, given, n_tokens, other)
     module = workbooks.find(name)
@@ -114,10 +118,11 @@ def graph(
     ids: str | None = None,
     special: bool = True,
     second: str | None = None,
+    force: bool = False,
 ) -> Graph:
     """The graph of a workbook's tables, or of a model's forward pass over a prompt."""
     if not is_worksheet(name):
-        return load(name, prompt, ids, special, second=second).graph
+        return load(name, prompt, ids, special, second=second, force=force).graph
     check_takes(name, prompt=prompt, ids=ids, second=second, no_special=not special)
     return book(name).graph
 

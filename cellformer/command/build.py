@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cellformer import budget
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -48,9 +49,15 @@ def followed(gradient: bool, nudge: bool) -> plan.Followed:
     return plan.LEAD if gradient else plan.LOSS if nudge else ""
 
 
-def announce(model: Model, n_tokens: int) -> None:
-    """Say what a large workbook will be."""
+def announce(model: Model, n_tokens: int, text_length: int, in_part: bool, force: bool) -> None:
+    """Say what a large workbook will be, all of which recomputes, or only a part. Raises InputError
+    for one beyond the budget unless `force`."""
+    budget.of_passes(model, n_tokens, force)
+    budget.within(budget.MOST_CELLS, 2 * text_length**2, "cells of the tokenizer", force)
+    if in_part or n_tokens > model.spec.n_ctx:  # then it is refused for that
+        return
     expected = forecast(model, n_tokens, plan.for_model(model).readout)
+    budget.within(budget.MOST_CELLS, expected.n_cells, "cells of the workbook", force)
     if expected.n_cells > LARGE:
         line(f"forecast: {expected}")
         if expected.n_cells > GOOGLE:

@@ -12,10 +12,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from cellformer import names
+from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.build import with_digits
 from cellformer.command.options import (
+    Beyond,
     Ids,
     Lens,
     Mean,
@@ -71,6 +72,7 @@ def run(
     lens: Lens = False,
     show: Annotated[list[str] | None, typer.Option("--show", help="A block to print.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
+    force: Beyond = False,
 ) -> None:
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
 
@@ -84,7 +86,8 @@ def run(
         asked |= {"tokens": tokens, "ablate": ablate, "mean": mean, "target": target, "lens": lens}
         names.check_takes(name, **asked)
         return _run_tables(name, sets, show, as_json)
-    loaded = names.load(name, prompt, ids, not no_special, second=second)
+    loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
+    budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
     if target is not None or lens:
         needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
@@ -125,20 +128,22 @@ def trace(
     no_special: NoSpecial = False,
     tokens: Tokens = None,
     sets: Sets = None,
+    force: Beyond = False,
 ) -> None:
     """Show a cell's formula, the cells that it reads and their values, as a tree.
 
     With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
     """
     if tokens is None:
-        graph = names.graph(name, prompt, ids, not no_special, second)
+        graph = names.graph(name, prompt, ids, not no_special, second, force)
     else:
-        loaded = names.load(name, prompt, ids, not no_special, second=second)
+        loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
+        budget.of_passes(loaded.model, tokens, force)
         graph = _continued(loaded.model, loaded, tokens)
     live = Evaluator(graph)
     _change(live, sets, (), False)
     block, i, j = graph.parse(cell)
-    printing.trace(live.cell(block.name, i, j), depth)
+    printing.trace(live.cell(block.name, i, j), depth, force)
 
 
 def ablate(
@@ -148,14 +153,16 @@ def ablate(
     no_special: NoSpecial = False,
     target: Target = None,
     mean: Mean = False,
+    force: Beyond = False,
 ) -> None:
     """Switch off every head, attention block and MLP in turn: what the target word loses."""
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
         raise InputError(f"{name} has no layers: there is nothing to switch off")
+    budget.of_passes(model, len(loaded.ids), force, len(ablation.parts(graph)))
     finite.check(graph, graph.values)
     wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)
     found = ablation.effects(graph, wanted, row, mean)
@@ -176,6 +183,7 @@ def sweep(
     output: Annotated[
         Path | None, typer.Option("-o", help="A .csv or .png file; printed unless given.")
     ] = None,
+    force: Beyond = False,
 ) -> None:
     """Let one cell run through a range: the target word's logit and probability as a curve.
 
@@ -190,7 +198,9 @@ def sweep(
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special)
         curve = _curve_of_tables(name, cell, values, target)
     else:
-        curve = _curve_of_word(names.load(name, prompt, ids, not no_special), cell, values, target)
+        loaded = names.load(name, prompt, ids, not no_special, force=force)
+        budget.of_passes(loaded.model, len(loaded.ids), force, n_steps)
+        curve = _curve_of_word(loaded, cell, values, target)
     if output is None:
         return printing.curve(curve)
     draw = _write_csv if output.suffix.lower() == ".csv" else _draw
@@ -217,14 +227,16 @@ def generate(
     as_table: Annotated[
         bool, typer.Option("--table", help="Print each token too, and the cells computed for it.")
     ] = False,
+    force: Beyond = False,
 ) -> None:
     """Print a prompt's text and its continuation as it comes, up to an end-of-text token.
 
     For each token one new row of every block is computed.
     """
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
     n_tokens = max(1, min(FEW, room)) if n is None else n
+    budget.of_passes(loaded.model, len(loaded.ids) + n_tokens, force)
     sampling = Sampling(temperature, top_k, top_p)
     found = steps(loaded.model, loaded.ids, n_tokens, sampling, seed)
     done: list[Step] = []
@@ -239,10 +251,13 @@ def generate(
 def info(
     name: Name,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Prompt length to forecast.")] = 8,
+    force: Beyond = False,
 ) -> None:
     """Show a model's sizes, parameters, KV cache and the forecast of its workbook."""
     model = names.model(name)
     spec = model.spec
+    n_tokens = min(tokens, spec.n_ctx)
+    budget.within(budget.MOST_TOKENS, n_tokens, "tokens of a workbook", force)
     table = Table(box=None, show_header=False)
     table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):
@@ -261,7 +276,6 @@ def info(
     console.print()
     cache = kv_numbers(model)
     console.print(f"KV cache: {cache:,} numbers per token, {2 * cache:,} bytes in 16 bits")
-    n_tokens = min(tokens, spec.n_ctx)
     expected = forecast(with_digits(model), n_tokens, for_model(model).readout)
     printing.line(f"workbook of {n_tokens} tokens: {expected}")
 

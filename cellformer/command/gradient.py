@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cellformer import names
+from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.explore import first_word, needs_words, word_of
-from cellformer.command.options import Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
 from cellformer.command.printing import console
 from engine import InputError
 from engine.cells import finite
@@ -30,6 +30,7 @@ def gradient(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the gradient of every weight, too.")
     ] = False,
+    force: Beyond = False,
 ) -> None:
     """The weights, heads and MLPs that move the target word's logit most at the prompt's end.
 
@@ -37,8 +38,9 @@ def gradient(
     """
     if names.is_worksheet(name):
         raise InputError(f"{name} is made of worksheets: there is no logit to follow back")
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
+    budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)

@@ -28,6 +28,7 @@ from cellformer.command import gradient as sensitivity
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Backward,
+    Beyond,
     Built,
     Digits,
     Force,
@@ -112,6 +113,7 @@ def build(
     nudge: Nudge = False,
     words: Words = None,
     digits: Digits = "",
+    force: Beyond = False,
 ) -> None:
     """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
     from cellformer.command import build as building
@@ -134,17 +136,16 @@ def build(
             raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda placed: names.book(name), path)
-    loaded = names.load(name, prompt, ids, not no_special, live or (), second)
+    loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
+    building.announce(model, n_tokens, text_length or 0, bool(live), force)
     sampling = Sampling(temperature, top_k, top_p)
     found = passage(model, loaded.ids, n_tokens, sampling, seed, loaded.second)
     found = replace(found, text_length=text_length or 0)
     listed = building.listed(model, words) if words else None
     kind = "-gradient" * gradient + "-nudge" * nudge
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    if not live:
-        building.announce(model, n_tokens)
     building.write(partial(loaded.book, model, found, live or (), followed, listed), path)
 
 

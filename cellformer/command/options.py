@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import workbooks
+from exporters.source import MOST_TYPED
 
 
 def workbook_names() -> list[str]:
@@ -35,7 +36,9 @@ Tokens = Annotated[
 ]
 TextLength = Annotated[
     int | None,
-    typer.Option("--text-length", min=1, help="Characters that a typed sentence may have."),
+    typer.Option(
+        "--text-length", min=1, max=MOST_TYPED, help="Characters that a typed sentence may have."
+    ),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -54,6 +57,7 @@ TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
 Size = Annotated[int | None, typer.Option(min=1)]
 Half = Annotated[bool, typer.Option("--half", help="Weights in float16: half as large a file.")]
+Beyond = Annotated[bool, typer.Option("--force", help="Go on, however much it will be.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]
 
 # how a workbook is built

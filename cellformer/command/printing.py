@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from cellformer import budget
 from engine import Cell, Evaluator, Graph, Model
 from engine.cells.texts import on_terminal
 from engine.models.generate import Step
@@ -226,10 +227,21 @@ def _value(value: Any) -> str:
     return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
 
 
-def trace(root: Cell, depth: int) -> None:
-    """A cell's formula, and the cells that it reads, as a tree."""
+def trace(root: Cell, depth: int, force: bool = False) -> None:
+    """A cell's formula, and the cells that it reads, as a tree. Raises InputError where that is
+    beyond the budget, unless `force`."""
     tree = Tree(_cell_line(root))
-    _grow(tree, root, depth)
+    lowest, n_lines = [(tree, root)], 1
+    while lowest and depth:
+        above, lowest, depth = lowest, [], depth - 1
+        for branch, cell in above:
+            found = cell.precedents
+            lowest += [(branch.add(_cell_line(read)), read) for read in found[:MAX_BRANCHES]]
+            if len(found) > MAX_BRANCHES:
+                branch.add(Text(f"... {len(found) - MAX_BRANCHES} more", "dim"))
+            n_more = n_lines + len(lowest)
+            budget.within(budget.MOST_LINES, n_more, "lines of this tree, or more", force)
+        n_lines += len(lowest)
     console.print(tree)
 
 
@@ -238,13 +250,3 @@ def _cell_line(cell: Cell) -> Text:
     if cell.formula:
         text.append(f"   {cell.formula}", "dim")
     return text
-
-
-def _grow(tree: Tree, cell: Cell, depth: int) -> None:
-    if depth == 0:
-        return
-    found = cell.precedents
-    for precedent in found[:MAX_BRANCHES]:
-        _grow(tree.add(_cell_line(precedent)), precedent, depth - 1)
-    if len(found) > MAX_BRANCHES:
-        tree.add(Text(f"... {len(found) - MAX_BRANCHES} more", "dim"))

@@ -14,7 +14,7 @@ import workbooks
 from cellformer import names
 from cellformer.command import printing
 from cellformer.command.explore import first_word, word_of
-from cellformer.command.options import Ids, Name, NoSpecial, Prompt
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
@@ -54,6 +54,7 @@ def edit(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the change of every weight, too.")
     ] = False,
+    force: Beyond = False,
 ) -> None:
     """The smallest change of weights that makes the model say a word at the prompt's end.
 
@@ -64,7 +65,7 @@ def edit(
     the prompts of --also; or else of the prompt's own tokens before its end.
     """
     path = output or Path(f"{names.title(name)}-edited.xlsx")
-    loaded = names.load(name, prompt, ids, not no_special)
+    loaded = names.load(name, prompt, ids, not no_special, force=force)
     _check(loaded, path)
     where, texts = _texts(loaded, also, not no_special)
     graph = loaded.graph

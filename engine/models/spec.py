@@ -13,7 +13,8 @@ Gives = Literal["next word", "masked word", "sentence"]
 Pooling = Literal["mean", "first", "max", "mean of root"]
 
 LARGEST = 1e12  # number that is taken for meant
-MAX_HEADS = 100_000  # in all layers; GPT-3 has 9,216
+MAX_HEADS = 20_000  # in all layers; the largest Llama has 16,128
+MAX_LAYERS = 2_000  # the largest Llama has 126
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class ModelSpec:
         for size in ("n_layers", "n_heads", "d_head", "d_mlp"):
             if getattr(self, size) < 0:
                 raise InputError(f"{size} is {getattr(self, size)}; it cannot be negative")
+        if self.n_layers > MAX_LAYERS:
+            raise InputError(f"n_layers is {self.n_layers:,}; no model has above {MAX_LAYERS:,}")
         if self.n_layers * max(self.n_heads, 1) > MAX_HEADS:
             raise InputError(
                 f"n_layers = {self.n_layers} and n_heads = {self.n_heads}: "

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import orjson
@@ -12,7 +13,7 @@ from engine.cells.stored import Stored
 from engine.models import encoding
 from engine.models.choosing import N_RANKS
 from engine.models.encoding import AXIS
-from engine.models.forward import Forward, Readout
+from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import passage
 from engine.models.model import Model
 from engine.models.subwords import Library
@@ -86,10 +87,21 @@ def kv_numbers(model: Model) -> int:
     return 2 * spec.n_layers * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
 
 
+def numbers_of_pass(model: Model, n_tokens: int) -> int:
+    """How many numbers a pass over so many tokens computes: those of all its tables, blanks too."""
+    return sum(prod(block.shape) for block in _graph(model, n_tokens, EVERYTHING) if block.op)
+
+
+def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:
+    """The graph of a prompt, whichever; nothing of it is computed."""
+    if model.spec.gives == "next word":
+        return model.graph([0] * n_tokens, readout)
+    return encoding.graph(model, passage(model, [0] * n_tokens), readout)
+
+
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
-    place = passage(model, [0] * n_tokens) if model.spec.gives != "next word" else None
-    graph = encoding.graph(model, place, readout) if place else model.graph([0] * n_tokens, readout)
+    graph = _graph(model, n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     if not readout.one_token:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)

@@ -21,6 +21,7 @@ from engine.models.spec import ModelSpec
 MODEL_TYPES = ("mixtral",)
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
 OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
+MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class MoeSpec(LlamaSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.n_layers * self.n_experts > MAX_EXPERTS:
+            raise InputError(
+                f"n_layers = {self.n_layers} and n_experts = {self.n_experts}: "
+                f"no model has more than {MAX_EXPERTS:,} experts"
+            )
         if len(self.dense) < self.n_layers and not 1 <= self.n_chosen <= self.n_experts:
             raise InputError(
                 f"{self.n_chosen} of {self.n_experts} experts cannot be chosen for a token; look "
