@@ -58,6 +58,7 @@ def environment(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
     own = Path.home() / ".config" / "pip" / "pip.conf"
     kept |= {"PIP_CONFIG_FILE": str(own)} if own.is_file() else {}
+    kept["PIP_QUIET"] = "1"
     return {**kept, "HOME": str(folder / "home"), "PATH": path, "LANG": "C.UTF-8"}
 
 

@@ -185,6 +185,7 @@ def test_the_version_is_the_package_s() -> None:
     assert cli("--version") == (0, f"cellformer {package.__version__}\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [("cellformer bu", "build"), ("cellformer build sha", "shakespeare"),
