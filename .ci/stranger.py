@@ -42,6 +42,8 @@ def copy(target: Path) -> None:
         shutil.copytree(ROOT, target)
         return
     for name in listed.decode().rstrip("\0").split("\0"):
+        if not (ROOT / name).is_file():
+            continue  # it was deleted, and that is not yet committed
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target / name)
 
