@@ -42,6 +42,8 @@ def copy(target: Path) -> None:
         shutil.copytree(ROOT, target)
         return
     for name in listed.decode().rstrip("\0").split("\0"):
+        if not (ROOT / name).is_file():
+            continue  # it was deleted, and that is not yet committed
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target / name)
 
@@ -58,6 +60,7 @@ def environment(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
     own = Path.home() / ".config" / "pip" / "pip.conf"
     kept |= {"PIP_CONFIG_FILE": str(own)} if own.is_file() else {}
+    kept["PIP_QUIET"] = "1"
     return {**kept, "HOME": str(folder / "home"), "PATH": path, "LANG": "C.UTF-8"}
 
 

@@ -82,9 +82,8 @@ def run(
     gives the sentence's vector: with --second, the cosine of two.
     """
     if names.is_worksheet(name):
-        asked = {"prompt": prompt, "second": second, "ids": ids, "no_special": no_special}
-        asked |= {"tokens": tokens, "ablate": ablate, "mean": mean, "target": target, "lens": lens}
-        names.check_takes(name, **asked)
+        names.check_takes(name, prompt=prompt, second=second, ids=ids, no_special=no_special)
+        names.check_takes(name, tokens=tokens, ablate=ablate, mean=mean, target=target, lens=lens)
         return _run_tables(name, sets, show, as_json)
     loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
     budget.of_passes(loaded.model, tokens or len(loaded.ids), force)

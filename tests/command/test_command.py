@@ -130,6 +130,7 @@ BAD = [
     (("verify", "text"), "there is no file text; name text.xlsx"),
     (("diff", "text"), "there is no file text; name text.xlsx"),
     (("generate", "shakespeare", "-n", "60"), "pass the context of 64; ask for 58"),
+    (("generate", "cat-sat", "--ids", "0,0,0,0,0,0,0,0", "-n", "1"), "give a shorter prompt"),
     (("run", "cat-sat", "--ids", DIGITS), "no list of token ids"),
     (("run", "cat-sat", "--set", f"W_E[{DIGITS},0]=1"), "does not name a cell"),
     (("run", "cat-sat", "--set", f"W_E[0,0]={DIGITS}"), "not a finite number"),
@@ -185,6 +186,7 @@ def test_the_version_is_the_package_s() -> None:
     assert cli("--version") == (0, f"cellformer {package.__version__}\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [("cellformer bu", "build"), ("cellformer build sha", "shakespeare"),

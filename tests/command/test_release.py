@@ -48,6 +48,7 @@ def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -
     assert "no spreadsheet program was found" in done.err and (tmp_path / "loss.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_open_without_a_screen_says_where_the_file_is(tmp_path: Path) -> None:
     """As over ssh, or in a container: a process of its own, with a program that opens nothing."""
     office = tmp_path / "bin" / "soffice"

@@ -74,7 +74,7 @@ def test_generated_pages_are_current() -> None:
 def test_the_gate_begins_with_readme_s_two_commands() -> None:
     """Read out of README, where a stranger has them from."""
     install, tests = script("stranger", ".ci").commands((ROOT / "README.md").read_text())
-    assert install == "python -m pip install . && cellformer open dialogue-game"
+    assert install == "python -m pip install -e . && cellformer open dialogue-game"
     assert tests.startswith("python -m pip install ") and tests.endswith("&& python -m pytest")
     runs = re.findall(r"^timed (.*)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert runs[0] == '"$python" .ci/stranger.py'
