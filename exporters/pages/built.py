@@ -165,7 +165,7 @@ def _of_lines(
         sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
             _of_one(book, sheet, row, line, stored)
-        elif stored:
+        elif stored or not line.typed:  # texts have no sum
             below = _of_many(book, sheet, row, line, below)
         else:
             _of_sums(book, sheet, row, line)
