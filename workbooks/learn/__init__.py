@@ -94,6 +94,7 @@ def follow(p: Parts) -> None:
         clock.close(g, name, after, begins)
     clock.add_total(g, p.step.loss[0, 0])
     clock.add_points(g, sheets.N_POINTS, p.a_pass)
+    clock.wait(g, [*p.step.states, "pass.total"])
 
 
 def learnt(held: Callable[[str], np.ndarray]) -> Model:

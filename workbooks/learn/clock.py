@@ -4,61 +4,139 @@ Each state (a weight, and what its optimizer remembers of it) has two latches, a
 steps made says which of them is in use. At an even number the step reads the one called `even` and
 writes what it computes into `odd`, at an odd number the other way round. So while a step is
 computed nothing that it reads changes; its cells may be computed in any order, and as often as a
-program likes, and come out the same. Only the counter `latch.tick` reads itself and goes on.
+program likes, and come out the same. With no step made, the `even` latches hold what learning
+starts from, and no cell waits for itself.
 
-With no step made, the `even` latches hold what learning starts from, and no cell waits for itself.
+**A step is counted only after all that it writes is written.** A program computes what somebody
+looks at, and may leave the rest for later. So the cells `ready` read every latch that is written,
+and keep the number of the beat in which they did; the beat after it makes `latch.count` go on.
+Where they have not, that beat completes the step, and the next one goes on. Each of the two keeps
+its number while the other one writes: so what is read is never what is being written. Whatever is
+typed makes a beat, too: `ready` of an earlier one, with other settings, counts for nothing.
 
-Some things are for programs' sake. LibreOffice computes first what is nearest to the cell that
-changed, and goes astray where it meets a cell that reads itself deep down: so states read `steps`,
-and what reads the end of a step waits for the cells `write`, one further away. Where anything else
-is changed, that order is not kept: so the switch to `learn` first computes the step that there is
-once more, half a tick, before it goes on. And where several recalculations make a step, latches are
-written in the last but one, when all else has settled.
+**LibreOffice** computes what a cell reads before the cell. Where it comes to a cell that reads
+itself, it gives up all the cells on its way there, goes through them once more from the innermost,
+and accepts what they find. A cell that it comes to only then, and that meets another circle, reads
+the old values of those cells. So these keep such circles apart from all that is computed:
+
+- `steps`, which everything reads, reads first every latch in use. Behind it there is no circle.
+- Cells that read a circle and a counter have a copy of the counter that no other cell reads:
+  `turn` for `steps`, `beat.even` and `beat.odd` for the two `ready`.
+- Latches stand in chains: each reads the next one (times 0) before all else, and so a whole chain
+  of circles is met at once. Singly they would be, too, but each of them would go through all those
+  before it: seconds instead of a tenth. A chain may not be too long: from 400 cells deep LibreOffice
+  does otherwise.
+- It begins with what is nearest to the cell that changed. So `settled` is near, which meets the
+  circles of one state after another, and nobody reads; and `ready` is far, behind `late`, `later`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import CHOOSE, IF, INT, MAX, MOD, RAND
+from engine.cells.functions import CHOOSE, IF, INT, MOD, RAND, SUM
 from engine.cells.graph import Graph
 
 START, LEARN, PAUSE = STATES = ("start", "learn", "pause")
 HOLD, TAKE, BEGIN = range(3)  # what a latch does
 SIDES = ("even", "odd")
+CHAIN = 100  # latches
 
 
 def add(g: Graph, a_pass: int) -> Block:
     """Add the switch `state`, the counters and the cells that say what latches do; gives `step`,
     the number of the step, from 1. So many steps are `a_pass` through the corpus.
 
-    While the switch says `learn`, every recalculation adds a tick, and a step is made every so many
-    `recalculations`: 1 where a program computes each cell after those that it reads.
+    While the switch says `learn`, every recalculation adds a tick, and so many `recalculations` are
+    a beat: 1 where a program computes each cell after those that it reads. Any other state, and the
+    first recalculation after it, leaves a beat out: so nothing goes on.
     """
     state, each = g.input("state", START)[0, 0], g.input("recalculations", 1)[0, 0]
-    begun = {"latch.tick": 0, "steps": 0, "step": 1, "pass.count": 1}
+    begun = {"latch.tick": 0, "beat": 0, "phase": 0}
+    begun |= {"latch.count": 0, "turn": 0, "steps": 0, "step": 1, "pass.count": 1}
+    begun |= {"late": 0, "later": 0, "beat.even": 0, "beat.odd": 0, "ready": 0}
+    begun |= {"latch.ready.even": 0, "latch.ready.odd": 0}
     begun |= {"write.even": BEGIN, "write.odd": TAKE, "write.point": -1}
-    ticks, made, step, count = (g.input(name, x)[0, 0] for name, x in [*begun.items()][:4])
-    for name in [*begun][4:]:
-        g.input(name, begun[name])
+    cells = {name: g.input(name, x)[0, 0] for name, x in begun.items()}
+    ticks, beat, count, made = (cells[x] for x in ("latch.tick", "beat", "latch.count", "steps"))
+    odd, even = (cells[f"latch.ready.{side}"] for side in reversed(SIDES))
 
     def tick(i: int, j: int) -> Expression:
-        onward = IF(ticks == INT(ticks), ticks + 0.5, ticks + 1) + 0 * RAND()
-        return IF(state == LEARN, onward, IF(state == PAUSE, INT(ticks), 0))
+        rests = (INT(ticks / each) + 2) * each
+        onward = IF(ticks == INT(ticks), rests + 0.5, ticks + 1) + 0 * RAND()
+        return IF(state == START, 0, IF(state == LEARN, onward, rests))
 
-    def settled(taken: Any) -> Expression:
-        return IF(MOD(INT(ticks), each) == MAX(each - 2, 0), taken, HOLD)
+    def counted(i: int, j: int) -> Expression:
+        before = IF(MOD(beat, 2) == 1, even, odd)  # the one of the last beat
+        wanted = beat - 1 + MOD(count + 1, 2) / 2
+        return IF(state == START, 0, IF(before == wanted, count + 1, count))
 
-    odd, ends = MOD(made, 2), IF(count == a_pass, step / a_pass, 0)
-    g.follow("latch.tick", tick)
-    g.follow("steps", lambda i, j: INT(ticks / each))
-    g.follow("step", lambda i, j: made + 1)
-    g.follow("pass.count", lambda i, j: MOD(made, a_pass) + 1)
-    g.follow("write.even", lambda i, j: IF(made == 0, BEGIN, settled(odd)))
-    g.follow("write.odd", lambda i, j: settled(1 - odd))
-    g.follow("write.point", lambda i, j: IF(made == 0, -1, settled(ends)))
+    ends = IF(MOD(count, a_pass) + 1 == a_pass, (count + 1) / a_pass, 0)
+    taking = settled(g, TAKE)
+    formulas = {
+        "latch.tick": tick,
+        "beat": lambda i, j: INT(ticks / each),
+        "phase": lambda i, j: MOD(INT(ticks), each),
+        "late": lambda i, j: ticks + 0,
+        "later": lambda i, j: cells["late"] + 0,
+        "beat.even": lambda i, j: recorded(cells["later"], each, 0),
+        "beat.odd": lambda i, j: recorded(cells["later"], each, 1),
+        "latch.count": counted,
+        "turn": lambda i, j: count + 0,
+        "step": lambda i, j: made + 1,
+        "pass.count": lambda i, j: MOD(made, a_pass) + 1,
+        "ready": lambda i, j: INT(IF(even > odd, even, odd)),
+        "write.even": lambda i, j: IF(count == 0, BEGIN, IF(MOD(count, 2) == 1, taking, HOLD)),
+        "write.odd": lambda i, j: IF(MOD(count, 2) == 0, taking, HOLD),
+        "write.point": lambda i, j: IF(count == 0, -1, settled(g, ends)),
+    }
+    for name, formula in formulas.items():
+        g.follow(name, formula)
     return g["step"]
+
+
+def settled(g: Graph, then: Any) -> Expression:
+    """What a cell does in the middle of a beat, when all that it reads has settled; else it holds."""
+    return IF(g["phase"][0, 0] == middle(g["recalculations"][0, 0]), then, HOLD)
+
+
+def middle(each: Area) -> Expression:
+    """The recalculation of a beat, from 0, in which latches are written."""
+    return INT((each - 1) / 2)
+
+
+def recorded(ticks: Area, each: Area, odd: int) -> Expression:
+    """The beat, in its middle, if it is odd, or if it is even; else -1."""
+    beat, phase = INT(ticks / each), MOD(INT(ticks), each)
+    now = IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1)
+    return IF(beat == 0, 0, now)
+
+
+def wait(g: Graph, states: Sequence[str]) -> None:
+    """Have `steps` read every latch in use, and `ready` every latch that there is."""
+    turn, count = g["turn"][0, 0], g["latch.count"][0, 0]
+    even, odd = ([g[f"latch.{side}.{name}"].area.fixed for name in states] for side in SIDES)
+    every = SUM(*even, *odd, g["latch.points"].area.fixed)
+
+    def ready(side: str) -> Callable[[int, int], Expression]:
+        beat, kept = (g[f"{what}.{side}"][0, 0] for what in ("beat", "latch.ready"))
+        written = beat + MOD(count + 1, 2) / 2 + 0 * every
+        return lambda i, j: IF(beat < 0, kept, IF(beat == 0, 0, written))
+
+    g.follow("steps", lambda i, j: turn + 0 * IF(MOD(turn, 2) == 1, SUM(*odd), SUM(*even)))
+    for side in SIDES:
+        g.follow(f"latch.ready.{side}", ready(side))
+    g.table(
+        "settled", (len(states), 1), lambda i, j: IF(MOD(count, 2) == 1, SUM(odd[i]), SUM(even[i]))
+    )
+
+
+def chained(block: Block, i: int, j: int, what: Area) -> Expression | Area:
+    """What a latch is told, after the latches that follow it in its chain."""
+    k = i * block.shape[1] + j + 1
+    ends = k % CHAIN == 0 or k == block.shape[0] * block.shape[1]
+    return what if ends else 0 * block[divmod(k, block.shape[1])].fixed + what
 
 
 def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
@@ -74,9 +152,9 @@ def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
 
     def latch(side: str) -> Callable[[int, int], Expression]:
         def cell(i: int, j: int) -> Expression:
-            kept = g[f"latch.{side}.{name}"][i, j].fixed
-            beginning = 0 if begins is None else begins[i, j].fixed
-            return CHOOSE(g[f"write.{side}"][0, 0].fixed + 1, kept, after[i, j].fixed, beginning)
+            own, beginning = g[f"latch.{side}.{name}"], 0 if begins is None else begins[i, j].fixed
+            told = chained(own, i, j, g[f"write.{side}"][0, 0].fixed)
+            return CHOOSE(told + 1, own[i, j].fixed, after[i, j].fixed, beginning)
 
         return cell
 
@@ -108,7 +186,7 @@ def add_points(g: Graph, n_points: int, a_pass: int) -> None:
     total, point = g["pass.next"][0, 0].fixed, g["write.point"][0, 0].fixed
 
     def cell(i: int, j: int) -> Expression:
-        kept = IF(point == i + 1, total / a_pass, g["latch.points"][i, 0].fixed)
-        return IF(point < 0, 0, kept)
+        told, kept = chained(g["latch.points"], i, 0, point), g["latch.points"][i, 0].fixed
+        return IF(told < 0, 0, IF(point == i + 1, total / a_pass, kept))
 
     g.follow("latch.points", cell)

@@ -22,6 +22,22 @@ SETTINGS = {  # block -> what it is called, what it is for
     "epsilon": ("epsilon", "Adam: keeps its divisor above zero"),
     "decay": ("weight decay", "pulls every weight towards 0"),
 }
+CLOCK = {  # the same
+    "beat": ("beat", "recalculations in fours, say, where four are typed above"),
+    "phase": ("phase", "which recalculation of its beat it is, from 0"),
+    "latch.count": ("count", "steps made: one more if the beat before wrote everything"),
+    "turn": ("turn", "a copy, for the next cell, which waits for the latches in use"),
+    "steps": ("steps", "the count, for all that makes a step"),
+    "step": ("this step", "which the sheets Step 1 to Step 3 show"),
+    "pass.count": ("of its pass", "which step of the pass it is"),
+    "late": ("late", "a copy of the recalculations"),
+    "later": ("later", "a copy of that"),
+    "beat.even": ("write even beat", "the beat if it is even, for its `ready`; else -1"),
+    "beat.odd": ("write odd beat", "the same for odd beats"),
+    "write.even": ("latch even", "0 holds its value, 1 takes the next one, 2 begins"),
+    "write.odd": ("latch odd", "the same, at odd numbers of steps"),
+    "write.point": ("point", "of the curve that this step completes; 0: none"),
+}
 HEADINGS = {
     "tokens": "The batch, as ids: every sentence without its last word",
     "embed": "A vector for each word, and one for its place",
@@ -98,7 +114,10 @@ def control(ws: Worksheet, p: Parts) -> None:
     setting(ws, "state", "learning", "start, learn or pause", "switch")
     choices(ws, "state", clock.STATES)
     setting(ws, "latch.tick", "recalculations", "counted while it learns", "count")
-    setting(ws, "steps", "steps made", "each has changed every weight once", "count")
+    setting(ws, "made", "steps made", "each has changed every weight once", "count")
+    setting(
+        ws, "ready", "ready", "the beat in which all that this step writes was written", "count"
+    )
     ws.cursor += 1
     setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")
     choices(ws, "optimizer", OPTIMIZERS)
@@ -115,13 +134,8 @@ def control(ws: Worksheet, p: Parts) -> None:
     setting(
         ws, "recalculations", "of them for each step", "1; type more where the sheet How says so"
     )
-    setting(ws, "step", "this step", "which the sheets Step 1 to Step 3 show", "count")
-    setting(ws, "pass.count", "of its pass", "which step of the pass it is", "count")
-    setting(
-        ws, "write.even", "latch even", "0 holds its value, 1 takes the next one, 2 begins", "count"
-    )
-    setting(ws, "write.odd", "latch odd", "the same, at odd numbers of steps", "count")
-    setting(ws, "write.point", "point", "of the curve that this step completes; 0: none", "count")
+    for name, (what, why) in CLOCK.items():
+        setting(ws, name, what, why, "count")
     setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
 
 
@@ -158,6 +172,7 @@ def progress(p: Parts) -> None:
     """Add how far learning has come, in numbers."""
     g = p.w.book.graph
     made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
+    g.table("made", (1, 1), lambda i, j: made + 0)
     g.table("passed", (1, 1), lambda i, j: (made + 1) / p.a_pass)
     g.table("this_loss", (1, 1), lambda i, j: expression(loss))
     g.table("mean_loss", (1, 1), lambda i, j: total / g["pass.count"][0, 0])
@@ -246,3 +261,8 @@ def weights(p: Parts) -> None:
     for col, side in enumerate(("even", "odd"), 1):
         put(ws, g[f"latch.{side}.pass.total"], ws.cursor + 1, col, {})
         ws.sheet.put(ws.cursor, col, side, "label")
+    ws.heading("Ready: the beat in which every latch that is written was read")
+    for col, side in enumerate(("even", "odd"), 1):
+        put(ws, g[f"latch.ready.{side}"], ws.cursor + 1, col, {})
+        ws.sheet.put(ws.cursor, col, f"{side} beats", "label")
+    put(ws, g["settled"], ws.cursor + 3, 1, {})
