@@ -49,7 +49,7 @@ def test_the_step_is_the_gradients_and_the_second_pass_is_the_models() -> None:
     ("line", "fault"),
     [
         ("build cat-sat --nudge --gradient", "give one of them"),
-        ("build cat-sat --nudge --prompt cat", "a sentence of two or more"),
+        ("build cat-sat --nudge --prompt cat", "needs at least two words"),
         ("build final-step --nudge", "does not say the words that it reads"),
     ],
 )
