@@ -14,7 +14,6 @@ from typing import NamedTuple
 import workbooks
 from cellformer import names
 from engine.cells.block import Block
-from engine.cells.expression import Area
 from exporters.book import Book
 from exporters.story import Held
 
@@ -102,8 +101,10 @@ def _is_typed(book: Book, held: Held) -> bool:
     """Whether what stands beside a printed number is no more than a typed one."""
     at = held.cell.rect
     formula = book.sheets[held.cell.grid.name].entries[at.top, at.left].formula
-    block = formula.grid if isinstance(formula, Area) else None
-    return isinstance(block, Block) and not block.computed
+    read = [] if formula is None else list(formula.areas())
+    if len(read) != 1 or not isinstance(read[0].grid, Block) or read[0].grid.computed:
+        return False
+    return read[0].rect.size == 1 and book.clean(read[0]) == book.clean(held.cell)
 
 
 def page(found: list[Line]) -> str:

@@ -339,7 +339,8 @@ class Graph:
         """The values of a block that an op computes, from no tables, where inputs hold others if
         they are given; those of the blocks before it are let go when nothing reads them any more.
         """
-        blocks, values = self.before(self[name]), self.inputs | (inputs or {})
+        blocks = self.before(self[name])
+        values: dict[str, np.ndarray] = self.inputs | (inputs or {})
         reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
         for k, block in enumerate(blocks):
             if block.op is not None:
