@@ -121,7 +121,7 @@ def gguf(said: Mapping[str, Any], more: Mapping[str, tuple[int, ...]] | None = N
         head += struct.pack("<IQ", 0, at)
         at += 4 * WORDS * HIDDEN * 32
     head += bytes(-len(head) % 32)
-    return head + np.linspace(-1, 1, at // 4, dtype="<f4").tobytes()
+    return head + np.linspace(-1, 1, at // 4, dtype="<f4").tobytes() + bytes(100_000)
 
 
 SIDES = ((), (0,), (4, 0), (10**6, 4, 0), (2**62, 4), (2**31, 2**31, 4), (1,) * 9, (3, 3, 3))
