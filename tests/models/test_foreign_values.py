@@ -23,7 +23,6 @@ from foreign_values import (
     outside,
 )
 
-from cellformer import budget
 from engine import InputError
 from engine.models import checkpoint, sentencepiece, vocabularies
 from engine.models.formats import llama2c
@@ -229,7 +228,7 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
     ("run", endless, ("run", "MODEL", "--ids", "0", "--tokens", "1000000000"), "tokens of a pass"),
     ("generate", endless, ("generate", "MODEL", "--ids", "0", "-n", "100000"),
      "a pass over 100,001"),
-    ("info", endless, ("info", "MODEL", "--tokens", "1000000000000"), "tokens of a workbook"),
+    ("info", endless, ("info", "MODEL", "--tokens", "1000000000000"), "tokens of a pass"),
     ("build", endless, ("build", "cat-sat", "--text-length", "1000000"), "--text-length"),
     ("trace", endless, ("trace", "dialogue-game", "logits[3,3]", "--depth", "1000000"),
      "lines of this tree, or more: 5,0"),
@@ -248,7 +247,7 @@ def test_beyond_the_budget_a_line_says_how_much(
 
 def test_force_goes_on_beyond_the_budget(tmp_path: Path) -> None:
     endless(tmp_path)
-    command = ("info", str(tmp_path / "model"), "--tokens", str(budget.MOST_TOKENS + 1))
+    command = ("info", str(tmp_path / "model"), "--tokens", "5000")
     assert cli(*command).code == 2
     whole = cli(*command, "--force")
-    assert whole.code == 0 and "workbook of 1000001 tokens: " in whole.out, whole
+    assert whole.code == 0 and "workbook of 5000 tokens: " in whole.out, whole
