@@ -23,13 +23,14 @@ import traceback
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent / "models"))
 
+import foreign_values
 import format_writers
 
 import cellformer
@@ -620,6 +621,11 @@ def odd_cells(path: Path, draw: random.Random) -> None:
     return packed(path, parts)
 
 
+def made_for_it(kind: str, rng: random.Random) -> Cases:
+    """Files of other programs, each made for its case."""
+    return (Case(*given) for given in foreign_values.KINDS[kind](rng))
+
+
 KINDS: dict[str, Callable[[random.Random], Cases]] = {
     "configs": configs,
     "own_configs": own_configs,
@@ -630,6 +636,7 @@ KINDS: dict[str, Callable[[random.Random], Cases]] = {
     "surroundings": surroundings,
     "workbooks": workbooks,
     "lists": lists,
+    **{kind: partial(made_for_it, kind) for kind in foreign_values.KINDS},
 }
 
 

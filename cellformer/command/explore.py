@@ -256,7 +256,7 @@ def info(
     model = names.model(name)
     spec = model.spec
     n_tokens = min(tokens, spec.n_ctx)
-    budget.within(budget.MOST_TOKENS, n_tokens, "tokens of a workbook", force)
+    budget.of_passes(model, n_tokens, force)
     table = Table(box=None, show_header=False)
     table.add_row("architecture", model.kind)
     for label in ("d_vocab", "d_model", "n_layers", "n_heads", "d_head", "d_mlp", "n_ctx"):

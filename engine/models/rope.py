@@ -58,9 +58,13 @@ def read(
     values = dict(given)
     if default_original:
         values.setdefault(ORIGINAL, default_original)
-    values.setdefault("rope_theta", c.get(base, float, default_theta))
+    older = {"rope_theta": c.get(base, float, default_theta)}
     if part:
-        values.setdefault("partial_rotary_factor", c.get(part, float, default_part))
+        older["partial_rotary_factor"] = c.get(part, float, default_part)
+    for name, value in older.items():
+        if value <= 0:  # wherever another one stands, too
+            raise InputError(f"{c.path}: {name} is {value!r}, not positive; look at the file")
+        values.setdefault(name, value)
     scaling = Scaling(c, kind, values)
     theta, share = scaling.number("rope_theta"), scaling.number("partial_rotary_factor", 1.0)
     if not 0 <= share <= 1:

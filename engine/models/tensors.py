@@ -1,6 +1,7 @@
 """The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -172,7 +173,8 @@ def torch_load(path: Path) -> dict[Any, Any]:
         ) from None
     try:
         mapped = is_zipfile(path)  # as torch has written files since its version 1.6
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        with warnings.catch_warnings(action="ignore"):  # of how torch itself reads some tensors
+            found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except Exception as error:  # torch raises nothing narrower
         raise InputError(f"{path} holds no weights: {first_line(error)}") from None
     if not isinstance(found, dict):

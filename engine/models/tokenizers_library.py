@@ -85,12 +85,15 @@ def from_file(path: Path) -> Any:
 
 
 def from_text(text: str) -> Any:
-    """A tokenizer as its own file spells it, without what fills or cuts texts of a batch."""
+    """A tokenizer as its own file spells it, without what fills or cuts texts of a batch, or leaves
+    merges out by chance: training does so, and ids would be others every time."""
     from tokenizers import Tokenizer
 
     inner = Tokenizer.from_str(text)
     inner.no_padding()
     inner.no_truncation()
+    if hasattr(inner.model, "dropout"):
+        inner.model.dropout = None
     return inner
 
 

@@ -220,7 +220,7 @@ class Page:
         if leaf == "symbols":
             self._merges(block)
         n_rows = block.shape[0]
-        if n_rows == 1:
+        if leaf in MEANINGS:  # it is one row by what it is, not because pieces are short
             self.sheet.put(self.row, LABEL, leaf.replace("_", " "), "row label")
             self.sheet.put(self.row, MEANING, MEANINGS[leaf], "note")
         else:
