@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xlsxwriter
-from conftest import needs
+from conftest import ROOT, needs, script
 from forms import FUNCTIONS, Cells, computed, of_workbook, parsed
 
 import workbooks
@@ -357,3 +357,57 @@ HEAVY = ("shakespeare",)
 def test_the_gallery_writes_known_forms_alone(name: str, built) -> None:
     found = of_workbook(built.file(name), most=4)
     assert {form: where for form, where in found.items() if form not in OURS} == {}
+
+
+def test_the_docs_say_what_a_program_makes_of_each_form(tmp_path: Path) -> None:
+    needs("ironcalc")
+    portable = script("portable")
+    page = (ROOT / "docs" / "spreadsheets.md").read_text(encoding="utf-8")
+    made = page.partition(portable.BEGIN)[2].partition(portable.END)[0]
+    heads, _, *rows = [line.strip("| ").split(" | ") for line in made.strip().splitlines()]
+    for (formula, name, excel, _), row in zip(portable.FORMS, rows, strict=True):
+        said = portable.says("ironcalc", formula, tmp_path)
+        same_as_excel = said == portable.told(excel)
+        assert row[0] == name or row[0] == f"`{formula}`"
+        assert row[heads.index("ironcalc")] == ("=" if same_as_excel else said)
+
+
+# --- characters beyond the first 65,536 -----------------------------------------------------------
+
+
+def units(text: str) -> str:
+    """A text as the halves of UTF-16, each a character of its own."""
+    raw = text.encode("utf-16-le", "surrogatepass")
+    return "".join(chr(raw[k] | raw[k + 1] << 8) for k in range(0, len(raw), 2))
+
+
+def first_half(text: str) -> float:
+    return float(ord(text[0]))
+
+
+def whole_pair(text: str) -> float:
+    """As Excel has it: of half a pair there is no code."""
+    try:
+        return float(ord(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")[0]))
+    except (UnicodeDecodeError, IndexError):
+        raise FormulaError("#VALUE!") from None
+
+
+@pytest.mark.parametrize("code", [first_half, whole_pair])
+def test_a_pair_of_halves_is_one_character(code: Any, built) -> None:
+    """In a program that counts halves, whether it gives a half's own code or none."""
+    file = built.file("tokenization")
+    formulas = file["Tokenizer"].formulas
+    at, formula = next((at, f) for at, f in formulas.items() if "UNICODE(MID(" in f)
+    expression = parsed(
+        f"={formula}", "Tokenizer", known=FUNCTIONS | {"UNICODE": Function("", code)}
+    )
+    text, place = [area.rect for area in expression.areas()][:2][::-1]
+    for typed, position_of, wanted in (("a\U0001f600b", 2, 0x1F600), ("é", 1, 0xE9), ("a", 2, 0)):
+        cells = {
+            "Tokenizer": {
+                (text.top, text.left): units(typed),
+                (place.top, place.left): float(position_of),
+            }
+        }
+        assert computed(expression, cells) == wanted, (formula, at, typed)
