@@ -56,6 +56,11 @@ def one_of_each(file: WorkbookFile, target: Path) -> Path:
     return target
 
 
+def kinds_of(formulas: Iterable[str]) -> list[str]:
+    """The kind of each formula."""
+    return _kinds(plain) if (plain := _plain(formulas)) else []
+
+
 def _plain(formulas: Iterable[str]) -> list[str]:
     """Formulas, each in a line, with any digit for another."""
     text = "\n".join(formula.replace("\n", " ") for formula in formulas)

@@ -410,11 +410,12 @@ class Call(Expression):
 
 
 def decimal(number: float | bool) -> str:
-    """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
+    """A plain decimal: no exponent, which not every spreadsheet reads in a formula; nor does every
+    one know TRUE without parentheses."""
     if type(number) is int and -WHOLE < number < WHOLE:
         return str(number)
     if isinstance(number, bool):
-        return "TRUE" if number else "FALSE"
+        return "TRUE()" if number else "FALSE()"
     if float(number).is_integer() and abs(number) < WHOLE:
         return str(int(number))
     text = repr(float(number))

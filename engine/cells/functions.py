@@ -7,7 +7,8 @@ What cannot be computed raises `FormulaError`, which only IFERROR stops.
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import reduce
 from typing import Any
@@ -26,16 +27,23 @@ from engine.cells.expression import (
 from engine.cells.values import (
     NUMBERS,
     SIGNS,
+    TRUTHS,
     FormulaError,
     checked,
+    is_number,
     is_numeric,
     number,
     numbers,
+    refuse_errors,
     scalar,
     sort_key,
     text_of,
 )
 
+WILDCARD = re.compile(r"[*?~]")
+WILDCARD_OR_ONE = re.compile(r"~[*?~]|.", re.DOTALL)
+LAST = 1e-3  # what the last bits may count for where a number is rounded
+LONGEST = 32_767  # characters of a text
 WHOLE = 2.0**52  # from here on numbers have no fractions
 
 # --- of numbers -----------------------------------------------------------------------------
@@ -56,15 +64,20 @@ def _modulo(a: Any, b: Any) -> Any:
     a, b = number(a), number(b)
     if not isinstance(b, np.ndarray) and b == 0:
         raise FormulaError("#DIV/0!")
-    return a - b * np.floor(a / b)
+    return np.mod(a, b)
 
 
 def _rounded(x: Any, places: Any) -> Any:
-    """x with so many decimals, halves away from 0; with fewer than none, whole tens or hundreds."""
+    """x with so many decimals, halves away from 0; with fewer than none, whole tens or hundreds.
+
+    What is a half but for the last two bits counts as one, as in spreadsheets.
+    """
     places = np.trunc(places)
     unit = 10.0 ** np.abs(places)
     scaled = np.abs(np.where(places < 0, x / unit, x * unit))
-    whole = np.where(scaled < WHOLE, np.floor(scaled + 0.5), scaled)
+    last = 2 * np.spacing(scaled)
+    whole = np.floor(scaled + 0.5 + np.where(last < LAST, last, 0))
+    whole = np.where(scaled < WHOLE, whole, scaled)
     return np.copysign(np.where(places < 0, whole * unit, whole / unit), x)
 
 
@@ -106,13 +119,21 @@ def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> C
 def _product_sum(first: Any, *others: Any) -> float:
     if not others:
         return float(checked(float(np.add.reduce(numbers(first)))))
-    *most, last = [number(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
+    *most, last = [_as_0(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
     if any(x.shape != last.shape for x in most):
         raise FormulaError("#VALUE!")
     left = most[0].ravel()
     for x in most[1:]:
         left = left * x.ravel()
     return float(checked(float(left @ last.ravel())))
+
+
+def _as_0(x: np.ndarray) -> np.ndarray:
+    """A range of products: what is no number counts as 0."""
+    if is_numeric(x):
+        return x
+    refuse_errors(x)
+    return np.array([float(v) if is_number(v) else 0.0 for v in x.flat]).reshape(x.shape)
 
 
 def _largest(x: Any, k: Any) -> Any:
@@ -128,7 +149,8 @@ def _largest(x: Any, k: Any) -> Any:
 
 
 def _meets(criterion: Any) -> Callable[[Any], bool]:
-    """Whether a cell meets a criterion of COUNTIF or SUMIF: a value, or one behind a sign."""
+    """Whether a cell meets a criterion of COUNTIF or SUMIF: a value, or one behind a sign. A number
+    is met by a text that reads the same, too."""
     criterion = scalar(criterion)
     sign, wanted = "=", criterion
     if isinstance(criterion, str):
@@ -137,13 +159,28 @@ def _meets(criterion: Any) -> Callable[[Any], bool]:
         sign = sign or "="
         with suppress(ValueError):
             wanted = float(wanted)
-    holds = SIGNS[sign]
+    holds, kind = SIGNS[sign], _kind(wanted)
+    same = sign in ("=", "<>")
+    is_like = like(wanted) if same and kind is str else None
 
     def meets(x: Any) -> bool:
-        alike = isinstance(x, str) == isinstance(wanted, str)
-        return bool(holds(x, wanted)) if alike and x is not None else sign == "<>"
+        if same and kind is float and isinstance(x, str):
+            with suppress(ValueError):
+                x = float(x)
+        if x is None or _kind(x) is not kind:
+            return sign == "<>"
+        return is_like(x) == (sign == "=") if is_like else bool(holds(x, wanted))
 
     return meets
+
+
+def _kind(x: Any) -> type:
+    """What a cell holds, as criteria tell it: a text, a truth, a number."""
+    return str if isinstance(x, str) else bool if isinstance(x, TRUTHS) else float
+
+
+def _count_if(x: Any, criterion: Any) -> float:
+    return float(sum(map(_meets(criterion), np.asarray(x, dtype=object).flat)))
 
 
 def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
@@ -158,7 +195,7 @@ def _count(*xs: Any) -> float:
 
 def _n_numbers(x: Any) -> int:
     cells = np.asarray(x, dtype=object).flat
-    return sum(isinstance(v, NUMBERS) for v in cells)
+    return sum(map(is_number, cells))
 
 
 def _rank(x: Any, among: Any) -> float:
@@ -170,9 +207,7 @@ def _rank(x: Any, among: Any) -> float:
 
 AVERAGE = Function("AVERAGE", _reduced(lambda x: np.add.reduce(x) / len(x), "#DIV/0!"))
 COUNT = Function("COUNT", _count)
-COUNTIF = Function(
-    "COUNTIF", lambda x, c: float(sum(map(_meets(c), np.asarray(x, dtype=object).flat)))
-)
+COUNTIF = Function("COUNTIF", _count_if)
 LARGE = Function("LARGE", _largest)
 MAX = Function("MAX", _reduced(np.max, 0.0))
 MIN = Function("MIN", _reduced(np.min, 0.0))
@@ -183,6 +218,18 @@ SUMPRODUCT = Function("SUMPRODUCT", _product_sum)
 VARP = Function("VARP", _reduced(np.var, "#DIV/0!"))
 
 
+def like(wanted: str) -> Callable[[str], bool]:
+    """Whether a text is the wanted one, its case aside: * stands there for any characters, ? for
+    one, and ~ before them for themselves."""
+    if not WILDCARD.search(wanted):
+        own = wanted.casefold()
+        return lambda x: x.casefold() == own
+    signs = {"*": ".*", "?": "."}
+    parts = (signs.get(part) or re.escape(part[-1]) for part in WILDCARD_OR_ONE.findall(wanted))
+    pattern = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
+    return lambda x: pattern.fullmatch(x) is not None
+
+
 # --- choosing and looking up ----------------------------------------------------------------
 
 
@@ -190,9 +237,18 @@ def _truth(x: Any) -> bool:
     return x if type(x) is bool else bool(number(scalar(x)))
 
 
-def _truths(*xs: Any) -> Iterator[bool]:
+def _truths(*xs: Any) -> list[bool]:
+    """The truths that are given: of ranges, texts and blanks are passed over."""
+    found: list[bool] = []
     for x in xs:
-        yield from (_truth(v) for v in (x.flat if isinstance(x, np.ndarray) else [x]))
+        if isinstance(x, np.ndarray):
+            refuse_errors(x)
+            found += [bool(v) for v in x.flat if isinstance(v, NUMBERS + TRUTHS)]
+        else:
+            found.append(_truth(x))
+    if not found:
+        raise FormulaError("#VALUE!")
+    return found
 
 
 Later = Callable[[], Any]  # an argument that is computed when it is asked for
@@ -229,7 +285,9 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
     if type(row) is type(col) is float and 1 <= row < height + 1 and 1 <= col < width + 1:
         return x.item(int(row) - 1, int(col) - 1)  # as most are
     i, j = (np.asarray(k).astype(int) for k in (row, col))
-    if i.min() < 0 or j.min() < 0 or i.max() > height or j.max() > width:
+    if i.min() < 0 or j.min() < 0:
+        raise FormulaError("#VALUE!")
+    if i.max() > height or j.max() > width:
         raise FormulaError("#REF!")
     if i.ndim or j.ndim:
         return x[i - 1, j - 1]
@@ -247,6 +305,9 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     if number(kind) == 0:
         if cells.dtype != object and isinstance(wanted, NUMBERS):
             at = np.flatnonzero(cells == wanted)
+        elif isinstance(wanted, str):
+            is_like = like(wanted)
+            at = np.flatnonzero([isinstance(v, str) and is_like(v) for v in cells])
         else:
             key = sort_key(wanted, wanted)
             at = np.flatnonzero([v is not None and sort_key(v, wanted) == key for v in cells])
@@ -320,11 +381,30 @@ def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
     return float(place + 1)
 
 
-def _middle(x: Any, start: Any, n: Any) -> str:
-    first = int(number(start)) - 1
-    if first < 0 or number(n) < 0:
+def _substitute(x: Any, old: Any, new: Any) -> str:
+    text, old = text_of(x), text_of(old)
+    return text.replace(old, text_of(new)) if old else text
+
+
+def _repeated(x: Any, n: Any) -> str:
+    text, often = text_of(x), _size(n)
+    if len(text) * often > LONGEST:
         raise FormulaError("#VALUE!")
-    return text_of(x)[first : first + int(number(n))]
+    return text * often
+
+
+def _size(n: Any) -> int:
+    """How many characters, or how often."""
+    if number(n) < 0:
+        raise FormulaError("#VALUE!")
+    return int(number(n))
+
+
+def _middle(x: Any, start: Any, n: Any) -> str:
+    first, size = int(number(start)) - 1, _size(n)
+    if first < 0:
+        raise FormulaError("#VALUE!")
+    return text_of(x)[first : first + size]
 
 
 def _code(x: Any) -> float:
@@ -344,15 +424,13 @@ def _character(x: Any) -> str:
 
 EXACT = Function("EXACT", _exact)
 FIND = Function("FIND", _find)
-LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: int(number(n))])
+LEFT = Function("LEFT", lambda x, n=1.0: text_of(x)[: _size(n)])
 LEN = Function("LEN", lambda x: float(len(text_of(x))))
 LOWER = Function("LOWER", lambda x: text_of(x).lower())
 MID = Function("MID", _middle)
-REPT = Function("REPT", lambda x, n: text_of(x) * int(number(n)))
-RIGHT = Function("RIGHT", lambda x, n=1.0: text_of(x)[-int(number(n)) :] if number(n) else "")
-SUBSTITUTE = Function(
-    "SUBSTITUTE", lambda x, old, new: text_of(x).replace(text_of(old), text_of(new))
-)
+REPT = Function("REPT", _repeated)
+RIGHT = Function("RIGHT", lambda x, n=1.0: text_of(x)[-_size(n) :] if _size(n) else "")
+SUBSTITUTE = Function("SUBSTITUTE", _substitute)
 UNICHAR = Function("UNICHAR", _character)
 UNICODE = Function("UNICODE", _code)
 TRIM = Function("TRIM", lambda x: " ".join(part for part in text_of(x).split(" ") if part))

@@ -60,6 +60,8 @@ def number(x: Any) -> Any:
     if type(x) is float:
         return x
     if isinstance(x, np.ndarray):
+        if x.dtype == bool:
+            return x.astype(np.float64)
         if x.dtype != object:
             return x
         return np.array([number(v) for v in x.flat], dtype=np.float64).reshape(x.shape)
@@ -74,7 +76,8 @@ def number(x: Any) -> Any:
 
 
 def numbers(*xs: Any) -> np.ndarray:
-    """All numbers given, one after another: texts and blanks of ranges are passed over."""
+    """All numbers given, one after another: of ranges, texts, blanks, TRUE and FALSE are passed
+    over."""
     if len(xs) == 1 and is_numeric(xs[0]):
         return np.asarray(xs[0], dtype=np.float64).ravel()
     found: list[float] = []
@@ -82,7 +85,7 @@ def numbers(*xs: Any) -> np.ndarray:
         if isinstance(x, RANGES):
             x = np.asarray(x)
             refuse_errors(x)
-            found += [float(v) for v in x.flat if isinstance(v, NUMBERS)]
+            found += [float(v) for v in x.flat if is_number(v)]
         else:
             found.append(number(x))
     return np.array(found, dtype=np.float64)
@@ -90,7 +93,12 @@ def numbers(*xs: Any) -> np.ndarray:
 
 def is_numeric(x: Any) -> bool:
     """Whether a value is a range that holds numbers alone, known without a look at them."""
-    return isinstance(x, Stored) or (isinstance(x, np.ndarray) and x.dtype != object)
+    return isinstance(x, Stored) or (isinstance(x, np.ndarray) and x.dtype.kind in "fiu")
+
+
+def is_number(x: Any) -> bool:
+    """Whether a cell of a range holds a number; TRUE and FALSE are none there."""
+    return isinstance(x, NUMBERS) and not isinstance(x, TRUTHS)
 
 
 def refuse_errors(x: np.ndarray) -> None:
@@ -134,6 +142,8 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
+    if type(a) is type(b) is float and a == b == 0:
+        raise FormulaError("#NUM!")
     try:
         found = a**b
     except (OverflowError, ZeroDivisionError):

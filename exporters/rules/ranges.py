@@ -81,13 +81,13 @@ class Call:
 def faults(shape: str, areas: frozenset[str]) -> tuple[str, ...]:
     """Who takes one value and gets a range, in a formula with A1 for a cell, A1:A2 for a range and
     "" for a text. `areas` are the names of ranges, without case."""
-    if not (whole := _parsed(shape, areas)):
+    if not (whole := tree(shape, areas)):
         return ()
     found = dict.fromkeys(_of_call(whole, "V", False, "a cell"))
     return tuple(f"{who} gets a range where Excel takes one value (@)" for who in found)
 
 
-def _parsed(shape: str, areas: frozenset[str]) -> Call | None:
+def tree(shape: str, areas: frozenset[str]) -> Call | None:
     """A formula as a tree; None for what is not understood."""
     inside = [Call("")]
     end = 0

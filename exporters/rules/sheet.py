@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from engine.cells.access import Rect
 from exporters.address import index
-from exporters.rules import Fault, formulas, ranges
+from exporters.rules import Fault, formulas, portable, ranges
 from exporters.rules.cycles import Reference, Run
 from exporters.rules.formulas import REFERENCE, Formula, parsed, rectangle, units
 from exporters.rules.workbook import LONGEST_TEXT
@@ -23,6 +23,7 @@ CHUNK = 1 << 20  # bytes that are looked at together
 FORMULA = re.compile(rb'<c r="([A-Z]+)(\d+)"[^>]*>\s*<f(?:\s([^>]*?))?(?:/>|>([^<]*)</f>)')
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 ROW = re.compile(rb'<row r="(\d+)"')
+SPACED = re.compile(rb"<[vt]>(?:[ \t\r\n][^<]*|[^<]*[ \t\r\n])</[vt]>")
 LONG = re.compile(rb">([^<>]{%d,})<" % (LONGEST_TEXT + 1))
 
 
@@ -53,6 +54,8 @@ class SheetRules:
                     for rule in self._formula(letters, number, attributes, raw):
                         yield rule, f"{self.name}!{letters}{number}"
             if b'"inlineStr"' in rows or b't="str"' in rows:
+                if SPACED.search(rows):
+                    yield "a text has outer spaces without xml:space", self.name
                 for text in LONG.findall(rows):
                     if units(unescape(text.decode())) > LONGEST_TEXT:
                         yield f"a text is longer than {LONGEST_TEXT:,} characters", self.name
@@ -72,8 +75,9 @@ class SheetRules:
             found = formulas.formula(text, self.name, row, col)
             reads = found.reads
             rules += formulas.faults(found, self.sheets)
-            if kind.get("t") != "array":
-                rules += ranges.faults(found.shape, self.areas)
+            array = kind.get("t") == "array"
+            spread = () if array else ranges.faults(found.shape, self.areas)
+            rules += spread or portable.faults(found.shape, self.areas, array)
             if kind.get("t") == "shared":
                 rules += self._first_of_shared(kind, found, (row, col))
         else:

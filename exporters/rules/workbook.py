@@ -12,6 +12,7 @@ NAME = re.compile(r"(?:[^\W\d]|\\)[\w.\\]*")
 LIKE_A_CELL = re.compile(r"TRUE|FALSE|[A-Z]{1,3}\d{1,7}|R\d*|C\d*|R\d*C\d*", re.IGNORECASE)
 LITERAL = re.compile(r'"[^"]*"|\\.|\[[^]]*\]')
 BARE_POINT = re.compile(r"\.(?![0?])")
+SPACE, SPACES = "{http://www.w3.org/XML/1998/namespace}space", " \t\r\n"
 MOST_STYLES = {"cellXfs/xf": 65_490, "fonts/font": 1024, "numFmts/numFmt": 250}
 
 
@@ -71,6 +72,10 @@ def of_texts(root: Element) -> Iterator[Fault]:
         text = "".join(t.text or "" for t in item.iter() if t.tag.endswith("}t"))
         if units(text) > LONGEST_TEXT:
             yield f"a text is longer than {LONGEST_TEXT:,} characters", text[:40]
+        for part in (t for t in item.iter() if t.tag.endswith("}t")):
+            spaced = part.text and part.text != part.text.strip(SPACES)
+            if spaced and part.get(SPACE) != "preserve":
+                yield "a text has outer spaces without xml:space", repr(text[:40])
 
 
 def of_chart(root: Element, part: str, sheets: set[str]) -> Iterator[Fault]:

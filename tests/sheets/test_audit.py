@@ -76,6 +76,9 @@ def cells(*formulas: str, attributes: str = "") -> str:
     return "".join(one.format(k, attributes, text) for k, text in enumerate(formulas, 1))
 
 
+SPOKEN = '<row r="1"><c r="A1" t="str"><f>B1</f><v{}>{}</v></c></row>'  # a formula's text
+
+
 def shared(first: str, ref: str = "B1:B3") -> str:
     """A formula that B1 to B3 share."""
     rows = [f'<c r="B{k}"><f t="shared" si="0"/><v>0</v></c>' for k in (1, 2, 3)]
@@ -156,7 +159,6 @@ SPREAD_RIGHT = (
     "SUM(B1:B3,C:C,2:3)",
     "SUMPRODUCT((B1:B3=2)*ABS(C1:C3),D1:D3-1)",
     "SUMPRODUCT(1/COUNTIF(B1:B3,B1:B3))",
-    "SUMPRODUCT(MAX((B1:B3=2)*C1:C3))",
     "SUMPRODUCT(--EXACT(B1:B3,C1),LEN(Range))",
     "SUMPRODUCT(B1:B3,INDEX(C1:E3,0,2))",
     "SUMPRODUCT(B1:B3,IF(A9,C1:C3,D1:D3))",
@@ -235,6 +237,33 @@ BREAKS = {
         )
         for formula, who in SPREAD.items()
     },
+    "ERF of a negative number": (
+        {"rows": cells("0.5*B1*(1+ERF(B1*0.7))")},
+        "A1: ERF gets what may",
+    ),
+    "half a character": (
+        {"rows": cells("_xlfn.UNICODE(MID(B1,2,1))")},
+        "A1: UNICODE gets what may",
+    ),
+    "a text with a space before": (
+        {"rows": SPOKEN.format("", " a")},
+        "One: a text has outer spaces",
+    ),
+    "a text with a space behind": (
+        {"rows": SPOKEN.format("", "a ")},
+        "One: a text has outer spaces",
+    ),
+    "a shared text with spaces": ({"texts": "<si><t> a</t></si>"}, "' a': a text has outer spaces"),
+    **{
+        formula: ({"rows": cells(formula)}, f"A1: {formula[11:14]}")
+        for formula in (
+            "SUMPRODUCT(LARGE((B1:B3=2)*(3-C1:C3),2))",
+            "SUMPRODUCT(MAX((B1:B3=2)*C1:C3))",
+            "SUMPRODUCT(MAX(ABS(B1:B3)))",
+            "SUMPRODUCT(MIN((B1:B3)*2,1))",
+            "SUMPRODUCT(SUM(1/(1+B1:B3)))",
+        )
+    },
     "a circle": ({"rows": cells("A3", "1", "IF(TRUE,1,SUM(A1:A2))")}, "in a circle"),
     "a cell of itself": ({"rows": cells("INDEX(A1:A3,2)")}, "in a circle"),
     "a circle past the cells that keep": (
@@ -274,6 +303,17 @@ KEEPS: dict[str, dict[str, str]] = {
     "a rule": {"after": validated() + dressed("A1&gt;1E-9"), "styles": DXFS},
     "a chart": {"chart": "One!$A$1:$A$5"},
     "ranges": {"rows": cells(*SPREAD_RIGHT), "names": named("Range", to="One!$F$1:$F$3")},
+    "ERF of no negative number": {"rows": cells("SIGN(B1)*ERF(ABS(B1))")},
+    "a pair taken apart": {
+        "rows": cells("IF(INT(_xlfn.UNICODE(MID(B1,2,1))/1024)=54,1,_xlfn.UNICODE(MID(B1,2,1)))")
+    },
+    "a computed range in an array formula": {
+        "rows": cells("LARGE((B1:B3=2)*(3-C1:C3),2)", attributes=' t="array" ref="A1"')
+    },
+    "spaces that are kept": {
+        "rows": SPOKEN.format(' xml:space="preserve"', " a"),
+        "texts": '<si><t xml:space="preserve">a </t></si>',
+    },
     "ranges in an array formula": {
         "rows": cells(next(iter(SPREAD)), attributes=' t="array" ref="A1"')
     },

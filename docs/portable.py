@@ -1,0 +1,120 @@
+"""Write the table 'form x program' of docs/spreadsheets.md: what each program of `verify` that is
+installed makes of a form of formula that programs take in different ways.
+
+python docs/portable.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import xlsxwriter
+
+from engine.cells.values import CellError
+from exporters.reading import Value
+from exporters.verify import ENGINES, UnreadableError, poison, read
+
+TARGET = Path(__file__).with_name("spreadsheets.md")
+BEGIN, END = "<!-- forms: made by docs/portable.py -->", "<!-- forms end -->"
+CELLS = (  # what the formulas read, from A1 on
+    (1, 0, "\U0001f600b", "5"),
+    (2, 1, True, "abc"),
+    (2, 2, 1, 5),
+    (3, 3, None, "a*"),
+    (2, 4),
+)
+HALVES = "INT(UNICODE(MID(C1,1,1))/1024)=54"
+FIRST, PAIR = "UNICODE(MID(C1,1,1))", "UNICODE(MID(C1,1,2))"
+TAKEN_APART = (
+    f"IFERROR(IF({HALVES},({FIRST}-55296)*1024+UNICODE(MID(C1,2,1))-56320+65536,{FIRST}),{PAIR})"
+)
+# a form, as it is told; what Excel says; where programs that are not asked here say something else
+# (Excel 2007, Aspose.Cells 26.10, ONLYOFFICE 10.0, SpreadJS 19.2: asked by hand); None: not known
+FORMS: tuple[tuple[str, str, Value, str], ...] = (
+    ("ERF(-0.5)", "", -0.5204998778130465, "Excel 2007, Aspose: #NUM!"),
+    ("SIGN(-0.5)*ERF(ABS(-0.5))", "", -0.5204998778130465, ""),
+    ("SUMPRODUCT(LARGE((A1:A5=2)*(5-B1:B5),2))", "", 3, "SpreadJS: #VALUE!"),
+    ("{LARGE((A1:A5=2)*(5-B1:B5),2)}", "", 3, ""),
+    (
+        FIRST,
+        "UNICODE of half a character, as Excel counts",
+        CellError("#VALUE!"),
+        "ONLYOFFICE: 55357",
+    ),
+    (
+        TAKEN_APART,
+        "a character whose halves are put together",
+        128512,
+        "Aspose fails, SpreadJS: 14604349",
+    ),
+    ("IF(TRUE,1,2)", "", 1, ""),
+    ("IF(TRUE(),1,2)", "", 1, ""),
+    ("INT(-7.5)", "", -8, ""),
+    ("IF(0.1+0.2-0.3=0,1,0)", "", None, "Aspose, ONLYOFFICE: 0, SpreadJS: 1"),
+    ("IF(ROUND(0.1+0.2-0.3,9)=0,1,0)", "", 1, ""),
+    ("SUM(C2:C4)", "SUM of a range with TRUE", 1, "SpreadJS: 2"),
+    ("COUNTIF(D1:D3,5)", "COUNTIF of a number among texts like it", 2, ""),
+    ('MATCH("a*",D2:D4,0)', "MATCH of a text with a wildcard", 1, ""),
+    ("INDEX(A1:B1,2)", "INDEX of a row by one number", 0, ""),
+    ("INDEX(A1:B1,1,2)", "", 0, ""),
+    ("POWER(0,0)", "", CellError("#NUM!"), ""),
+)
+AVOIDED = {0, 2, 4, 6, 8, 9, 11, 12, 13, 14, 16}  # forms that no formula of ours has
+
+
+def written(path: Path, formula: str) -> None:
+    """A workbook of one formula."""
+    with xlsxwriter.Workbook(path, {"use_future_functions": True}) as book:
+        sheet = book.add_worksheet()
+        for row, values in enumerate(CELLS):
+            sheet.write_row(row, 0, values)
+        write = sheet.write_array_formula if formula[0] == "{" else sheet.write_formula
+        area = (8, 5, 8, 5) if formula[0] == "{" else (8, 5)
+        write(*area, formula if formula[0] == "{" else f"={formula}", None, -7)
+
+
+def says(engine: str, formula: str, folder: Path) -> str:
+    """What a program makes of a formula, from a wrong cached value."""
+    path, copy = folder / "book.xlsx", folder / "copy.xlsx"
+    written(path, formula)
+    book = read(path)
+    poison(path, copy)
+    try:
+        (value,) = ENGINES[engine].recompute(copy, book).values()
+    except (UnreadableError, KeyError, ValueError) as error:
+        return "fails" if isinstance(error, UnreadableError) else "-"
+    return told(value)
+
+
+def told(value: Value) -> str:
+    """A value in a table."""
+    if value is None:
+        return "?"
+    if isinstance(value, str):
+        return "an error" if value.startswith(("#", "Err:")) else value
+    return f"{float(value):.6g}"
+
+
+def table(engines: list[str]) -> str:
+    """All forms by all programs: `=` where one says what Excel does."""
+    heads = ["form", "Excel", *engines, "others, by hand", "ours"]
+    lines = [heads, ["---"] * len(heads)]
+    for k, (formula, name, excel, others) in enumerate(FORMS):
+        with tempfile.TemporaryDirectory() as folder:
+            found = []
+            for engine in engines:
+                place = Path(folder) / engine
+                place.mkdir()
+                said = says(engine, formula, place)
+                found.append("=" if said == told(excel) else said)
+        form = f"{name}" if name else f"`{formula}`"
+        kept = "no" if k in AVOIDED else "yes"
+        lines.append([form, told(excel), *found, others or "=", kept])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    text = TARGET.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    asked = [name for name, engine in ENGINES.items() if engine.installed()]
+    TARGET.write_text(f"{before}{BEGIN}\n{table(asked)}{END}{rest.partition(END)[2]}", "utf-8")
+    print(TARGET.name)
