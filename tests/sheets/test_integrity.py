@@ -64,8 +64,7 @@ def typed_places(book: Book) -> list[Place]:
     """The tables of numbers that may be typed over, of more than one row and column."""
     blocks = [w.block for w in built.watched(book) if w.block.kind in ("weight", "setting")]
     places = [book.places[block.name] for block in blocks]
-    found = [p for p in places if min(p.size) > 1 and not built._of_texts(book, p.block)]
-    return found or [p for p in places if p.block.whole.size > 1]
+    return [p for p in places if min(p.size) > 1 and not built._of_texts(book, p.block)]
 
 
 def acts(book: Book) -> Iterator[Act]:
@@ -98,7 +97,8 @@ def acts(book: Book) -> Iterator[Act]:
     yield Act(there, ("move sheet", there, 0), refused=False)
     first, last = a1(cells._replace(bottom=cells.top + 1)), a1(cells._replace(top=cells.bottom - 1))
     yield Act(place.sheet, ("copy", place.sheet, first, last), refused=False)
-    one = a1(Rect(cells.top, cells.top + 1, cells.left, cells.left + 1))
+    # not a corner, which LibreOffice does not bring back whole
+    one = a1(Rect(cells.top, cells.top + 1, cells.left + 1, cells.left + 2))
     yield Act(place.sheet, ("cut", place.sheet, one, last), refused=False)
     yield Act(place.sheet, ("fill down", place.sheet, a1(cells)), refused=False)
     yield Act(there, ("delete sheet", there), refused=False)
