@@ -179,7 +179,9 @@ def _guard(book: Book, line: Watched) -> None:
     cells = place.rect(line.block.whole)
     if line.block.kind == "table" or _of_texts(book, line.block):
         return
-    if not any(at in sheet.rules or at in sheet.lists for at in cells.cells()):
+    ruled = [*sheet.rules, *sheet.lists]
+    ruled += [at for area, _ in sheet.areas for at in area.cells()]
+    if {*cells.cells()}.isdisjoint(ruled):
         sheet.areas.append((cells, A_NUMBER))
 
 
