@@ -339,7 +339,7 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
     numbers = IFERROR(numbers, was & " → " & now)
     counts = [", a text: counts as 0", ": counts as 0", ": what it enters counts as 0"]
     of_text, of_none, of_error = counts if as_0 else ["", "", ""]
-    other = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
+    other: Expression = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
     other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", "empty" + of_none, other)
     return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
 
