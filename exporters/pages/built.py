@@ -280,12 +280,13 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     """A block, beside its original from the row `below` on; returns the row after it."""
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
-    texts, numbers = _of_texts(book, line.block), book.values[line.block.name].dtype != object
+    texts, values = _of_texts(book, line.block), book.graph.inputs[line.block.name]
+    numbers = getattr(values, "dtype", None) != np.dtype(object)  # of a file, too
     kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=numbers)
     book.others[block.name] = book.values[line.block.name]
     book.places[block.name] = kept
     if not numbers:
-        for (i, j), value in np.ndenumerate(book.graph.inputs[line.block.name]):
+        for (i, j), value in np.ndenumerate(values):
             sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
     else:
         sheet.regions.append((kept, "constant"))
