@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import Evaluator
-from engine.cells.access import Rect
+from engine.cells.access import ALONG, Rect
 from engine.cells.block import Block
 from engine.cells.values import CellError
 from exporters.book import Book
@@ -82,10 +82,20 @@ class AsCounted(Evaluator):
         """Put into a cell what somebody typed, a text or an error where a number belongs too."""
         block = self.graph[name]
         if self.graph.readers[name] and isinstance(value, CellError):
-            value = np.nan
+            value = np.nan if self._in_ranges(name) else 0.0
         if not isinstance(value, float):  # tables compute with anything
             self._live[name] = self._live[name].astype(object)
         self._put(block, i, j, value)
+
+    def _in_ranges(self, name: str) -> bool:
+        """Whether a formula reads more of a block than one cell: what that gives counts as nothing;
+        where each reads one cell alone, that cell does."""
+        shape = self.graph[name].shape
+        return any(
+            code in ALONG and n > 1
+            for _, subscript in self.graph.readers[name]
+            for code, n in zip(subscript, shape, strict=True)
+        )
 
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
         changed = super()._refresh(block, rect)

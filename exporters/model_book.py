@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
 from engine.cells.formula import A1, Formulas
+from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.model import Model
 from engine.studies.lens import Views
@@ -17,6 +18,7 @@ from exporters.book import Book, Place
 from exporters.plan import WHOLE, Plan
 from exporters.story import Chosen, Printed
 
+DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may count as 0
 MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
@@ -135,7 +137,7 @@ class ModelBook(Book):
             return "rows" if generates or ways.get(operand.name) == "still" else ""
 
         def number(operand: Block, rect: Rect, text: str) -> str:
-            return f"N({text})" if rect.size == 1 and self._typed(operand) else text
+            return f"IFERROR(N({text}),0)" if rect.size == 1 and self._typed(operand) else text
 
         def where(operand: Block, rect: Rect) -> str:
             place, area = self.piece(operand, rect)
@@ -156,19 +158,23 @@ class ModelBook(Book):
         def runs_down(operand: Block, axis: int) -> bool:
             return self.places[operand.name].turned == (axis == 1)
 
-        return Formulas(block, A1, where, runs_down, line, self._frame(block))
+        return Formulas(block, A1, where, runs_down, line, partial(self._frame, block))
 
-    def _frame(self, block: Block) -> str:
-        """What a block's formulas stand within: where one reads a cell that holds an error, it
-        counts as nothing; where it looks up a cell that holds a text, that does."""
-        if not any(self._typed(b) for _, _, b in block.operands):
-            return "{}"
-        looked_up = any("?" in subscript and self._typed(b) for _, subscript, b in block.operands)
+    def _frame(self, block: Block, single: tuple[bool, ...]) -> str:
+        """What a block's formula stands within: where it reads a range with a cell that holds an
+        error, or divides by what is typed, it may count as nothing; where it looks up a text, too.
+        """
+        read = zip(block.operands, single, strict=True)
+        ranges = [subscript for (_, subscript, b), one in read if not one and self._typed(b)]
+        if not ranges:
+            divides = block.op in DIVIDING and any(self._typed(b) for _, _, b in block.operands)
+            return "IFERROR({},0)" if divides else "{}"
+        looked_up = any("?" in subscript for subscript in ranges)
         return "IFERROR(N({}),0)" if looked_up else "IFERROR({},0)"
 
     def _typed(self, block: Block) -> bool:
         """Whether a block's cells may hold what somebody typed, which may be a text or an error:
-        alone a text counts as 0, as it does in a sum of products. Of very many formulas each would
+        alone it counts as 0, as a text does in a sum of products. Of very many formulas each would
         grow."""
         return block.kind in ("weight", "setting") and not block.computed and not self.compact
 

@@ -27,6 +27,7 @@ Function Fault(commands)
   Dim cells(9999), before(9999), watched(99)
   n = 0
   last = -1
+  rows = ""
   files = createUnoService("com.sun.star.ucb.SimpleFileAccess")
   lines = createUnoService("com.sun.star.io.TextInputStream")
   lines.setInputStream(files.openFileRead(commands))
@@ -60,7 +61,13 @@ Function Fault(commands)
       last = last + 1
       watched(last) = book.Sheets.getByName(f(1)).getCellByPosition(CLng(f(3)), CLng(f(2)))
     Case "tell"  ' what the watched cells show, and how many cells hold errors
-      Tell files, f(1), watched, last, Errors(book)
+      rows = rows & Told(watched, last, Errors(book)) & Chr(10)
+    Case "write"  ' what was told
+      stream = createUnoService("com.sun.star.io.TextOutputStream")
+      stream.setOutputStream(files.openFileWrite(f(1)))
+      stream.setEncoding("UTF-8")
+      stream.writeString(rows)
+      stream.closeOutput()
     Case "undo"  ' everything
       Do While book.UndoManager.isUndoPossible()
         book.UndoManager.undo()
@@ -138,19 +145,13 @@ Function Errors(book)
   Errors = n
 End Function
 
-Sub Tell(files, url, watched, last, n)
+Function Told(watched, last, n)
   line = CStr(n)
   For k = 0 To last
     line = line & Chr(9) & Shown(watched(k))
   Next
-  stream = createUnoService("com.sun.star.io.TextOutputStream")
-  file = files.openFileReadWrite(url)
-  file.getInputStream().skipBytes(files.getSize(url))
-  stream.setOutputStream(file.getOutputStream())
-  stream.setEncoding("UTF-8")
-  stream.writeString(line & Chr(10))
-  stream.closeOutput()
-End Sub
+  Told = line
+End Function
 
 Function Shown(cell)
   On Error Resume Next

@@ -155,22 +155,23 @@ def told_of(
 ) -> tuple[list[list[str]], bool]:
     """What cells of a workbook show, wherever they go, after each of several acts, each done with
     what `libreoffice.bas` can and then undone; how many cells hold errors stands before them. And
-    whether after all that everything is as it was. (A sheet that comes back by undoing does so
-    without the formulas that read it: the workbook is opened again.)"""
+    whether after all that everything is as it was. (A sheet that undoing brings back comes without
+    the formulas that read it, and one moved back ends LibreOffice: the workbook is opened again.)
+    """
     folder.mkdir(parents=True, exist_ok=True)
     told = folder / "told"
-    told.touch()
     begin = [_open(path), *(("watch", *at) for at in watched), ("compute",)]
     commands = [*begin, _save_sheets(path, folder / "before")]
     for act in acts:
-        lasting = any(command[0] == "delete sheet" for command in act)
+        lasting = any(command[0] in ("delete sheet", "move sheet") for command in act)
         back: list[Command] = [("close",), *begin] if lasting else [("undo",)]
-        commands += [*act, ("tell", told.as_uri()), *back]
-    office().does([*commands, _save_sheets(path, folder / "after"), ("close",)])
+        commands += [*act, ("tell",), *back]
+    after = _save_sheets(path, folder / "after")
+    office().does([*commands, ("write", told.as_uri()), after, ("close",)])
     rows = [line.split("\t") for line in told.read_text(encoding="utf-8").splitlines()]
     kinds = [(folder / when).iterdir() for when in ("before", "after")]
-    before, after = ({file.name: file.read_bytes() for file in files} for files in kinds)
-    return rows, before == after
+    before, again = ({file.name: file.read_bytes() for file in files} for files in kinds)
+    return rows, before == again
 
 
 def save(path: Path, target: Path) -> Path:

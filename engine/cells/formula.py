@@ -203,8 +203,8 @@ class Formulas:
 
     `address` turns a rectangle of an operand into text; `addresses` gives those of all cells of a
     row (axis 0) or column (axis 1) of it at once, where that is faster. `runs_down` says whether an
-    operand's range stands in a column of the sheet (only lookups care). Each formula stands within
-    the `frame`, in the place of its braces.
+    operand's range stands in a column of the sheet (only lookups care). A formula stands within its
+    `frame`, in the place of the braces; that depends on which operands it reads at one cell alone.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Formulas:
         address: Address,
         runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
         addresses: Addresses = lambda operand, axis, at: None,
-        frame: str = "{}",
+        frame: Callable[[tuple[bool, ...]], str] = lambda single: "{}",
     ):
         self._block, self._style, self._address, self._frame = block, style, address, frame
         self._runs_down, self._addresses = runs_down, addresses
@@ -312,7 +312,7 @@ class Formulas:
             down = self._runs_down(operand, axis)
             n = operand.shape[axis]
             pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down, n)))
-        text = self._frame.format(self._block.op.call(self._style, pairs).text)
+        text = self._frame(single).format(self._block.op.call(self._style, pairs).text)
         text = text.replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
         self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]

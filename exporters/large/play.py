@@ -30,6 +30,7 @@ from exporters.dressing import When
 from exporters.layout import PLAY, PROMPT_COL, TEXTS_ROW
 from exporters.lookups import entry, id_of, place_of_rank
 from exporters.model_book import ModelBook
+from exporters.pages.play import APOSTROPHE
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell: what comes next is ranked"
@@ -169,6 +170,7 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(HEADING_ROW, 0, "Type a sentence; what comes next is ranked below", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
+    sheet.notes[SENTENCE_ROW, PROMPT_COL] = APOSTROPHE
     sheet.merged.append(sheet[SENTENCE_ROW, PROMPT_COL : PROMPT_COL + WIDE].rect)
     sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book), "note")
     for name, row, style, text in (

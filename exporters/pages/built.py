@@ -179,7 +179,9 @@ def _guard(book: Book, line: Watched) -> None:
     cells = place.rect(line.block.whole)
     if line.block.kind == "table" or _of_texts(book, line.block):
         return
-    if not any(at in sheet.rules or at in sheet.lists for at in cells.cells()):
+    ruled = [*sheet.rules, *sheet.lists]
+    ruled += [at for area, _ in sheet.areas for at in area.cells()]
+    if {*cells.cells()}.isdisjoint(ruled):
         sheet.areas.append((cells, A_NUMBER))
 
 
@@ -278,12 +280,13 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     """A block, beside its original from the row `below` on; returns the row after it."""
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
-    texts, numbers = _of_texts(book, line.block), book.values[line.block.name].dtype != object
+    texts, values = _of_texts(book, line.block), book.graph.inputs[line.block.name]
+    numbers = getattr(values, "dtype", None) != np.dtype(object)  # of a file, too
     kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=numbers)
     book.others[block.name] = book.values[line.block.name]
     book.places[block.name] = kept
     if not numbers:
-        for (i, j), value in np.ndenumerate(book.graph.inputs[line.block.name]):
+        for (i, j), value in np.ndenumerate(values):
             sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
     else:
         sheet.regions.append((kept, "constant"))
@@ -337,7 +340,7 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
     numbers = IFERROR(numbers, was & " → " & now)
     counts = [", a text: counts as 0", ": counts as 0", ": what it enters counts as 0"]
     of_text, of_none, of_error = counts if as_0 else ["", "", ""]
-    other = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
+    other: Expression = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
     other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", "empty" + of_none, other)
     return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
 

@@ -64,7 +64,7 @@ def edited(book: ModelBook, block: Block) -> Expression:
     """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
-        gap = ABS(N(area) - Rounded(float(values[0, 0])))
+        gap: Expression = ABS(N(area) - Rounded(float(values[0, 0])))
         return IFERROR(IF(gap > TOLERANCE, "edited", "no"), "edited")
     total, squares = float(values.sum()), float((values**2).sum())
     within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))

@@ -40,6 +40,7 @@ LABEL_COL, CHART_COL = PROMPT_COL - 1, 7
 CHART_SIZE = (600, 262)  # pixels
 SILENT = "nothing is answered"
 LEFT_OUT = "the rest is left out"
+APOSTROPHE = "A sentence that begins with an apostrophe: type two. Programs take one for a sign."
 
 # the columns of the ranked words; their ids stand hidden under the chart
 RANK, WORD, LOGIT, PROBABILITY, BASELINE, CHANGE, DRAWN, IDENT = 0, 1, 2, 3, 4, 5, 6, 8
@@ -151,6 +152,7 @@ def _sentence(book: ModelBook, sheet: Sheet) -> None:
     sheet.put(SENTENCE_ROW - 1, 0, f"Type a sentence; {what}", "heading")
     sheet.put(SENTENCE_ROW, LABEL_COL, "sentence", "row label")
     book.lay(book.places["sentence"], "sentence")
+    sheet.notes[SENTENCE_ROW, PROMPT_COL] = APOSTROPHE
     sheet.merged.append(_wide(sheet, SENTENCE_ROW).rect)
     said = sheet.formula(MESSAGE_ROW, PROMPT_COL, _message(book), "note")
     sheet.dress(said, When("differs", RIGHT(said, len(SILENT)) == SILENT))
@@ -166,7 +168,7 @@ def _text(book: ModelBook, sheet: Sheet) -> None:
     if "text.whole" in book.graph.blocks:
         sheet.put(TEXT_ROW, LABEL_COL, "as text", "line label")
         whole = book.graph["text.whole"][0, 0]
-        shown = answered(book, whole, book.graph["sentence"][0, 0])
+        shown = answered(book, whole, book.graph["sentence"][0, 0] & "")  # a blank would be 0
         sheet.formula(TEXT_ROW, PROMPT_COL, shown, "line")
         sheet.merged.append(_wide(sheet, TEXT_ROW).rect)
         sheet.heights[TEXT_ROW] = TEXT_HEIGHT

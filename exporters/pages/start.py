@@ -11,6 +11,10 @@ from exporters.tour import Stop
 SHEET = "Start"
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
+PROTECTED = (
+    "Formulas and labels are locked, without a password. Excel: Review > Unprotect Sheet; "
+    "LibreOffice: Tools > Protect Sheet."
+)
 
 
 def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
@@ -50,6 +54,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     for k, (style, value, text) in enumerate(legend, row + 3):
         sheet.put(k, 1, value, style)
         sheet.put(k, 2, text)
+    sheet.put(row + 3 + len(legend), 2, PROTECTED)
 
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.expression import Expression, Nth
-from engine.cells.functions import EXP, LN, MATCH, MAX, SUM, SUMPRODUCT
+from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
 from exporters import beside, layout
 from exporters.book import Chart, Series, Sheet
 from exporters.model_book import ModelBook
@@ -21,6 +21,7 @@ from exporters.story import Suggestion
 from workbooks.dialogue_game import game, measured
 
 SHEET = "Calibration"
+COLDEST = 0.05  # a temperature
 PURPOSE = "are its shares right, and what does it say to nonsense?"
 SITUATIONS = (  # each with another choice that the grammar leaves
     "<BOS>",
@@ -59,7 +60,7 @@ def add(book: ModelBook) -> None:
     sheet.put(HEAT_ROW, 0, "temperature", "row label")
     beside.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
     sheet.rules[HEAT_ROW, 1] = {
-        "validate": "decimal", "criteria": "between", "minimum": 0.05, "maximum": 20,
+        "validate": "decimal", "criteria": "between", "minimum": COLDEST, "maximum": 20,
         "error_message": "A temperature from 0.05 to 20.",
     }  # fmt: skip
     _situations(book, sheet)
@@ -86,7 +87,8 @@ def _situations(book: ModelBook, sheet: Sheet) -> None:
 
 def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
     """One situation's softmax at the temperature, its loss under the grammar, and the floor."""
-    heat, name = book.graph["calibration.temperature"][0, 0], given.name
+    typed, name = book.graph["calibration.temperature"][0, 0], given.name
+    heat = MAX(IFERROR(N(typed), 0), COLDEST)  # whatever is typed
     shares, said = given[:, 0], given[:, 1]  # [n_words, 1] each
 
     def exp(k: int, _: int) -> Expression:

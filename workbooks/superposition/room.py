@@ -18,6 +18,7 @@ from engine.cells.functions import (
     COUNTIF,
     EXP,
     IF,
+    IFERROR,
     INT,
     LN,
     MAX,
@@ -90,7 +91,7 @@ def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
     widths = ws.computed(
         "counted",
         n,
-        lambda _, k: MIN(D_MOST, MAX(1, INT(widths[k]))),
+        lambda _, k: MIN(D_MOST, MAX(1, IFERROR(INT(widths[k]), 1))),
         [f"of which there are, from 1 to {D_MOST}"],
         style="count",
     )

@@ -36,7 +36,7 @@ class Shelf(NamedTuple):
     def said(self, k: int, wanted: Expression) -> Expression:
         """Which model is taken for a value of the k-th setting, in words."""
         values = self.settings[k].fixed
-        taken = INDEX(values, MATCH(MAX(wanted, values[0]), values, 1))
+        taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
         return "takes a model trained at " & taken
 
     def number(self, row: Expression, k: int) -> Expression:
