@@ -21,6 +21,9 @@ AS_0 = {"a text": "a text: counts as 0", "empty": "empty: counts as 0"} | {
 }
 
 
+DIGITS = 15  # of a number that is read as a text
+
+
 class Counted(NamedTuple):
     """What a cell holds, as it is told; what it is computed with, None being blank; what it is, if
     no value of its kind; and whether nothing can be computed from it."""
@@ -49,8 +52,8 @@ def text(value: Value) -> Counted:
     """Where a text belongs; a word that reads as a whole number may have become one."""
     if isinstance(value, CellError):
         return Counted(value, value, "an error")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
+    if isinstance(value, float):
+        value = f"{value:.{DIGITS}G}"
     found = "" if value is None else str(value)
     return Counted(found, found)
 
@@ -66,7 +69,8 @@ class AsCounted(Evaluator):
     """The values of a graph as its workbook shows them, whatever its inputs hold.
 
     What an error enters counts as nothing: the formulas that read inputs give 0 for one, and for
-    what overflows. An error among numbers is NaN here, as ops have it.
+    what overflows. An error among numbers is NaN here, as ops have it; where no later token is
+    seen, an infinity is one, and else it may stand for a token that is left out.
     """
 
     def __init__(self, book: Book):
@@ -99,9 +103,11 @@ class AsCounted(Evaluator):
 
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
         changed = super()._refresh(block, rect)
-        if changed and block.name in self._reads_inputs:
+        if changed:
             cells = self._own(block.name)[changed.slices]
-            cells[~np.isfinite(cells) & block.mask.seen(changed)] = 0.0
+            harmless = block.name in self._reads_inputs
+            errors = ~np.isfinite(cells) if harmless or block.mask.causal else np.isposinf(cells)
+            cells[errors & block.mask.seen(changed)] = 0.0 if harmless else np.nan
         return changed
 
 

@@ -61,6 +61,7 @@ ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Files that start no other program, and take more than the first tier's minute has room for.
 SLOW = (
+    "test_bad_cells",
     "test_checkpoints",
     "test_choosing",
     "test_dialogue_game",
@@ -92,6 +93,7 @@ SLOW = (
     "test_train",
     "test_typed_text",
     "test_views",
+    "test_words_printed",
     "test_worksheets",
 )
 

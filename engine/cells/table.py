@@ -64,13 +64,15 @@ class Reader:
         top, bottom, left, right = rect
         if bottom - top == right - left == 1:
             value = array.item(top, left)
-            if type(value) is float:
+            if type(value) is float and value == value:
                 return value
             if isinstance(value, _Pending):
                 self._settle(block, rect)
                 value = array.item(top, left)
             if isinstance(value, CellError):
                 raise FormulaError(str(value))
+            if value != value:  # an error among numbers, as ops have it
+                raise FormulaError("#NUM!")
             return value.item() if isinstance(value, np.generic) else value
         if block.expression is not None and array.dtype.hasobject:
             self._settle(block, rect)
