@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.cells.access import Rect
+from exporters import source
 from exporters.address import address
 from exporters.book import Book, Sheet
 from exporters.pages import built as ledger
-from exporters.pages import printed, source, start, vocabulary
+from exporters.pages import printed, start, vocabulary
 from exporters.reading import WorkbookFile
 from exporters.scanning import MAX_ROWS, Cells, Positions
 

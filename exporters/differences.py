@@ -86,7 +86,8 @@ def compared(found: E, file: WorkbookFile) -> E:
     for sheet in book.sheets.values():
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
             if sheet.name not in file:
-                raise InputError(f"sheet {sheet.name!r} is missing; put it back, or build anew")
+                missing = f"sheet {sheet.name!r} is missing"
+                raise InputError(f"{missing}; give it its name back, or build anew")
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
     sheets = [sheet for sheet in book.sheets.values() if sheet.name in file]
     kept = {sheet.name: as_built(book, sheet, file[sheet.name].arrays) for sheet in sheets}
@@ -284,10 +285,10 @@ class _OfBlock:
         if self.computed:
             return False
         if isinstance(self.was, str):
-            return not self.counted.why and self.counted.value == storable(self.was)
+            return bool(not self.counted.why and self.counted.value == storable(self.was))
         if isinstance(self.value, str):
             return False
-        return abs(float(self.value or 0) - self.was) <= SAME * abs(self.was)
+        return bool(abs(float(self.value or 0) - self.was) <= SAME * abs(self.was))
 
     def change(self) -> EditedCell:
         """What became of it: of a formula in a formula's place both, told as they are spelt."""

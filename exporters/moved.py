@@ -14,6 +14,7 @@ from engine.cells.errors import InputError
 from exporters.scanning import Cells
 
 FEWEST_SORTED = 4  # cells in another order, which nobody types by hand
+MOST_INSERTED = 5  # rows or columns at once
 WAYS = (
     ("row", "inserted", 1, 0),
     ("row", "deleted", -1, 0),
@@ -24,26 +25,34 @@ UNDO = "undo that, or type the edits into a workbook built anew"
 
 
 def check(
-    sheet: str, moved: Mapping[Span, Any], written: Cells, alike: Callable[[Any, Any], bool]
+    sheet: str, changed: Mapping[Span, Any], written: Cells, alike: Callable[[Any, Any], bool]
 ) -> None:
     """Raise InputError where what differs stands next to its place, or in another order.
 
-    `moved` has what was built in cells that hold something else now.
+    `changed` has what was built in cells that hold something else now, be it a formula that has
+    the same value.
     """
+    if len(changed) < 2:
+        return
+    here = written.valued(written.at(*np.array([*changed], np.int64).T))
+    pairs = zip(changed.items(), here, strict=True)
+    moved = {at: was for (at, was), now in pairs if not alike(was, now)}
     if len(moved) < 2:
         return
     rows, cols = np.array([*moved], np.int64).T
-    for what, verb, down, right in WAYS:
-        beside = written.valued(written.at(rows + down, cols + right))
-        same = sum(
-            alike(was, now) and moved.get((r + down, c + right)) != was
-            for (r, c), was, now in zip(moved, moved.values(), beside, strict=True)
-        )
-        if 2 * same > len(moved):
-            at = min(rows if what == "row" else cols) + 1
-            raise InputError(f"a {what} was {verb} in sheet {sheet!r} about {what} {at}; {UNDO}")
-    here = written.valued(written.at(rows, cols))
-    if len(moved) >= FEWEST_SORTED and _shuffled([*moved.values()], here):
+    for n in range(1, MOST_INSERTED + 1):
+        for what, verb, down, right in WAYS:
+            beside = written.valued(written.at(rows + n * down, cols + n * right))
+            same = sum(
+                alike(was, now) and moved.get((r + n * down, c + n * right)) != was
+                for (r, c), was, now in zip(moved, moved.values(), beside, strict=True)
+            )
+            if 2 * same > len(moved):
+                at = min(rows if what == "row" else cols) + 1
+                some = f"a {what} was" if n == 1 else f"{n} {what}s were"
+                raise InputError(f"{some} {verb} in sheet {sheet!r} about {what} {at}; {UNDO}")
+    there = written.valued(written.at(rows, cols))
+    if len(moved) >= FEWEST_SORTED and _shuffled([*moved.values()], there):
         first, last = min(rows) + 1, max(rows) + 1
         raise InputError(
             f"cells of sheet {sheet!r}, rows {first} to {last}, stand in another order: they were "

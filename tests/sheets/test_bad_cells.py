@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import InIronCalc, cli, random_model, typed
+from conftest import InIronCalc, cli, needs, random_model, typed
+from libreoffice import Command, office
 from openpyxl import load_workbook
 
 import cellformer as cf
@@ -14,6 +15,7 @@ from engine.models.generate import passage
 from exporters import anymodel, edited
 from exporters.layout import ID_ROW
 from exporters.model_book import ModelBook
+from exporters.programs import XLSX
 from exporters.xlsx import write
 
 HEAD = "blocks.1.attn.h0"
@@ -244,3 +246,30 @@ def test_two_weights_that_change_places_are_two_edits(
     values = [float(book.values["W_E"][i, 0]) for i in (1, 0)]
     found = edited.read(typed(path, tmp_path / "t.xlsx", dict(zip((a, b), values, strict=True))))
     assert [c.name for c in found.inputs] == ["W_E[0,0]", "W_E[1,0]"]
+
+
+@pytest.mark.office
+def test_rows_inserted_in_libreoffice_are_told_where_they_are(tmp_path: Path) -> None:
+    """Not on the sheets whose formulas follow; nor is an input that was cut and pasted elsewhere
+    a list that was sorted."""
+    needs("libreoffice")
+    path = write(cf.build("cat-sat"), tmp_path / "c.xlsx")
+    acts: list[tuple[Command, str]] = [
+        (("insert rows", "Block 0", 29, 1), "a row was inserted in sheet 'Block 0' about row 30"),
+        (("delete rows", "Block 0", 29, 1), "a row was deleted in sheet 'Block 0' about row 30"),
+        (("insert columns", "Block 0", 3, 2), "2 columns were inserted in sheet 'Block 0' about"),
+        (("insert rows", "Play", 30, 2), "2 rows were inserted in sheet 'Play' about row 31"),
+        (("sort", "Words", "B6:B25", 0, "up"), "cells of sheet 'Words', rows 6 to 25, stand in"),
+        (("cut", "Play", "C25:C25", "Z60"), "temperature[0,0]"),
+    ]
+    _, name, *_ = XLSX.split(":")
+    files = [tmp_path / f"{k}.xlsx" for k in range(len(acts))]
+    commands: list[Command] = []
+    for (act, _), file in zip(acts, files, strict=True):
+        commands += [("open", path.as_uri()), ("compute",), ("unprotect",), act]
+        commands += [("save", file.as_uri(), name, ""), ("close",)]
+    office().does(commands)
+    for (act, told), file in zip(acts, files, strict=True):
+        done = cli("diff", file)
+        assert told in done.out + done.err, act
+        assert done.code == 0 or done.err.count("\n") == 1
