@@ -101,7 +101,7 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
         book = drawn(name, model)
         always = [s for s in SHEETS if s != "Block 1" or model.spec.n_layers > 1]
         text = ["Text"] if isinstance(model.vocabulary, WordList) else []
-        known = [*always, *text, "Built"]
+        known = [*always, *text, "Built", "Digest"]
         assert [s for s in book.sheets if s in known] == known
         wanted = {page.SHEET for page in pages() if page.wanted(book)}
         laid_out = {place.sheet for place in book.places.values()}
