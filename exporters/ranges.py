@@ -110,7 +110,7 @@ def _of_entries(book: Book, sheet: Sheet, apart: str, order: Mapping[str, int]) 
 
     for rect, kind in rectangles(kinds):
         one, width = found(rect, kind), rect.right - rect.left
-        if not one.range.chained or width > MOST_COLUMNS:
+        if not one.range.chained or width > MOST_COLUMNS or rect.bottom - rect.top == 1:
             yield one
             continue
         for left in range(rect.left, rect.right):

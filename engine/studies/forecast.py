@@ -32,6 +32,7 @@ MOST_COMPARED = 300_000  # weights that stand in their workbook as they were bui
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
 MOST_MAPPED = 65  # words of the maps, or a few more
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
+COMPARED, TOLD = 20, 60  # formulas for each computed block that compare it as built, other cells
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
 
@@ -105,9 +106,11 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     if not readout.one_token:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
+    n_computed = sum(block.op is not None for block in graph)
+    formulas += COMPARED * n_computed
     typed = sum(block.n_cells for block in graph if not block.op)
     kept = typed if typed <= MOST_COMPARED else 0  # as they were built
-    texts = TEXTS + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
+    texts = TEXTS + TOLD * n_computed + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
     shared = readout.one_token
     megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
     each = bytes_per_number(model, typed <= MOST_CARRIED, formulas + typed <= MOST_ADDRESSED)
