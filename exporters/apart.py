@@ -59,7 +59,7 @@ def run(jobs: Mapping[str, Job], folder: Path, seconds: float, told: Told) -> di
     finally:
         for one in running.values():
             _stop(one)
-    return found
+    return {name: found[name] for name in jobs}
 
 
 def _begun(job: Job, private: Path, seconds: float) -> _Running:
