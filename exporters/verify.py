@@ -24,7 +24,7 @@ from pathlib import Path
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
-from exporters import hyperformula, source
+from exporters import aspose, hyperformula, source
 from exporters.address import a1, column, index, position
 from exporters.apart import Job, Outcome, Told, run
 from exporters.programs import Recomputed, program, recompute_in_gnumeric, recompute_in_libreoffice
@@ -361,4 +361,10 @@ ENGINES = {
         lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
     ),
     "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
+    "aspose": Engine(
+        aspose.installed,
+        lambda path, book: aspose.recompute(path, book.formulas),
+        aspose.REMEDY,
+        by_name=True,
+    ),
 }

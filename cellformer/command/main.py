@@ -207,7 +207,8 @@ def verify(
     engine: Annotated[
         str,
         typer.Option(
-            "--engine", help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all."
+            "--engine",
+            help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all; aspose by name.",
         ),
     ] = "",
     timeout: Annotated[
