@@ -108,7 +108,7 @@ def fill(book: Book, edited: Expression | None = None) -> None:
     typed in are compared as well.
     """
     sheet = book.sheet(SHEET)
-    found = of_formulas(book, SHEET)
+    found = of_formulas(book, SHEET, VERDICT_ROW)
     inputs = of_inputs(book) if edited is None else []
     lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
     _helpers(sheet, [line.range.rect for line in lines])

@@ -40,13 +40,14 @@ class _Found(NamedTuple):
     rank: tuple[bool, int]  # where it stands among others that do not wait for each other
 
 
-def of_formulas(book: Book, apart: str) -> list[Range]:
-    """Every range of formulas, but of the sheet `apart` and of what depends on it."""
+def of_formulas(book: Book, apart: str, top: int) -> list[Range]:
+    """Every range of formulas, but of the sheet `apart`, and of what depends on its rows from `top`
+    on."""
     order = {name: k for k, name in enumerate(book.graph.blocks)}
     found = [*_of_regions(book, order)]
     for sheet in book.sheets.values():
         if sheet.name != apart:
-            found += _of_entries(book, sheet, apart, order)
+            found += _of_entries(book, sheet, (apart, top), order)
     found.sort(key=lambda one: one.rank)
     return [found[k].range for k in _waiting(found, book.sheets)]
 
@@ -136,15 +137,20 @@ def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
 
 
 def _independent(
-    reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: str
+    reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: tuple[str, int]
 ) -> list[Span]:
-    """The cells that depend on no cell of the sheet `apart`, nor on one that does."""
+    """The cells that depend on no cell of a sheet from a row on, nor on one that does."""
+    there, top = apart
     rest, n_before = dict(reads), -1
+
+    def is_apart(name: str, rect: Rect) -> bool:
+        return name == there and rect.bottom > top
+
     out: set[Span] = set()
     while len(out) > n_before:
         n_before = len(out)
         for at, areas in rest.items():
-            if any(s == apart or (s == sheet and _holds(rect, out)) for s, rect in areas):
+            if any(is_apart(*one) or (one[0] == sheet and _holds(one[1], out)) for one in areas):
                 out.add(at)
         rest = {at: areas for at, areas in rest.items() if at not in out}
     return [*rest]

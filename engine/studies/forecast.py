@@ -32,7 +32,7 @@ MOST_COMPARED = 300_000  # weights that stand in their workbook as they were bui
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
 MOST_MAPPED = 65  # words of the maps, or a few more
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
-COMPARED, TOLD = 20, 130  # formulas for each computed block that compare it as built, other cells
+COMPARED, TOLD = 24, 130  # formulas for each computed block that compare it as built, other cells
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
 

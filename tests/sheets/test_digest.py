@@ -17,8 +17,9 @@ import workbooks
 from engine.cells.access import Rect
 from exporters import digest
 from exporters.address import a1, quoted
+from exporters.book import Book
 from exporters.digest import AGREES, EDITED
-from exporters.ranges import of_formulas
+from exporters.ranges import Range, of_formulas
 from exporters.reading import WorkbookFile
 
 NAME = "cat-sat"
@@ -26,7 +27,7 @@ SHEETS = (
     *("Machine", "Embedding", "Block 0", "Readout", "Heads", "Lens", "Attribution"),
     *("Trajectory", "Words", "Sampling", "Printed", "Text", "Index"),
 )
-VERDICT = {True: ("Start", 3, 0), False: ("Start", 2, 0)}  # of a model, of worksheets
+VERDICT = ("Start", 3, 0)
 OF_BLOCKS = {  # of words that are given: one that is wrong in the words after changes these
     "Embedding": ("embed", 1, 2),
     "Block 0": ("blocks.0.attn.h0.scores", 2, 1),
@@ -47,6 +48,10 @@ def plants(file: WorkbookFile) -> list[tuple[CellAt, float | str]]:
     return found
 
 
+def ranges_of(book: Book) -> list[Range]:
+    return of_formulas(book, digest.SHEET, digest.VERDICT_ROW)
+
+
 def address(at: CellAt) -> str:
     sheet, row, col = at
     return f"{quoted(sheet)}!{a1(Rect(row, row + 1, col, col + 1))}"
@@ -65,7 +70,7 @@ def verdict(sheet: InIronCalc, wrong: dict[CellAt, Value]) -> str:
     for cell, value in wrong.items():
         sheet.model.set_user_input(*at[cell], str(value))
     sheet.model.evaluate()
-    said = sheet[VERDICT["Source" in sheet.number]]
+    said = sheet[VERDICT]
     for cell, held in before.items():
         sheet.model.set_user_input(*at[cell], held)
     sheet.model.evaluate()
@@ -79,7 +84,7 @@ def test_as_built_every_formula_is_counted(name: str) -> None:
     on_it = sum(e.formula is not None for e in book.sheets[digest.SHEET].entries.values())
     of_it = 4 if "Check" in book.sheets and hasattr(book, "model") else 2
     n = book.n_formulas - on_it - of_it
-    said = book.clean.cell(*VERDICT[hasattr(book, "model")])
+    said = book.clean.cell(*VERDICT)
     assert str(said).startswith(f"{AGREES}: {n:,} formulas in ")
 
 
@@ -106,10 +111,8 @@ def test_libreoffice_names_each_of_them(built, tmp_path) -> None:
 def test_errors_of_a_whole_column_are_told_from_the_first(sheet: InIronCalc, built) -> None:
     """As a program shows them that lacks a function: here of 20 cells."""
     book = default_book(NAME)
-    found = max(
-        (r for r in of_formulas(book, digest.SHEET) if r.sheet == "Sampling" and not r.texts),
-        key=lambda r: r.rect.bottom - r.rect.top,
-    )
+    ranges = [r for r in ranges_of(book) if r.sheet == "Sampling" and not r.texts]
+    found = max(ranges, key=lambda r: r.rect.bottom - r.rect.top)
     cells = [(found.sheet, row, found.rect.left) for row in range(*found.rect[:2])]
     said = verdict(sheet, dict.fromkeys(cells, "=1/0"))
     first = address((found.sheet, found.rect.top, found.rect.left))
@@ -131,19 +134,19 @@ def test_what_is_typed_makes_it_a_comparison_with_what_was_built(sheet: InIronCa
     typed = {"W_E": (book.cell("W_E", 0, 0), 5.0), "sentence": (book.cell("sentence", 0, 0), "cat")}
     for what, (cell, value) in typed.items():
         with sheet.typed({cell: value}):
-            assert str(sheet[VERDICT[True]]).startswith(EDITED), what
+            assert str(sheet[VERDICT]).startswith(EDITED), what
     table, plain = default_book("loss"), InIronCalc(built["loss"])
     with plain.typed({table.cell("weights", 0, 0): 7.0}):
-        assert str(plain[VERDICT[False]]).startswith(EDITED)
+        assert str(plain[VERDICT]).startswith(EDITED)
     plain.model.evaluate()
-    assert str(plain[VERDICT[False]]).startswith(AGREES)
+    assert str(plain[VERDICT]).startswith(AGREES)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in workbooks.names() if n != "shakespeare"])
 def test_each_workbook_has_its_verdict(name: str) -> None:
     book = default_book(name)
-    assert str(book.clean.cell(*VERDICT[hasattr(book, "model")])).startswith(AGREES)
-    ranges = of_formulas(book, digest.SHEET)
+    assert str(book.clean.cell(*VERDICT)).startswith(AGREES)
+    ranges = ranges_of(book)
     cells = [(r.sheet, at) for r in ranges for at in r.rect.cells()]
     assert len(cells) == len(set(cells)), "no cell is of two ranges"
