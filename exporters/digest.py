@@ -191,7 +191,7 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
     """What formulas count with, and the heads."""
     for col, head in enumerate(HEADS):
         sheet.put(HEAD_ROW, col, head, "block")
-    sheet.widths = {ON: 14, WAS.start: 14} | dict.fromkeys(OFF, 12)
+    sheet.widths = {ON: 14} | dict.fromkeys((*WAS, *OFF), 16)
     sheet.frozen = (HEAD_ROW + 1, 1)
     tall = max((r.bottom - r.top for r in rects), default=1)
     wide = max((r.right - r.left for r in rects), default=1)
