@@ -227,10 +227,8 @@ def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
     held = book.clean.cell(name, rect.top, rect.left)
     sheet.put(row, WAS[0], held, "text" if texts else "step")
     cell, was = area[0, 0], sheet[row, WAS[0]]
-    if texts:
-        off = IFERROR(IF(EXACT(cell, was), 0, 1), 1)
-    else:
-        off = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
+    gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
+    off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else gap
     sheet.formula(row, OFF[0], off, "off")
 
 
@@ -263,9 +261,8 @@ def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) 
                 sheet.put(first + i, COPIES + j, held[i][j], "text" if texts else "step")
     first, n = copies[held], area.rect.size
     copy = sheet[first : first + bottom - top, COPIES : COPIES + right - left]
-    if texts:
-        same = IFERROR(EXACT(area, copy) * 1, 0)
-    else:
+    same: Expression = IFERROR(EXACT(area, copy) * 1, 0)
+    if not texts:
         gap = (Numbers(area) - copy) * round(1 / TOLERANCE)
         size = _in_short(max(abs(x) for line in held for x in line))
         same = (gap * gap < size * size) * 1
@@ -286,4 +283,4 @@ def _places(sheet: Sheet, rect: Rect) -> Expression:
 def _in_short(number: float) -> float:
     """A number, or 1, rounded up to two digits."""
     digits = 1 - math.floor(math.log10(max(number, 1.0)))
-    return math.ceil(max(number, 1.0) * 10**digits) / 10**digits
+    return math.ceil(max(number, 1.0) * 10.0**digits) / 10.0**digits

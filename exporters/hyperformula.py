@@ -11,7 +11,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,10 +72,11 @@ def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
         return [Answer({}, book.fault) for book in books]
     lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
     command = [program("node"), f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
-    asked = partial(subprocess.run, input=lines, capture_output=True, timeout=SECONDS)
     try:
         with tempfile.TemporaryDirectory() as empty:
-            done = asked(command, cwd=empty)
+            done = subprocess.run(
+                command, input=lines, capture_output=True, timeout=SECONDS, cwd=empty
+            )
     except subprocess.TimeoutExpired:
         return [Answer({}, f"it takes longer than {SECONDS} s") for _ in books]
     if done.returncode:

@@ -88,7 +88,9 @@ def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
             yield _Found(there, reads, (later > 0, order.get(block.name, 0)))
 
 
-def _of_entries(book: Book, sheet: Sheet, apart: str, order: Mapping[str, int]) -> Iterator[_Found]:
+def _of_entries(
+    book: Book, sheet: Sheet, apart: tuple[str, int], order: Mapping[str, int]
+) -> Iterator[_Found]:
     """The ranges of formulas that were put cell by cell."""
     reads = {
         at: [book.locate(area) for area in entry.formula.areas()]
