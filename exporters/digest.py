@@ -37,7 +37,7 @@ from engine.cells.values import FormulaError, number
 from exporters.address import column, quoted
 from exporters.book import Book, Run, Sheet
 from exporters.dressing import When
-from exporters.ranges import Range, of_formulas, of_inputs
+from exporters.ranges import FRACTION, Range, of_formulas, of_inputs
 
 SHEET = "Digest"
 PURPOSE = "what every range of formulas came to as built, and how far off it is here"
@@ -225,8 +225,12 @@ def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
     """A cell by itself."""
     (name, rect, area, texts, _, _), row = line
     held = book.clean.cell(name, rect.top, rect.left)
+    cell: Expression = area[0, 0]
+    was = sheet[row, WAS[0]]
+    if texts and (fraction := FRACTION.search(held)):
+        held = held[: fraction.start()]
+        cell = LEFT(cell, len(held))
     sheet.put(row, WAS[0], held, "text" if texts else "step")
-    cell, was = area[0, 0], sheet[row, WAS[0]]
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
     off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else gap
     sheet.formula(row, OFF[0], off, "off")

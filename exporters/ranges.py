@@ -5,6 +5,7 @@ that a sentence goes on with comes after what follows from those that are given.
 rectangle that a program computes wrongly is the one where it begins to.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from engine.cells.access import Rect, Span
 from engine.cells.expression import Area
 from exporters.book import Book, Place, Sheet
 
+FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
 MOST_COLUMNS = 8  # that read each other and are told apart
 Kind = tuple[bool, str, bool]  # whether it is a text; the block; whether a sentence goes on there
 Grids = Mapping[str, NDArray[np.int64]]  # by sheets: the range that each cell is of, or -1
@@ -62,8 +64,18 @@ def of_inputs(book: Book) -> list[Range]:
             for at, entry in sheet.entries.items()
             if entry.formula is None and at in owners
         }
-        found += [_range(sheet, rect, kind) for rect, kind in rectangles(typed)]
+        for rect, kind in rectangles(typed):
+            place = book.places[kind[1]]
+            area = Area(place.block, _of_block(place, rect), range=True)
+            found.append(_range(sheet, rect, kind)._replace(area=area))
     return found
+
+
+def _of_block(place: Place, rect: Rect) -> Rect:
+    """A rectangle of a sheet, as one of the block that stands there."""
+    top, bottom, left, right = rect
+    down, across = (top - place.top, bottom - place.top), (left - place.left, right - place.left)
+    return Rect(*across, *down) if place.turned else Rect(*down, *across)
 
 
 def _range(sheet: Sheet, rect: Rect, kind: Kind) -> Range:
@@ -100,8 +112,10 @@ def _of_entries(
     owners, kinds = _owners(book, sheet), dict[Span, Kind]()
     for at in _independent(reads, sheet.name, apart):
         place = owners.get(at)
-        text = isinstance(book.clean.cell(sheet.name, *at), str)
-        name = place.block.name if place else ""
+        held = book.clean.cell(sheet.name, *at)
+        text, name = isinstance(held, str), place.block.name if place else ""
+        if text and FRACTION.search(held):
+            name = f"{name} {at}"  # alone: of it a part is compared
         kinds[at] = text, name, place is not None and _goes_on(book, place, at)
     last = len(order) + [*book.sheets].index(sheet.name)
 
