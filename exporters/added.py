@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.cells.access import Rect
-from exporters import source
+from exporters import digest, source
 from exporters.address import address
 from exporters.book import Book, Sheet
 from exporters.pages import built as ledger
@@ -20,7 +20,7 @@ from exporters.scanning import MAX_ROWS, Cells, Positions
 
 # rows from which on a sheet has what is of its workbook alone, and is not built again
 AS_TOLD = {start.SHEET: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES_ROW}
-AS_TOLD |= {ledger.SHEET: 0}
+AS_TOLD |= {ledger.SHEET: 0, digest.SHEET: 0}
 QUOTED = re.compile('"(?:[^"]|"")*"')
 OUTSIDE = re.compile(
     r"""\[[^\]]*\]|\||://|\b(?:WEBSERVICE|FILTERXML|HYPERLINK|RTD|DDE|CALL|REGISTER|EXEC|IMAGE

@@ -328,6 +328,11 @@ class Book:
         return False
 
     @property
+    def n_given(self) -> int:
+        """How many words a sentence has that goes on by itself; 0: none does."""
+        return 0
+
+    @property
     def n_formulas(self) -> int:
         """How many cells hold a formula."""
         sheets = self.sheets.values()

@@ -19,7 +19,7 @@ from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area
 from engine.cells.texts import storable
-from exporters import added, counting, moved, source
+from exporters import added, counting, digest, moved, source
 from exporters.added import AddedCell
 from exporters.book import Book, Entry, Sheet
 from exporters.counting import AsCounted, Counted
@@ -84,12 +84,13 @@ def compared(found: E, file: WorkbookFile) -> E:
     words = _vocabulary(book)
     entries = {sheet.name: _of_no_block(book, sheet) for sheet in book.sheets.values()}
     for sheet in book.sheets.values():
-        if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET):
+        if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET, digest.SHEET):
             if sheet.name not in file:
                 missing = f"sheet {sheet.name!r} is missing"
                 raise InputError(f"{missing}; give it its name back, or build anew")
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
-    sheets = [sheet for sheet in book.sheets.values() if sheet.name in file]
+    compares = digest.SHEET  # what it says follows from the other sheets
+    sheets = [s for s in book.sheets.values() if s.name in file and s.name != compares]
     kept = {sheet.name: as_built(book, sheet, file[sheet.name].arrays) for sheet in sheets}
     for block in book.graph:
         sheet_name = book.places[block.name].sheet

@@ -1,14 +1,15 @@
 """HyperFormula, a spreadsheet for JavaScript that follows Excel, as another engine of `verify`.
 
-It is licensed under the GPL-3.0 and no part of any installation. It is asked where Node.js finds
-it: in node_modules of the working folder or of one above, on NODE_PATH, or in npm's global folder.
-It opens no files: it gets the cells as `reading` reads them, without their computed values.
+It is licensed under the GPL-3.0 and no part of any installation. It is asked where it lies on
+NODE_PATH or in npm's global folder, never in the folder that one works in or above that: a file
+that came with a workbook would be run. It opens no files: it gets the cells as `reading` reads
+them, without their computed values.
 """
 
 import os
 import re
-import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,10 +19,11 @@ import numpy as np
 import orjson
 
 from engine.cells.values import CellError
+from exporters.programs import program
 from exporters.reading import Sheet, Value, WorkbookFile
 from exporters.scanning import Cells, Positions
 
-REMEDY = "install Node.js, then: npm install hyperformula"
+REMEDY = "install Node.js, then: npm install --global hyperformula"
 MOST_FORMULAS = 500_000  # for which it takes a minute
 MOST_ROWS = 1 << 20
 MOST_CELLS = 10_000_000  # of all rows, each from column A to its last cell
@@ -29,7 +31,6 @@ MEMORY = 4096  # megabytes
 SECONDS = 600
 
 SCRIPT = Path(__file__).with_suffix(".cjs")
-FIND = "process.stdout.write(require.resolve('hyperformula'))"
 
 
 class Answer(NamedTuple):
@@ -41,21 +42,27 @@ class Answer(NamedTuple):
 
 @cache
 def package() -> str:
-    """The file of HyperFormula that Node.js finds, "" where there is none."""
-    if found := _said("node", "--eval", FIND):
-        return found
-    everywhere = [os.environ.get("NODE_PATH", ""), _said("npm", "root", "--global")]
-    return _said("node", "--eval", FIND, NODE_PATH=os.pathsep.join(filter(None, everywhere)))
-
-
-def _said(program: str, *arguments: str, **environment: str) -> str:
-    """What a program prints, "" where it is missing or fails."""
-    if not (path := shutil.which(program)):
+    """The folder of HyperFormula, "" where there is none, or no Node.js."""
+    if not program("node"):
         return ""
-    done = subprocess.run(
-        [path, *arguments], capture_output=True, text=True, env=os.environ | environment
-    )
-    return "" if done.returncode else done.stdout.strip()
+    named = [Path(name) for name in os.environ.get("NODE_PATH", "").split(os.pathsep)]
+    found = next(filter(_holds_it, named), None) or _global_folder()
+    return str(found / "hyperformula") if _holds_it(found) else ""
+
+
+def _holds_it(folder: Path) -> bool:
+    return folder.is_absolute() and (folder / "hyperformula" / "package.json").is_file()
+
+
+def _global_folder() -> Path:
+    """Where npm puts what it installs for all. It is asked at the root of the disk: settings for
+    npm may lie in any other folder."""
+    if not (npm := program("npm")):
+        return Path()
+    asked = [npm, "root", "--global"]
+    root = Path(npm).anchor
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=root)
+    return Path("" if done.returncode else done.stdout.strip())
 
 
 def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
@@ -64,9 +71,12 @@ def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
     if all(book.fault for book in books):
         return [Answer({}, book.fault) for book in books]
     lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
-    command = ["node", f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
+    command = [program("node"), f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
     try:
-        done = subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS)
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run(
+                command, input=lines, capture_output=True, timeout=SECONDS, cwd=empty
+            )
     except subprocess.TimeoutExpired:
         return [Answer({}, f"it takes longer than {SECONDS} s") for _ in books]
     if done.returncode:

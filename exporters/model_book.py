@@ -52,6 +52,11 @@ class ModelBook(Book):
         return self.plan.reduced
 
     @property
+    def n_given(self) -> int:
+        """How many words the prompt has, where the sentence goes on by itself."""
+        return self.passage.n_prompt if self.plan.generates and not self.live else 0
+
+    @property
     def live(self) -> tuple[str, ...]:
         """The parts that recompute; (): all."""
         return self.plan.live

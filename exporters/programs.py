@@ -51,25 +51,33 @@ def convert_in_libreoffice(paths: Sequence[Path], kind: str, folder: Path) -> li
     (profile / "user").mkdir(parents=True, exist_ok=True)
     (profile / "user" / "registrymodifications.xcu").write_text(ALWAYS_RECALCULATE)
     command = [
-        shutil.which("soffice") or "libreoffice",
+        program("soffice") or program("libreoffice"),
         f"-env:UserInstallation={profile.resolve().as_uri()}",
     ]
-    command += ["--headless", "--convert-to", kind, "--outdir", str(folder), *map(str, paths)]
-    _run(command)
+    command += ["--headless", "--convert-to", kind, "--outdir", str(folder.resolve())]
+    _run([*command, *(str(path.resolve()) for path in paths)], folder)
     return [folder / path.name for path in paths]
 
 
 def recompute_in_gnumeric(path: Path, target: Path) -> WorkbookFile:
     """Load a workbook and recompute every cell. Raises InputError."""
-    _run(["ssconvert", "--recalc", str(path), str(target)])
+    command = [program("ssconvert"), "--recalc", str(path.resolve()), str(target.resolve())]
+    _run(command, target.parent)
     return WorkbookFile(target)
 
 
-def _run(command: Sequence[str]) -> None:
-    """Raises InputError with what a program says where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+def program(name: str) -> str:
+    """Where a program is, "" where it is not to be had, or only in the folder that one works in."""
+    found = shutil.which(name) or ""
+    return found if Path(found).is_absolute() else ""
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    """Run a program in a folder where nothing lies but ours. Raises InputError with what it says
+    where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, cwd=folder)
     if done.returncode:
-        raise InputError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
+        raise InputError(f"{Path(command[0]).name} failed: {' '.join(done.stderr.split())[:300]}")
 
 
 def written_sheets(path: Path, folder: Path) -> Recomputed:

@@ -19,7 +19,7 @@ from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from engine.cells.graph import Graph
-from exporters import legend, unharmed
+from exporters import digest, legend, unharmed
 from exporters.address import quoted
 from exporters.book import Book, Chart, Place, Reading, Sheet, TableFormula
 from exporters.dressing import Beyond, Dressing, Unlike, When
@@ -116,12 +116,14 @@ class Workbook:
         ws.cursor += len(rows) + 2
 
     def done(self, story: Story) -> Book:
-        """The book, with its start sheet, the ways from sheet to sheet, and the ledger on each. A
-        book that iterates has none: it would go round with the cells that it watches."""
+        """The book, with its start sheet, the ways from sheet to sheet, the ledger on each, and the
+        verdict. A book that iterates has no ledger: it would go round with the cells that it
+        watches."""
         told = not self.book.iterates
         if told:
             self.sheet(built.SHEET, built.PURPOSE)
             built.fill(self.book)
+        self.sheet(digest.SHEET, digest.PURPOSE)
         names = list(self.book.sheets)
         for name, following in zip(names[1:], [*names[2:], start.SHEET], strict=True):
             sheet = self.book.sheets[name]
@@ -134,6 +136,8 @@ class Workbook:
         if told:
             built.show(self.book, self.book.sheet(start.SHEET), 2, 0)
         unharmed.make(self.book)
+        digest.show(self.book)
+        digest.fill(self.book, built.edited(self.book) if told else None)
         return self.book
 
 

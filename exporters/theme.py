@@ -86,6 +86,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "change": {"num_format": "[>=0.0005]+0.000;[<=-0.0005]-0.000;0.000", "font_color": BLACK},
     "change percent": {"num_format": "[>=0.0005]+0.0%;[<=-0.0005]-0.0%;0.0%", "font_color": BLACK},
     "percent": {"num_format": "0.0%", "font_color": BLACK},
+    "largest gap": {"num_format": '"± "0E+00', "font_color": GREY, "align": "left"},
+    "off": {"num_format": "0.0E+00", "font_color": GREY, "align": "right"},
     "tiny": {"num_format": "0.000000", "font_color": GREY},
     "printed": {"num_format": "0.0##", "font_color": BLUE},
     "printed fine": {"num_format": "0.0000#", "font_color": BLUE},

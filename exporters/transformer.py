@@ -17,7 +17,7 @@ from engine.models.model import Model
 from engine.models.tokenizer import shown
 from engine.studies import ablation, lens, nudge
 from engine.studies.lens import Views
-from exporters import glossary, layout, legend, theme, tour, unharmed
+from exporters import digest, glossary, layout, legend, theme, tour, unharmed
 from exporters import large as of_one_token
 from exporters import pages as of_all_words
 from exporters.address import quoted
@@ -88,6 +88,9 @@ def assemble(
     start.add(book, story, stops if story.title else ())
     built.show(book, book.sheet(start.SHEET), 2, 0)
     unharmed.make(book)
+    digest.show(book)
+    if story.title:
+        digest.fill(book, built.edited(book))
     return book
 
 

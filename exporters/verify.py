@@ -13,22 +13,21 @@ import importlib.util
 import io
 import logging
 import re
-import shutil
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
-from exporters import hyperformula, source
+from exporters import aspose, hyperformula, source
 from exporters.address import a1, column, index, position
-from exporters.programs import Recomputed, recompute_in_gnumeric, recompute_in_libreoffice
+from exporters.apart import Job, Outcome, Told, run
+from exporters.programs import Recomputed, program, recompute_in_gnumeric, recompute_in_libreoffice
 from exporters.reading import Value, WorkbookFile, a_workbook, related
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
@@ -41,12 +40,15 @@ MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
 
 Where = tuple[str, int, int]  # sheet, row and column from 0
 Values = dict[Where, Value]
-Told = Callable[[str, str], None]
+NOTHING: Mapping[str, Job] = {}
 Change = Callable[[bytes], bytes]  # of a part of a workbook
 
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
-MANY_CELLS = 20_000  # formulas for which a process is worth starting
+SECONDS = 600.0  # that an engine is given
+LONGEST_FORMULA = 16_384  # characters
+ENDLESS = re.compile(rb"<(?:\w+:)?f(?: [^>]*)?>[^<]{%d}" % LONGEST_FORMULA)
+MOST_OF = {"merged ranges": (b"<mergeCell ", 20_000), "shared texts": (b"<si>", 1_000_000)}
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
 NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
@@ -81,8 +83,26 @@ class FormulaCells:
 
 
 def read(path: str | Path) -> FormulaCells:
-    """Open a workbook. Raises InputError for what is no workbook or lacks computed values."""
+    """Open a workbook. Raises InputError for what is no workbook, lacks computed values, or is
+    beyond what any program takes."""
+    _check_sizes(Path(path))
     return formula_cells(WorkbookFile(path))
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise InputError where a part holds what would take minutes to read, and no program takes."""
+    with a_workbook(path), zipfile.ZipFile(path) as file:
+        for part in file.namelist():
+            if not part.endswith(".xml") or file.getinfo(part).file_size < LONGEST_FORMULA:
+                continue
+            data = file.read(part)
+            if ENDLESS.search(data):
+                fault = f"a formula of more than {LONGEST_FORMULA:,} characters; Excel takes 8,192"
+                raise InputError(f"{path}: {part} holds {fault}")
+            for what, (tag, most) in MOST_OF.items():
+                if (n := data.count(tag)) > most:
+                    fault = f"{part} holds {n:,} {what}; verify takes {most:,}"
+                    raise InputError(f"{path}: {fault}")
 
 
 def formula_cells(file: WorkbookFile) -> FormulaCells:
@@ -104,39 +124,42 @@ def formula_cells(file: WorkbookFile) -> FormulaCells:
 
 def verify(book: FormulaCells | Path, engine: str) -> Verdict:
     """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
-    return verify_all(book, [engine])[0]
+    found = verify_all(book, [engine])[engine]
+    return found.value or Verdict(engine, 0, 0.0, "", found.fault)
 
 
 def verify_all(
-    book: FormulaCells | Path, engines: Sequence[str], told: Told = lambda engine, what: None
-) -> list[Verdict]:
-    """Recompute a workbook in several engines at once; their verdicts, in the same order.
+    book: FormulaCells | Path,
+    engines: Sequence[str],
+    told: Told = lambda engine, what: None,
+    seconds: float = SECONDS,
+    beside: Mapping[str, Job] = NOTHING,
+) -> dict[str, Outcome]:
+    """Recompute a workbook in several engines at once, each in a process of its own for so many
+    seconds at most: what became of each, a Verdict where it answered.
 
-    `told` is called, from threads, with the name of an engine and what it does now, "" at the end.
+    `told` is called with the name of an engine and what it does, "" at the end. Other jobs may be
+    done `beside`.
     """
     if isinstance(book, Path):
         book = read(book)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
-        wrong = Path(folder) / "book.xlsx"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        wrong = folder / "book.xlsx"
         poison(book.path, wrong)
-        asked = [threads.submit(_verdict, book, engine, wrong, told) for engine in engines]
-        return [verdict.result() for verdict in asked]
+        jobs: dict[str, Job] = {e: partial(_verdict, book, e, wrong) for e in engines}
+        return run(jobs | dict(beside), folder, seconds, told)
 
 
-def _verdict(book: FormulaCells, engine: str, wrong: Path, told: Told) -> Verdict:
+def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:
     """What an engine says of a workbook, whose copy with wrong values it gets."""
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
         reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
         return Verdict(engine, 0, 0.0, "", reason)
-    told(engine, "recomputes every formula")
     try:
-        recomputed = ENGINES[engine].recompute(wrong, book)
-        told(engine, "is compared with the file")
-        return compare(engine, book, recomputed)
+        return compare(engine, book, ENGINES[engine].recompute(wrong, book))
     except UnreadableError as error:
         return Verdict(engine, 0, 0.0, "", str(error))
-    finally:
-        told(engine, "")
 
 
 def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
@@ -221,14 +244,8 @@ def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda dat
 
 
 def _ironcalc(path: Path, book: FormulaCells) -> Values:
-    """In a process of its own for a large workbook: while it computes, all else would wait."""
     cells = list(book.formulas)
-    if len(cells) < MANY_CELLS:
-        values = _in_ironcalc(path, cells)
-    else:
-        with ProcessPoolExecutor(1, get_context("spawn")) as process:
-            values = process.submit(_in_ironcalc, path, cells).result()
-    return dict(zip(cells, values, strict=True))
+    return dict(zip(cells, _in_ironcalc(path, cells), strict=True))
 
 
 def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
@@ -321,7 +338,7 @@ def _module(name: str) -> Callable[[], bool]:
 
 
 def _program(*names: str) -> Callable[[], bool]:
-    return lambda: any(map(shutil.which, names))
+    return lambda: any(map(program, names))
 
 
 @dataclass(frozen=True)
@@ -331,6 +348,7 @@ class Engine:
     installed: Callable[[], bool]
     recompute: Callable[[Path, FormulaCells], Values]
     remedy: str
+    by_name: bool = False  # asked by its name alone
 
 
 ENGINES = {
@@ -343,4 +361,10 @@ ENGINES = {
         lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
     ),
     "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
+    "aspose": Engine(
+        aspose.installed,
+        lambda path, book: aspose.recompute(path, book.formulas),
+        aspose.REMEDY,
+        by_name=True,
+    ),
 }

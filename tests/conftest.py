@@ -36,7 +36,7 @@ from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from engine.studies import tsne
-from exporters import edited, verify
+from exporters import edited
 from exporters.address import a1
 from exporters.book import Book, Reading
 from exporters.programs import Recomputed
@@ -104,8 +104,6 @@ for library in ("OMP", "OPENBLAS"):
 # A workbook is millions of objects, and next to none of them go by the collector alone: it walks
 # seldom, also after a command, which would have it walk more often.
 gc.set_threshold(2_000_000, 20, 100)
-# Starting a process, in which IronCalc leaves this one its turn, takes longer than most workbooks.
-verify.MANY_CELLS = 50_000
 # Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
 # which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
 TSNE = tsne.STEPS, tsne.EARLY

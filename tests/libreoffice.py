@@ -24,6 +24,12 @@ from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
 ALONE = {"SAX_DISABLE_THREADS": "1"}
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
+
+
+class Formula(str):
+    """What is typed as a formula, in LibreOffice's own spelling."""
+
+
 Command = tuple[object, ...]  # a word of the macro's, and what it is about
 STARTING, ENDING = 300, 60  # seconds, at most
 
@@ -186,7 +192,9 @@ def _open(path: Path) -> Command:
 
 def _type(cells: Typed) -> Iterator[Command]:
     for at, value in cells.items():
-        if not isinstance(value, str):
+        if isinstance(value, Formula):
+            yield "type", *at, "formula", value
+        elif not isinstance(value, str):
             yield "type", *at, "number", repr(float(value))
         else:
             yield "type", *at, "text" if value else "nothing", _in_a_line(value)

@@ -207,18 +207,23 @@ def verify(
     engine: Annotated[
         str,
         typer.Option(
-            "--engine", help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all."
+            "--engine",
+            help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all; aspose by name.",
         ),
     ] = "",
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds that each engine is given at most.")
+    ] = 600,
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
 
     Tells first which rules of Excel the file breaks, if any. Asks every engine that is installed
-    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed.
+    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed or
+    was skipped, or all were.
     """
     from cellformer.command import verify as verifying
 
-    if code := verifying.report(file, engine):
+    if code := verifying.report(file, engine, timeout):
         raise typer.Exit(code)
 
 

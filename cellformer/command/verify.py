@@ -1,8 +1,8 @@
 """Verifying at the command: every engine's verdict, and what each of them does meanwhile."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -10,42 +10,46 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cellformer.command.printing import line
 from engine import InputError
+from exporters.apart import Job, Outcome, Told
 from exporters.audit import audit
-from exporters.verify import ENGINES, Told, Verdict, read, verify_all
+from exporters.verify import ENGINES, Verdict, read, verify_all
+
+FILE = "file"  # as what the workbook stands in the lines of progress
 
 
-def report(file: Path, engine: str) -> int:
-    """Print what the engine of that name says, or all; 1 where one disagrees, 3 where the one
-    that was asked for, or every one, is missing."""
+def report(file: Path, engine: str, seconds: float) -> int:
+    """Print what the engine of that name says, or all; 1 where one disagrees, 3 where the one that
+    was asked for, or every one, is missing or says nothing."""
     if engine not in ("", "all", *ENGINES):
         raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
-    wanted = [engine] if engine in ENGINES else list(ENGINES)
+    everyone = [one for one, program in ENGINES.items() if not program.by_name]
+    wanted = [engine] if engine in ENGINES else everyone
     present = [one for one in wanted if ENGINES[one].installed()]
-    with _progress() as told, ThreadPoolExecutor(1) as thread:
-        told("file", "is read")
+    with _progress() as told:
+        told(FILE, "is read")
         book = read(file)
-        told("file", "is held to Excel's rules")
-        rules = thread.submit(audit, file)
-        verdicts = {found.engine: found for found in verify_all(book, present, told)}
-        faults = rules.result()
-        told("file", "")
+        rules: dict[str, Job] = {FILE: partial(audit, file.resolve())}
+        found = verify_all(book, present, told, seconds, beside=rules)
     if book.digits is not None:
         text = "weights have the shortest decimals of float32"
         line(f"{text}: a logit moves by {book.digits:.1e} at most")
-    for fault in faults:
+    for fault in found[FILE].value or ([found[FILE].fault] if found[FILE].fault else []):
         line(f"{'excel':<12} {fault}")
     for one in wanted:
-        verdict = verdicts.get(one)
-        line(f"{one:<12} {_said(verdict) if verdict else 'not installed; ' + ENGINES[one].remedy}")
-    if not all(verdict.agrees or verdict.skipped for verdict in verdicts.values()):
+        missing = f"not installed; {ENGINES[one].remedy}"
+        line(f"{one:<12} {_said(found[one]) if one in found else missing}")
+    verdicts = [found[one].value for one in present if found[one].value]
+    answered = [verdict for verdict in verdicts if not verdict.skipped]
+    if not all(verdict.agrees for verdict in answered):
         return 1
-    return 3 if len(present) < len(wanted) and (engine or not present) else 0
+    return 3 if not answered or (engine and len(present) < len(wanted)) else 0
 
 
-def _said(verdict: Verdict) -> str:
+def _said(outcome: Outcome) -> str:
     """What an engine says."""
-    if verdict.skipped:
-        return f"skipped: {verdict.skipped}"
+    verdict: Verdict | None = outcome.value
+    if verdict is None or verdict.skipped:
+        return f"skipped: {verdict.skipped if verdict else outcome.fault}"
     said = "agrees   " if verdict.agrees else "DISAGREES"
     largest = f"largest difference {verdict.largest:.1e} at {verdict.where}"
     return f"{said} {verdict.n_cells:,} cells, {largest}"

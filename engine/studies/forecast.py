@@ -25,13 +25,14 @@ BYTES_PER_FORMULA, BYTES_PER_SHARED = 18.5, 15.0
 SECONDS_PER_FORMULA, SECONDS_PER_SHARED, SECONDS_PER_NUMBER = 11e-6, 9.4e-6, 0.46e-6
 HELD_PER_FORMULA, HELD_PER_SHARED, HELD_PER_NUMBER = 1100.0, 680.0, 19.5
 HELD_ALWAYS = 0.2e9
-ALWAYS = 0.09  # megabytes of what is no cell
+ALWAYS = 0.1  # megabytes of what is no cell
 SAMPLE = 4096  # numbers of a model by which is told what one takes in its file
 MOST_ADDRESSED = 5_000_000  # cells of a file in which all have an address
 MOST_COMPARED = 300_000  # weights that stand in their workbook as they were built, as numbers
 MOST_CARRIED = 1_000_000  # weights of a model that lies in its workbook a second time, as a file
 MOST_MAPPED = 65  # words of the maps, or a few more
 TEXTS, TEXTS_PER_BLOCK = 600, 20  # beside the numbers of its rows and columns
+COMPARED, TOLD = 24, 130  # formulas for each computed block that compare it as built, other cells
 TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
 
@@ -105,9 +106,11 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     if not readout.one_token:
         formulas += pages(model, n_tokens) + 2 * len(graph.blocks)
+    n_computed = sum(block.op is not None for block in graph)
+    formulas += COMPARED * n_computed
     typed = sum(block.n_cells for block in graph if not block.op)
     kept = typed if typed <= MOST_COMPARED else 0  # as they were built
-    texts = TEXTS + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
+    texts = TEXTS + TOLD * n_computed + sum(TEXTS_PER_BLOCK + sum(block.shape) for block in graph)
     shared = readout.one_token
     megabytes = ALWAYS + formulas * (BYTES_PER_SHARED if shared else BYTES_PER_FORMULA) / 1e6
     each = bytes_per_number(model, typed <= MOST_CARRIED, formulas + typed <= MOST_ADDRESSED)

@@ -55,6 +55,7 @@ LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of 
 UNDO = ": undo (Ctrl+Z)"
 LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
 ERROR = "an error"  # what a cell is that holds one
+NONE = "no edits"  # what the line begins with where nothing differs
 A_NUMBER = {
     "validate": "decimal",
     "criteria": "between",
@@ -366,7 +367,7 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
     n = sheet.formula(LINE_ROW + 1, COUNT, n, "count")
     listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
-    line = IF(n == 0, expression("no edits: everything is as built"), edits)
+    line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
     line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
     book.spots["ledger"] = (SHEET, LINE_ROW, 0)
     said = _said(book) if isinstance(book, ModelBook) else None
@@ -401,9 +402,14 @@ def _said(book: ModelBook) -> Expression | None:
     return IF(typed_none, silent, answer)
 
 
+def edited(book: Book) -> Expression:
+    """Whether anything differs."""
+    return LEFT(book.sheet(SHEET)[LINE_ROW, 0], len(NONE)) != NONE
+
+
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Put the line on a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
     told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
     line = sheet.formula(row, col, told, "ledger")
-    sheet.dress(line, When("differs", LEFT(line, 8) != "no edits"))
+    sheet.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM
-from exporters import layout
+from exporters import digest, layout
 from exporters.dressing import Unlike
 from exporters.large import play as large
 from exporters.model_book import ModelBook
@@ -28,7 +28,7 @@ def add(book: ModelBook) -> None:
     """One line per check: what, the largest gap, ok or look."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    sheet.widths = {0: 66, 1: 12, 2: 12}
+    sheet.widths = {0: 78, 1: 12, 2: 12}
     for col, head in enumerate(("check", "largest gap", "status")):
         sheet.put(TOP - 1, col, head, "block")
     for row, (claim, gap) in enumerate(checks(book), TOP):
@@ -50,6 +50,10 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     )
     if not book.large:
         yield from _two_ways(book)
+    yield (
+        "every formula of every page computes as built, see Digest (not once you edit something)",
+        digest.largest(book),
+    )
     what = "the last live block equals" if book.live else f"live {_read_out(book)} equal"
     yield (
         f"{what} the baseline (they should not, once you edit something)",

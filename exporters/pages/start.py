@@ -9,6 +9,7 @@ from exporters.story import Story, Suggestion
 from exporters.tour import Stop
 
 SHEET = "Start"
+TOP = 4  # below the ledger and the verdict
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
 LONGEST_MERGED = 145  # of one that the last column is part of
 PROTECTED = (
@@ -24,7 +25,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
-    row = _section(sheet, 3, "What this is", story.about)
+    row = _section(sheet, TOP, "What this is", story.about)
     if stops:
         row = _tour(book, sheet, row, stops)
     sheet.put(row, 0, "Three things to try", "heading")

@@ -96,7 +96,7 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
     for text in ("w5", "w8 w0 w4 w4", "w2 w2 w7 w1 w6 w3"):
         after = book.edited({book.graph["sentence"][0, 0]: text})
         with sheet.typed({book.cell("sentence", 0, 0): text}):
-            stops = [at for at in formulas_of(book, "Start") if at[0] > 2]  # below the ledger
+            stops = [at for at in formulas_of(book, "Start") if at[0] > 3]  # below the verdict
             tour = {at: sheet["Start", *at] for at in stops}
             shown = {at: sheet[SHEET, *at] for at in formulas_of(book, SHEET)}
         assert len(tour) == 8  # the stops

@@ -1,0 +1,131 @@
+"""Apart: jobs in processes of their own, each in an empty folder, for so many seconds at most.
+
+What a program does to its process, crash it, fill it, never come back, is then a line; and nothing
+that lies in the folder where somebody works is run or read as settings.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from multiprocessing import connection, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+from engine.cells.errors import InputError, one_line
+
+Job = Callable[[], Any]
+Told = Callable[[str, str], None]
+
+
+class Outcome(NamedTuple):
+    """What a job gave, or why it gave nothing."""
+
+    value: Any = None
+    fault: str = ""
+
+
+class _Running(NamedTuple):
+    process: BaseProcess
+    answer: Connection
+    end: float
+
+
+def run(jobs: Mapping[str, Job], folder: Path, seconds: float, told: Told) -> dict[str, Outcome]:
+    """Do all jobs at once; what became of each, by its name.
+
+    Each gets a folder of its own in `folder`. `told` is called with the name of a job that begins
+    and how long it may take, with "" at its end. Raises InputError where a job does.
+    """
+    running: dict[str, _Running] = {}
+    found: dict[str, Outcome] = {}
+    try:
+        for name, job in jobs.items():
+            running[name] = _begun(job, folder / name, seconds)
+            told(name, f"{seconds:,.0f} s at most")
+        while running:
+            wait = max(0.0, min(one.end for one in running.values()) - monotonic())
+            connection.wait([one.answer for one in running.values()], wait)
+            for name, one in list(running.items()):
+                if one.answer.poll() or monotonic() >= one.end:
+                    found[name] = _outcome(one, seconds)
+                    _stop(running.pop(name))
+                    told(name, "")
+    finally:
+        for one in running.values():
+            _stop(one)
+    return {name: found[name] for name in jobs}
+
+
+def _begun(job: Job, private: Path, seconds: float) -> _Running:
+    """A process that does a job. Where the system can copy a running program, it is a copy: what is
+    in memory need not be read again."""
+    private.mkdir()
+    context = get_context("fork" if sys.platform == "linux" else "spawn")
+    answer, there = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(job, private, there))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads
+        process.start()
+    there.close()
+    return _Running(process, answer, monotonic() + seconds)
+
+
+def _work(job: Job, private: Path, answer: Connection) -> None:
+    """Do a job in this process, and send what it gives."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # with what it starts it can be ended, and no key of the keyboard reaches it
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    os.chdir(private)
+    try:
+        answer.send(Outcome(job()))
+    except InputError as error:
+        answer.send(error)
+    except MemoryError:
+        answer.send(Outcome(fault="it takes more memory than there is"))
+    except Exception as error:
+        said = one_line(f"{type(error).__name__}: {error}")[:200]
+        answer.send(Outcome(fault=f"it failed ({said})"))
+    answer.close()
+    sys.stdout.flush()
+    os._exit(0)  # a copy leaves what the program would do at its end to the program
+
+
+def _outcome(one: _Running, seconds: float) -> Outcome:
+    """What a process has answered, or how it ended. Raises InputError."""
+    if not one.answer.poll():
+        return Outcome(fault=f"it takes longer than {seconds:,.0f} s; --timeout gives it more")
+    try:
+        found = one.answer.recv()
+    except EOFError:
+        one.process.join()
+        return Outcome(fault=_died(one.process.exitcode or 0))
+    if isinstance(found, InputError):
+        raise found
+    assert isinstance(found, Outcome)
+    return found
+
+
+def _died(code: int) -> str:
+    if code >= 0:
+        return f"it ended without an answer (exit code {code})"
+    with contextlib.suppress(ValueError):
+        return f"it died ({signal.Signals(-code).name}, signal {-code})"
+    return f"it died (signal {-code})"
+
+
+def _stop(one: _Running) -> None:
+    """End a process, and all that it started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(one.process.pid or 0, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        one.process.kill()
+    one.process.join()
+    one.answer.close()

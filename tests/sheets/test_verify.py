@@ -1,0 +1,169 @@
+"""What `verify` lets programs do: nothing of the folder it stands in is run, a crash is a line."""
+
+import os
+import signal
+import stat
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import xlsxwriter
+from conftest import cli, needs
+
+from exporters import hyperformula, verify
+from exporters.programs import program
+from exporters.verify import Engine, Values
+
+SCRIPT = "#!/bin/sh\ntouch {}\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A workbook of one formula."""
+    return written(tmp_path / "one.xlsx", "=1+1", 2)
+
+
+def written(path: Path, formula: str, value: float = 1) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        book.add_worksheet().write_formula(0, 0, formula, None, value)
+    return path
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch) -> Iterator[Path]:
+    """The folder for temporary files, in which nothing is left."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def asked(monkeypatch, answer) -> None:
+    """Have an engine `odd` that answers so."""
+
+    def recompute(path: Path, book: verify.FormulaCells) -> Values:
+        return answer(book)
+
+    monkeypatch.setitem(verify.ENGINES, "odd", Engine(lambda: True, recompute, ""))
+
+
+def killed(number: int):
+    return lambda book: os.kill(os.getpid(), number)
+
+
+def unreadable(book: verify.FormulaCells) -> Values:
+    raise verify.UnreadableError("it knows no sheets")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (lambda book: book.formulas, 0, "agrees    1 cells"),
+        (lambda book: {}, 1, "DISAGREES 1 cells"),
+        (killed(signal.SIGSEGV), 3, "skipped: it died (SIGSEGV, signal 11)"),
+        (killed(signal.SIGKILL), 3, "skipped: it died (SIGKILL, signal 9)"),
+        (lambda book: os._exit(7), 3, "skipped: it ended without an answer (exit code 7)"),
+        (lambda book: 1 / 0, 3, "skipped: it failed (ZeroDivisionError: division by zero)"),
+        (unreadable, 3, "skipped: it knows no sheets"),
+        (lambda book: time.sleep(60), 3, "skipped: it takes longer than 1 s; --timeout gives it"),
+    ],
+)
+def test_a_program_that_dies_or_never_answers_is_a_line(
+    answer, code: int, said: str, path: Path, left: Path, monkeypatch
+) -> None:
+    asked(monkeypatch, answer)
+    done = cli("verify", path, "--engine", "odd", "--timeout", "1")
+    assert said in done.out and done.code == code and done.err == ""
+
+
+def test_where_every_program_is_skipped_nothing_is_verified(path: Path, monkeypatch) -> None:
+    asked(monkeypatch, unreadable)
+    monkeypatch.setattr(verify, "ENGINES", {"odd": verify.ENGINES["odd"]})
+    monkeypatch.setattr("cellformer.command.verify.ENGINES", verify.ENGINES)
+    assert cli("verify", path).code == 3
+
+
+def test_what_a_program_started_ends_with_it(path: Path, tmp_path: Path, monkeypatch) -> None:
+    """It would otherwise go on to compute, and hold its copy of the workbook."""
+    late = tmp_path / "late"
+    asked(monkeypatch, lambda book: os.system(f"sleep 2; touch {late}"))
+    assert cli("verify", path, "--engine", "odd", "--timeout", "1").code == 3
+    time.sleep(2)
+    assert not late.exists()
+
+
+def test_ironcalc_dies_of_a_formula_nested_deep_and_verify_says_so(tmp_path: Path, left) -> None:
+    needs("ironcalc")
+    deep = written(tmp_path / "deep.xlsx", f"={'(' * 4_000}1{')' * 4_000}")
+    done = cli("verify", deep, "--engine", "ironcalc")
+    assert done.code == 3 and "skipped: it died (SIG" in done.out, done
+
+
+@pytest.mark.parametrize(
+    ("part", "found", "put", "said"),
+    [
+        ("sheet1", "1+1", "+".join("1" * 100_000), "a formula of more than 16,384 characters"),
+        ("sheet1", "</sheetData>", "</sheetData>" + 30_000 * '<mergeCell ref="A1:B1"/>', "30,000"),
+        ("sharedStrings", "<si>", 1_100_000 * "<si><t>a</t></si>" + "<si>", "1,100,001 shared"),
+    ],
+)
+def test_what_no_program_takes_is_refused_within_seconds(
+    part: str, found: str, put: str, said: str, tmp_path: Path, left
+) -> None:
+    one, large = tmp_path / "one.xlsx", tmp_path / "large.xlsx"
+    with xlsxwriter.Workbook(one) as book:
+        sheet = book.add_worksheet()
+        sheet.write_string(1, 1, "a text")
+        sheet.write_formula(0, 0, "=1+1", None, 2)
+    with zipfile.ZipFile(one) as old, zipfile.ZipFile(large, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            new.writestr(name, text.replace(found, put, 1) if part in name else text)
+    began = time.monotonic()
+    done = cli("verify", large)
+    assert done.code == 2 and said in done.err, done.err
+    assert time.monotonic() - began < 5
+
+
+def test_nothing_in_the_working_folder_is_run(tmp_path: Path, monkeypatch) -> None:
+    """A package for Node.js, in the folder and above it, programs, settings of npm, modules."""
+    here, marker = tmp_path / "above" / "here", tmp_path / "was-run"
+    for folder in (here, here.parent):
+        package = folder / "node_modules" / "hyperformula"
+        package.mkdir(parents=True)
+        (package / "package.json").write_text('{"name": "hyperformula", "main": "i.js"}')
+        (package / "i.js").write_text(f'require("fs").writeFileSync({str(marker)!r}, "x")')
+    (here / ".npmrc").write_text(f"prefix={here}\n")
+    (here / "lib").mkdir()
+    (here / "lib" / "node_modules").symlink_to(here / "node_modules")
+    for name in ("node", "npm", "soffice", "libreoffice", "ssconvert"):
+        (here / name).write_text(SCRIPT.format(marker))
+        (here / name).chmod(stat.S_IRWXU)
+    for name in ("ironcalc", "formulas", "sitecustomize", "numpy"):
+        (here / f"{name}.py").write_text(f"open({str(marker)!r}, 'w')")
+    path = written(here / "one.xlsx", "=1+1", 2)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("NODE_PATH", f"node_modules{os.pathsep}.")
+    hyperformula.package.cache_clear()
+    try:
+        for name in ("hyperformula", "gnumeric", "libreoffice"):
+            done = cli("verify", "one.xlsx", "--engine", name, cwd=here)
+            assert done.code in (0, 3), (name, done)
+        assert not hyperformula.package().startswith(str(tmp_path))
+    finally:
+        hyperformula.package.cache_clear()
+    assert path.is_file() and not marker.exists()
+
+
+def test_a_program_of_the_working_folder_is_none(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "ssconvert").write_text(SCRIPT.format("x"))
+    (tmp_path / "ssconvert").chmod(stat.S_IRWXU)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".")
+    assert program("ssconvert") == ""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program("ssconvert") == str(tmp_path / "ssconvert")
