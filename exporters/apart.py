@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from multiprocessing import connection, get_context
@@ -83,6 +84,8 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(private)
+    os.environ |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(private))  # what it leaves goes too
+    tempfile.tempdir = None
     try:
         answer.send(Outcome(job()))
     except InputError as error:

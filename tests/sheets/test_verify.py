@@ -167,3 +167,16 @@ def test_a_program_of_the_working_folder_is_none(tmp_path: Path, monkeypatch) ->
     assert program("ssconvert") == ""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert program("ssconvert") == str(tmp_path / "ssconvert")
+
+
+def test_what_a_program_leaves_in_the_folder_for_temporary_files_goes(
+    path: Path, left: Path, monkeypatch
+) -> None:
+    def answer(book: verify.FormulaCells) -> Values:
+        Path(tempfile.gettempdir(), "left").write_text("")
+        os.system("touch $TMPDIR/too")
+        return book.formulas
+
+    asked(monkeypatch, answer)
+    monkeypatch.setenv("TMPDIR", str(left))
+    assert cli("verify", path, "--engine", "odd").code == 0
