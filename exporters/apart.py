@@ -67,7 +67,7 @@ def _begun(job: Job, private: Path, seconds: float) -> _Running:
     """A process that does a job. Where the system can copy a running program, it is a copy: what is
     in memory need not be read again."""
     private.mkdir()
-    context = get_context("fork" if sys.platform == "linux" else "spawn")
+    context = get_context("fork") if sys.platform == "linux" else get_context("spawn")
     answer, there = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(job, private, there))
     with warnings.catch_warnings():
