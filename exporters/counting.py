@@ -75,6 +75,7 @@ class AsCounted(Evaluator):
 
     def __init__(self, book: Book):
         super().__init__(book.graph)
+        self._errors: dict[str, np.ndarray] = {}  # inputs as tables read them: an error is one
         harmless = isinstance(book, ModelBook) and not book.compact
         self._reads_inputs = {
             block.name
@@ -87,6 +88,7 @@ class AsCounted(Evaluator):
         block = self.graph[name]
         if self.graph.readers[name] and isinstance(value, CellError):
             value = np.nan if self._in_ranges(name) else 0.0
+            self._errors.setdefault(name, self._live[name].copy())[i, j] = np.nan
         if not isinstance(value, float):  # tables compute with anything
             self._live[name] = self._live[name].astype(object)
         self._put(block, i, j, value)
@@ -100,6 +102,15 @@ class AsCounted(Evaluator):
             for _, subscript in self.graph.readers[name]
             for code, n in zip(subscript, shape, strict=True)
         )
+
+    def _refresh_cells(self, block: Block, cells: list[tuple[int, int]]) -> list[Rect]:
+        errors = {name: array for name, array in self._errors.items() if name != block.name}
+        as_ops_read = {name: self._live[name] for name in errors}
+        self._live.update(errors)
+        try:
+            return super()._refresh_cells(block, cells)
+        finally:
+            self._live.update(as_ops_read)
 
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
         changed = super()._refresh(block, rect)

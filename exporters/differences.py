@@ -19,6 +19,7 @@ from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area
 from engine.cells.texts import storable
+from engine.cells.values import CellError
 from exporters import added, counting, digest, moved, source
 from exporters.added import AddedCell
 from exporters.book import Book, Entry, Sheet
@@ -73,9 +74,14 @@ class Edited:
                 f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
             )
         live = AsCounted(self.book)
-        for at, value in self.values.items():
+        for at, value in sorted(self.values.items(), key=_is_error):  # errors last
             live.put(*at, value)
         return live
+
+
+def _is_error(edit: tuple[tuple[str, int, int], Any]) -> bool:
+    """Whether an edit put an error into a cell."""
+    return isinstance(edit[1], CellError)
 
 
 def compared(found: E, file: WorkbookFile) -> E:

@@ -175,7 +175,7 @@ def test_what_it_prints(tmp_path) -> None:
         ("cat-sat --say dog -o x.csv", "ends in .xlsx"),
         ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
         ("cat-sat --say dog --also /dev/zero", "cannot read /dev/zero: it is no regular file"),
-        ("attention-by-columns --say a", "made of worksheets"),
+        ("attention-by-columns --say a", "has no model, and this command needs one"),
         (f"{GOLDEN}/llama --ids 3,4 --say 999", "ids from 0 to"),
         (f"{GOLDEN}/bert --ids 3,4 --say 1", "is an encoder"),
         (f"{GOLDEN}/minilm --ids 3,4 --say 1", "is an encoder"),
