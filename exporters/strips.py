@@ -8,7 +8,7 @@ filled in for all the others.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -118,13 +118,18 @@ def _spelt(x: np.ndarray) -> bytes:
     return orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def labels(run: Run, style: int) -> Strip:
-    """A row or a column of labels."""
+def labels(run: Run, style: int, spelt: Mapping[str, int]) -> Strip:
+    """A row or a column of labels. Of texts that XML spells with escapes each cell has the number
+    `spelt` in the table of texts: some programs read an escape there alone."""
     area = run.area
     names = [column(col) for col in range(area.left, area.right)]
     counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
-    between = f'" s="{style}" t="inlineStr"><is><t xml:space="preserve">'
     begin = area.top
+
+    def content(text: str) -> str:
+        if text in spelt:
+            return f't="s"><v>{spelt[text]}</v>'
+        return f't="inlineStr"><is><t xml:space="preserve">{in_xml(text)}</t></is>'
 
     def down(row: int) -> list[bytes]:  # of one column, which most have: no list for each row
         return [counted % (row + 1, row - begin)]
@@ -133,9 +138,9 @@ def labels(run: Run, style: int) -> Strip:
         first, number = row - begin, row + 1
         if not run.texts:
             return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
-        texts = [in_xml(run.texts[first + n]) for n in range(len(names))]
+        texts = [content(run.texts[first + n]) for n in range(len(names))]
         return [
-            f'<c r="{name}{number}{between}{text}</t></is></c>'.encode()
+            f'<c r="{name}{number}" s="{style}" {text}</c>'.encode()
             for name, text in zip(names, texts, strict=True)
         ]
 

@@ -7,18 +7,19 @@ of a book have the last digits of the processor that computed them: docs/workboo
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from datetime import datetime
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZipFile
 
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
+from xlsxwriter.sharedstrings import SharedStrings
 from xlsxwriter.utility import xl_rowcol_to_cell
 from xlsxwriter.worksheet import CellNumberTuple, CellStringTuple, Worksheet
 
@@ -26,7 +27,7 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
-from engine.cells.texts import in_xml, readable, storable
+from engine.cells.texts import coded, in_xml, readable, storable
 from engine.studies.forecast import MOST_ADDRESSED
 from exporters import protection, strips, theme
 from exporters.address import a1, column, quoted
@@ -76,12 +77,13 @@ class _Formats(dict[str, Any]):
         return self[style]
 
 
-class _Within(NamedTuple):
-    """A text that its cell holds itself: one that XlsxWriter's table of texts takes for XML, or for
-    an escape."""
+class _Texts(SharedStrings):
+    """The table of texts, each spelt by ourselves: XlsxWriter takes `<r>` for XML, and of two texts
+    that read like escapes and share a `_` it escapes one."""
 
-    text: str
-    format: Any
+    def _write_si(self, string: str) -> None:
+        space = ' xml:space="preserve"' if string != string.strip(SPACES) else ""
+        self.fh.write(f"<si><t{space}>{in_xml(string)}</t></si>")
 
 
 class _Sheet(Worksheet):
@@ -175,8 +177,6 @@ class _Sheet(Worksheet):
         cell = self.table.get(row, {}).get(col)
         if isinstance(cell, Entry):
             return [self.shown(row, col)]
-        if isinstance(cell, _Within):
-            return [cell.text]
         found: list[Any] = super()._get_range_data(row, col, row, col)
         return found
 
@@ -190,7 +190,7 @@ class _Sheet(Worksheet):
 
     def _write_cell(self, row: int, col: int, cell: Any) -> None:
         kind = type(cell)
-        if kind not in (CellStringTuple, CellNumberTuple, Entry, _Within):
+        if kind not in (CellStringTuple, CellNumberTuple, Entry):
             super()._write_cell(row, col, cell)
             return
         style = self.formats[cell.style] if kind is Entry else cell.format
@@ -200,10 +200,6 @@ class _Sheet(Worksheet):
             return
         if kind is CellNumberTuple:
             self.fh.write(f"{at}><v>{cell.number!r}</v></c>")
-            return
-        if kind is _Within:
-            text = f'<is><t xml:space="preserve">{in_xml(cell.text)}</t></is>'
-            self.fh.write(f'{at} t="inlineStr">{text}</c>')
             return
         formula, value = self.spell(cell, row, col), self.shown(row, col)
         array = f' t="array" ref="{column(col)}{row + 1}"' if cell.array else ""
@@ -225,12 +221,11 @@ class _Sheet(Worksheet):
         self.table[row][col] = CellNumberTuple(value, style)
 
     def put_text(self, row: int, col: int, text: str, style: Any) -> None:
-        text = storable(text)
-        if text.startswith("<r>") or "_x" in text:
-            self._check_dimensions(row, col)
-            self.table[row][col] = _Within(text, style)
-        else:
-            self.write_string(row, col, text, style)
+        self.write_string(row, col, storable(text), style)
+
+    def in_table(self, texts: Iterable[str]) -> dict[str, int]:
+        """The numbers that texts have in the table of texts."""
+        return {text: self.str_table._get_shared_string_index(storable(text)) for text in texts}
 
     def put_formula(self, row: int, col: int, entry: Entry) -> None:
         """A formula, which is spelt when its row is written."""
@@ -281,10 +276,19 @@ class _Book(Workbook):
                 self.report(self.worksheets_objs[k].n_cells)
             packager = self._get_packager()
             packager._write_worksheet_files = lambda: None  # they are in
+            packager._write_shared_strings_file = partial(self._write_texts, packager)
             packager._add_workbook(self)
             packager._set_in_memory(True)
             for source, name, _ in packager._create_package():
                 archive.writestr(part(name), source.getvalue())
+
+    def _write_texts(self, packager: Any) -> None:
+        """Write the table of texts."""
+        if self.str_table.count:
+            texts = _Texts()
+            texts.string_table = self.str_table
+            texts._set_xml_writer(packager._filename("xl/sharedStrings.xml"))
+            texts._assemble_xml_file()
 
     def _order(self) -> list[int]:
         """In which order sheets are written: of a bulky file the largest first, so that no core is
@@ -419,7 +423,8 @@ def _write_sheet(
         else:
             _write_entry(ws, row, col, entry, sheet, style)
     for run in sheet.runs:
-        ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index()))
+        spelt = ws.in_table(filter(coded, run.texts))
+        ws.add_block(run.area, partial(labels, run, formats[run.style]._get_xf_index(), spelt))
     for place, style in sheet.regions:
         style = _opened(style) if place.block.name in blocks else style
         _write_region(book, shown, ws, place, formats[style])

@@ -58,6 +58,11 @@ def in_xml(text: str) -> str:
     return escape(CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", text), quote=False)
 
 
+def coded(text: str) -> bool:
+    """Whether the XML of a text has escapes that some programs leave as they stand in cells."""
+    return bool(LIKE_THAT.search(text) or CONTROL.search(text))
+
+
 def from_xml(text: str) -> str:
     """The text that a workbook's XML stands for: the other way round."""
     return SPELT.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text

@@ -28,10 +28,12 @@ from conftest import (
 )
 from corners import corner
 from kinds import kinds, one_of_each
+from openpyxl import load_workbook
 
 import workbooks
 from cellformer.names import is_worksheet
 from engine import Evaluator, InputError, Model, ModelSpec, WordList
+from engine.cells.access import Rect
 from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
@@ -39,7 +41,7 @@ from engine.models.generate import passage
 from exporters import anymodel, hyperformula
 from exporters.address import position
 from exporters.audit import audit
-from exporters.book import Book
+from exporters.book import Book, Entry, Run, Sheet
 from exporters.hyperformula import Answer
 from exporters.layout import PROMPT_COL, PROMPT_ROW
 from exporters.programs import Recomputed
@@ -543,6 +545,25 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request, tmp_
         assert kinds(WorkbookFile(path)) == kinds(WorkbookFile(awkward))
     report = asked(engine, path, request)
     assert report.agrees, report
+
+
+LIKE_ESCAPES = ("_x0041_", "_x0041_x0042_", "_x005F_", "<r><t>x</t></r>", " a_x0009_ ", "a_x00")
+
+
+def test_texts_like_escapes_are_read_alike_from_cells_and_labels(tmp_path: Path) -> None:
+    """By IronCalc and our reader, by SheetJS and exceljs where they are installed, and by openpyxl,
+    which drops every x005F_."""
+    sheet = Sheet("Texts", {(k, 0): Entry(x, "text") for k, x in enumerate(LIKE_ESCAPES)})
+    sheet.runs.append(Run(Rect(0, len(LIKE_ESCAPES), 1, 2), "label", LIKE_ESCAPES))
+    path = write(Book("texts", sheets={"Texts": sheet}), tmp_path / "texts.xlsx")
+    opened, engine = load_workbook(path)["Texts"], InIronCalc(path)
+    others = [found.cells for found in readers.read([path])] if readers.installed() else []
+    for row, text in enumerate(LIKE_ESCAPES):
+        for col in (0, 1):
+            assert WorkbookFile(path)["Texts"][row, col] == text
+            assert opened.cell(row + 1, col + 1).value == text.replace("x005F_", "")
+            assert engine["Texts", row, col] == text
+            assert [cells["Texts", row, col] for cells in others] == [(text, None)] * len(others)
 
 
 SHEETS = [  # some that every decoder has, in their order; a new page needs no place here
