@@ -3,8 +3,7 @@
 from typing import Any
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import EXACT, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
-from engine.models.halving import id_at
+from engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, TRUE
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:
@@ -32,7 +31,10 @@ def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expres
     array formula."""
     if rank == 1:
         return MATCH(value, area, 0)
-    return id_at(area, ids, value, rank - SUMPRODUCT((area > value) * 1)) + 1
+    own, n = area.as_range, area.rect.size
+    nth = rank - SUMPRODUCT((area > value) * 1)
+    of_the_same = LARGE((own == value) * (n - ids.fixed.as_range), nth)
+    return IF(nth == 1, MATCH(value, own, 0) - 1, n - of_the_same) + 1
 
 
 def product_sum(a: Area, b: Area) -> Expression:

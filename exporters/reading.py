@@ -142,11 +142,7 @@ class WorkbookFile:
     """
 
     def __init__(self, path: str | Path):
-        self.path = possible(path)
-        if not self.path.is_file():
-            beside = self.path.with_name(f"{self.path.name}.xlsx")
-            meant = f"; name {beside}" if beside.is_file() else ""
-            raise InputError(f"there is no file {self.path}{meant}")
+        self.path = present(path)
         self._sheets: dict[str, Sheet] = {}
         with a_workbook(self.path):
             with zipfile.ZipFile(self.path) as file:
@@ -298,6 +294,16 @@ class _Reader:
             text, top, left = self.shared[number]
             return text, (row - top, col - left), ""
         return text, (0, 0), f.get("ref", "") if kind == "array" else ""
+
+
+def present(path: str | Path) -> Path:
+    """The path of a file that is there. Raises InputError for another, and names what was meant."""
+    found = possible(path)
+    if not found.is_file():
+        beside = found.with_name(f"{found.name}.xlsx")
+        meant = f"; name {beside}" if beside.is_file() else ""
+        raise InputError(f"there is no file {found}{meant}")
+    return found
 
 
 @contextmanager

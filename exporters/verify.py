@@ -28,7 +28,7 @@ from exporters import aspose, hyperformula, source
 from exporters.address import a1, column, index, position
 from exporters.apart import Job, Outcome, Told, run
 from exporters.programs import Recomputed, program, recompute_in_gnumeric, recompute_in_libreoffice
-from exporters.reading import Value, WorkbookFile, a_workbook, related
+from exporters.reading import Value, WorkbookFile, a_workbook, present, related
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
 PICKED = re.compile(
@@ -85,7 +85,7 @@ class FormulaCells:
 def read(path: str | Path) -> FormulaCells:
     """Open a workbook. Raises InputError for what is no workbook, lacks computed values, or is
     beyond what any program takes."""
-    _check_sizes(Path(path))
+    _check_sizes(present(path))
     return formula_cells(WorkbookFile(path))
 
 

@@ -2,8 +2,9 @@
 
 For the word after a token, along its row: the logits by rank, and whose they are; the probabilities
 of the k likeliest (top-k); how much stands before each rank; the ranks that top-p keeps; and the
-rank that the random number falls on. Of logits that are the same the lower id comes first: they are
-rounded before, for programs add up in different orders, and differ in the last digits. The
+rank that the random number falls on. Programs add up in different orders, so the last digits of a
+logit differ: they are rounded away before words are ranked. In their place stands the word's id, so
+that no two logits are the same, and of those that were the lower id comes first. The
 Sampling page of a workbook lays these tables out, and `Sampling.choose` evaluates one row of them.
 
 Of a large vocabulary the first ranks are laid out, and what lies behind them is found without
@@ -40,9 +41,10 @@ from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError, is_finite, is_whole
 from engine.models import halving, parts
-from engine.models.halving import id_at, in_range
+from engine.models.halving import in_range
 
-DECIMALS = 10  # of the logits that are ranked; of one above 9 one less, above 99 two less, ...
+DIGITS = 14  # decimals that a number keeps; of one above 9 one less, above 99 two less, ...
+DECIMALS = {5_000: 10, 500_000: 8}  # of these, a logit's where there are fewer words than that
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
@@ -146,44 +148,43 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
     """The ids, from the largest logit down: [n_tokens, n_ranks].
 
     Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those
-    that do as one, and sees cycles that are none where a token waits for the one before it.
+    that do as one, and sees cycles that are none where a token waits for the one before it. Nor is
+    a formula an array formula here: where one waits for the token before, LibreOffice takes what
+    that token was.
     """
-    logits = _rounded(at, at["logits"])
+    logits = _ranked(at, at["logits"])
     n_tokens, n_words = logits.shape
-    ids = at.input("ids", np.arange(n_words)[None, :], kind="table")
+    at.input("ids", np.arange(n_words)[None, :], kind="table")
 
     def number(t: int, k: Any) -> Expression:
         return LARGE(logits[t, :].as_range, k + 1)
 
-    def tie(t: int, k: int) -> Expression:
-        if k == 0:
-            return expression(1)
-        here, before = (value[t, r].fixed_rows for r in (k, k - 1))
-        return IF(here == before, nth[t, k - 1].fixed_rows + 1, 1)
-
     def ident(t: int, k: int) -> Expression:
-        return id_at(logits[t, :], ids.area, value[t, k].fixed_rows, nth[t, k].fixed_rows)
+        return MATCH(value[t, k].fixed_rows, logits[t, :].as_range, 0) - 1
 
     shape = n_tokens, n_ranks
     value = at.table("value", shape, number, RANKS, runs=True)
-    nth = at.table("tie", shape, tie, RANKS)  # which one of those that are the same
-    return at.table("order", shape, ident, RANKS, array=True)
+    return at.table("order", shape, ident, RANKS)
 
 
-def _rounded(at: Graph, logits: Block) -> Block:
-    """Logits without their last digits: as they are."""
+def _ranked(at: Graph, logits: Block) -> Block:
+    """Logits that are all different: rounded, and less a trifle for each word before."""
+    n_words = logits.shape[1]
+    decimals = next((n for most, n in DECIMALS.items() if n_words < most), 0)
+    fewer = DIGITS - decimals  # digits for the word's id, which is less than half of the last
 
-    def rounded(t: int, v: Any) -> Expression:
+    def ranked(t: int, v: Any) -> Expression:
         x = logits[t, v].fixed_rows
-        return ROUND(x, DECIMALS - INT(LOG10(1 + ABS(x))))
+        kept = decimals - INT(LOG10(1 + ABS(x)))
+        return ROUND(x, kept) - expression(v) / 10 ** (kept + fewer)
 
-    return at.table("logits", logits.shape, rounded, logits.axes, runs=True)
+    return at.table("logits", logits.shape, ranked, logits.axes, runs=True)
 
 
 def likeliest(at: Graph, logits: Block) -> Block:
     """Add the id of each token's largest logit, of several that are the same the lowest:
     [n_tokens, 1]."""
-    ranked = _rounded(at, logits)
+    ranked = _ranked(at, logits)
 
     def ident(t: int, _: int) -> Expression:
         row = ranked[t, :].as_range
@@ -213,7 +214,7 @@ def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, rando
     weight = _weights(at, order, top_k)
     ranks = halving.Ranks(at)
     in_k = ranks.at_most(top_k)
-    whole = ranks.one("whole", lambda t: ranks.hold(t, in_k, ranks.logit(t, in_k)))
+    whole = ranks.one("whole", lambda t: ranks.hold(t, ranks.logit(t, in_k)))
     _shares(at, weight, whole, top_p)
     return ranks.drawn(whole, top_k, top_p, random)
 

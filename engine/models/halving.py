@@ -1,7 +1,7 @@
 """Ranks of many words, found without sorting them: for large vocabularies.
 
-The logit of rank m is LARGE(logits, m). The first m words hold the probabilities of all larger
-logits, and of those that are the same as many as are among the m. The last rank before which no
+No two logits are the same (see `choosing`), and that of rank m is LARGE(logits, m): the first m
+words hold the probabilities of all larger logits, and its own. The last rank before which no
 more than so much stands is found by halving: it tries steps of ..., 4, 2 and 1 ranks.
 """
 
@@ -9,21 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.cells.block import Block
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import IF, INDEX, LARGE, MATCH, MAX, MIN, SUMPRODUCT, N
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, LARGE, MATCH, MAX, MIN, SUMPRODUCT, N
 from engine.cells.graph import Graph
 
 ONE = ("token", "")
 STEPS = ("token", "step")
 MOST = 0.999999999999  # of a random number
-
-
-def id_at(logits: Area, ids: Area, value: Any, nth: Any) -> Expression:
-    """The id of the n-th of the logits [1, n_words] that are `value`, lower ids first: for an array
-    formula."""
-    own, n_words = logits.as_range, logits.rect.size
-    of_the_same = LARGE((own == value) * (n_words - ids.fixed.as_range), nth)
-    return IF(nth == 1, MATCH(value, own, 0) - 1, n_words - of_the_same)
 
 
 def in_range(number: Expression) -> Expression:
@@ -32,7 +24,7 @@ def in_range(number: Expression) -> Expression:
 
 
 class Ranks:
-    """Tables over the rounded `choice.logits` and `probs` [n_tokens, n_words] of a graph."""
+    """Tables over the ranked `choice.logits` and `probs` [n_tokens, n_words] of a graph."""
 
     def __init__(self, at: Graph):
         self.graph, self.logits, self.probs = at, at["choice.logits"], at["probs"]
@@ -46,17 +38,10 @@ class Ranks:
         """The logit of a rank."""
         return LARGE(self.logits[t, :].as_range, rank)
 
-    def n_larger(self, t: int, logit: Any) -> Expression:
-        """How many logits are larger."""
-        return SUMPRODUCT((self.logits[t, :].as_range > logit) * 1)
-
-    def hold(self, t: int, m: Any, logit: Any) -> Expression:
-        """How much probability the first m words hold, the last of which has that logit."""
+    def hold(self, t: int, logit: Any) -> Expression:
+        """How much probability the first words hold, the last of which has that logit."""
         logits, probs = self.logits[t, :].as_range, self.probs[t, :].as_range
-        each = INDEX(probs, MATCH(logit, logits, 0))  # of those with that logit
-        return SUMPRODUCT((logits > logit) * probs) + each * (
-            expression(m) - self.n_larger(t, logit)
-        )
+        return SUMPRODUCT((logits >= logit) * probs)
 
     def at_most(self, top_k: Block) -> Expression:
         """How many words top-k keeps."""
@@ -85,7 +70,7 @@ class Ranks:
             return self.logit(t, tried[t, s].fixed_rows)
 
         def shares(t: int, s: int) -> Expression:
-            return self.hold(t, tried[t, s].fixed_rows, value[t, s].fixed_rows)
+            return self.hold(t, value[t, s].fixed_rows)
 
         tried = at.table("tried", shape, tries, STEPS)
         value = at.table("value", shape, values, STEPS)
@@ -105,7 +90,7 @@ class Ranks:
             return MIN(self.at_most(top_k), less[t, last] + 1)
 
         def holds(t: int) -> Expression:
-            return self.hold(t, n_kept[t, 0], self.logit(t, n_kept[t, 0]))
+            return self.hold(t, self.logit(t, n_kept[t, 0]))
 
         def drawn_at(t: int) -> Expression:
             return in_range(random[t + 1, 0]) * held[t, 0]
@@ -117,10 +102,4 @@ class Ranks:
         before = self.count("draw", drawn_at, strictly=False)
         rank = self.one("rank", lambda t: MIN(n_kept[t, 0], before[t, last] + 1))
         value = self.one("drawn_value", lambda t: self.logit(t, rank[t, 0]))
-        nth = self.one("drawn_tie", lambda t: rank[t, 0] - self.n_larger(t, value[t, 0]))
-        ids = self.graph["choice.ids"].area
-
-        def ident(t: int, _: int) -> Expression:
-            return id_at(self.logits[t, :], ids, value[t, 0], nth[t, 0])
-
-        return self.graph.table("drawn", (self.n_tokens, 1), ident, ONE, array=True)
+        return self.one("drawn", lambda t: MATCH(value[t, 0], self.logits[t, :].as_range, 0) - 1)

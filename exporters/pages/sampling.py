@@ -21,14 +21,13 @@ LABELS_ROW, TOP = 3, 5
 # tables with a row for every rank: name, heading, style
 STEPS = (
     ("choice.value", "logits by rank", "step green"),
-    ("choice.tie", "of logits that are the same, which one", "id"),
-    ("choice.order", "ids by rank; of logits that are the same the lower id comes first", "id"),
+    ("choice.order", "ids by rank; of equal logits the lower id comes first", "id"),
     ("choice.weight", "probabilities by rank; none beyond top-k", "step green"),
     ("choice.before", "share of the ranks before", "step"),
     ("choice.kept", "shares that top-p keeps: ranks that less than top-p stands before", "step"),
 )
 ALIKE = "first and last letters shared with the unknown word, less a quarter for each that is odd"
-ROUNDED = "logits, rounded: programs differ in the last digits, and equal ones are ranked by id"
+ROUNDED = "logits, rounded, for programs differ in the last digits; in these stands the id"
 # the same with a row for every step by which a rank is found that is not laid out
 HALVING = (
     ("choice.top_p", "How many words hold less than top-p, by halving"),
@@ -50,7 +49,6 @@ CHOICE = (
     ("choice.total", "kept in all", "step"),
     ("choice.rank", "rank drawn", "id"),
     ("choice.drawn_value", "its logit", "step"),
-    ("choice.drawn_tie", "of the same", "id"),
     ("choice.greedy", "greedy id", "id"),
     ("choice.drawn", "drawn id", "id"),
     ("choice.chosen", "chosen id", "id"),

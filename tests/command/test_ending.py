@@ -29,11 +29,12 @@ def wait_until(there: Callable[[], object]) -> None:
 def running(
     *args: str, cwd: Path, python: tuple[str, ...] = (), ignored: tuple[int, ...] = ()
 ) -> Iterator[subprocess.Popen]:
-    """The command in a group of its own, as a terminal starts it, with signals that it ignores."""
+    """The command in a group of its own, as a terminal starts it, with signals that it ignores:
+    these alone, whatever the tests themselves were started with."""
 
     def ignore() -> None:
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
     command = [sys.executable, *python, "-m", "cellformer", *args]
     with subprocess.Popen(

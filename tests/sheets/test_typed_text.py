@@ -18,12 +18,13 @@ from conftest import (
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 import cellformer as cf
+from engine.cells.texts import readable
 from engine.models import tokenizing
 from engine.models.detokenizing import held
 from engine.models.generate import passage
 from engine.models.spec import ModelSpec
 from engine.models.subwords import Library
-from engine.models.tokenizer import Characters, IdsOnly, readable
+from engine.models.tokenizer import Characters, IdsOnly
 from exporters import anymodel
 from exporters.book import Book
 from exporters.large import play as large
