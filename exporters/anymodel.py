@@ -57,7 +57,7 @@ def build(
     if followed and plan.reduced:
         raise InputError(
             f"--gradient and --nudge need a full decoder of at most {MANY_WORDS:,} words; "
-            "`cellformer gradient` prints the gradients of others"
+            "‘cellformer gradient’ prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
         return anyencoder.build(title, model, passage, placed)
@@ -116,9 +116,9 @@ def tries(
         for b in reversed(list(graph))
         if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
     )
-    word = f"Choose `{texts[other]}`"
+    word = f"Choose ‘{texts[other]}’"
     if graph.readout.one_token:
-        word = f"Type {other}, the id of `{texts[other]}`"
+        word = f"Type {other}, the id of ‘{texts[other]}’"
     picked: tuple[str, int, int] | int = last
     if graph.readout.one_token:
         picked = ("prompt.pick" if typed else "tokens", last, 0)
@@ -153,4 +153,4 @@ def effect(
     live.set(*edit)
     before, after = graph.values["probs"][row], live["probs"][row]
     v = int(abs(after - before).argmax())
-    return f"`{texts[v]}` goes from {before[v]:.1%} to {after[v]:.1%}"
+    return f"‘{texts[v]}’ goes from {before[v]:.1%} to {after[v]:.1%}"

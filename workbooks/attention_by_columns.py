@@ -106,7 +106,7 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
             ),
             w.suggestion(
                 "Type 9, in a cell above the diagonal: the key comes after its query, and nothing "
-                f"changes; `a` looks at itself with {w.edited(ahead)(rows[0, 0]):.0f}.",
+                f"changes; ‘a’ looks at itself with {w.edited(ahead)(rows[0, 0]):.0f}.",
                 ahead,
                 rows[0, 0],
             ),

@@ -169,8 +169,8 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), MLP Layers, and 3Blue1Brown's chapter on them.",
         about=[
-            "Where does a model keep a fact? The slides imagine a place for one: a hidden cell that asks for `Michael` and for `Jordan` and, if",
-            "both are there, writes `basketball` into the vector. Such cells stand side by side in an MLP; this workbook is one.",
+            "Where does a model keep a fact? The slides imagine a place for one: a hidden cell that asks for ‘Michael’ and for ‘Jordan’ and, if",
+            "both are there, writes ‘basketball’ into the vector. Such cells stand side by side in an MLP; this workbook is one.",
             "A row of the first table asks: multiplied with the vector it gives 2 for both names, and at most 1 for other names. A bias, -1, is",
             "added, and what is not above 0 is cut to 0 (ReLU): 1 is left, or nothing. A column of the second table then writes the fact.",
             "Why it matters: MLPs hold two thirds of the weights of GPT-3. To tell that two things are there at once is the least that they do.",

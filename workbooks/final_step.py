@@ -34,7 +34,7 @@ STORY = Story(
         "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
         "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",
-        "stands for the prompt `Pietro chiama Paolo`. If you choose a word instead, that word's own list becomes the query.",
+        "stands for the prompt ‘Pietro chiama Paolo’. If you choose a word instead, that word's own list becomes the query.",
         "The essay compares two other searches. A system that looks documents up (RAG) finds them by the same dot product, of a question",
         "with stored texts. And a tool call is some tokens of text like any others, which a program outside the model then carries out.",
     ],
@@ -48,10 +48,10 @@ STORY = Story(
             ("query_length", 0, 0),
         ),
         Suggestion(
-            "Type 3: the temperature divides all scores: `Tarso` falls to 0.43, and a length of 3 is undone.",
+            "Type 3: the temperature divides all scores: ‘Tarso’ falls to 0.43, and a length of 3 is undone.",
             ("temperature", 0, 0),
         ),
-        Suggestion("Choose `Paolo`: the query points another way, and another word is found.", 0),
+        Suggestion("Choose ‘Paolo’: the query points another way, and another word is found.", 0),
     ],
     section="The Final Step, appendix A",
 )

@@ -92,11 +92,11 @@ HEADINGS = {
     "embed": "Words and places, each in a subspace of its own",
     f"{BACK}.q": "Previous-token head: the query of place i is the key of place i - 1",
     f"{BACK}.scores": "Everyone looks one token back; the first only has itself",
-    f"{BACK}.z": "The word there is noted in the subspace `previous`",
+    f"{BACK}.z": "The word there is noted in the subspace ‘previous’",
     f"{MATCHER}.q": "Induction head: the query is the word, the keys are the notes",
     f"{MATCHER}.scores": "A word looks at the places that come after itself",
-    f"{MATCHER}.z": "The word that stands there is written into the subspace `next`",
-    "logits": "Read out: what `next` holds, and what usually follows the word in `token`",
+    f"{MATCHER}.z": "The word that stands there is written into the subspace ‘next’",
+    "logits": "Read out: what ‘next’ holds, and what usually follows the word in ‘token’",
 }
 
 
@@ -117,31 +117,31 @@ def story(model: Model) -> Story:
         source="After A Gentle Introduction to Transformers (2025), which names induction heads as what "
         "a second layer is for.",
         about=[
-            "In `the cat sat on the` the second `the` is followed by what followed the first: `cat`. The rule is A B ... A, so B, whatever A",
+            "In ‘the cat sat on the’ the second ‘the’ is followed by what followed the first: ‘cat’. The rule is A B ... A, so B, whatever A",
             "and B are. Two attention heads can do it, and in trained models such pairs are found: they are called induction heads.",
             "Why it matters: no weight of the heads knows a word from another. What comes next is learned from the prompt, while it is read.",
             "One layer is not enough. Layer 0 notes at each place which word came before it; layer 1 looks for the place whose note is the word",
             "now read, and says what stands there. All weights are set by hand, most of them to 0.",
             f"The stream has four parts: features {TOKEN[0]} to {TOKEN[-1]} token, {PREVIOUS[0]} to {PREVIOUS[-1]} previous, {NEXT[0]} to {NEXT[-1]} next, {PLACE[0]} to {PLACE[-1]} place; words in the order",
-            "the, cat, dog, sat, on. Beside both heads, W_U reads `token` with a bigram table, which says what usually follows a word.",
+            "the, cat, dog, sat, on. Beside both heads, W_U reads ‘token’ with a bigram table, which says what usually follows a word.",
         ],
         look=[
-            "Heads: layer 0 is one step off the diagonal; in layer 1 the second `the` looks at `cat`. A word that is new",
+            "Heads: layer 0 is one step off the diagonal; in layer 1 the second ‘the’ looks at ‘cat’. A word that is new",
             "finds no note that fits, and looks at several places alike.",
-            f"Lens: by the bigram table alone `dog` leads with {usual(probs[dog]):.3f}; after layer 1 it is `cat` with {now(probs[cat]):.3f}.",
-            "Attribution: what each head adds to the logit of `cat`. Play: the text goes on, `cat sat on`.",
+            f"Lens: by the bigram table alone ‘dog’ leads with {usual(probs[dog]):.3f}; after layer 1 it is ‘cat’ with {now(probs[cat]):.3f}.",
+            "Attribution: what each head adds to the logit of ‘cat’. Play: the text goes on, ‘cat sat on’.",
         ],
         tries=[
             Suggestion(
-                f"Type 0 for the previous-token head: nothing is noted; `cat` falls from {now(probs[cat]):.3f} to "
-                f"{without(probs[cat]):.3f}, and `dog` leads.",
+                f"Type 0 for the previous-token head: nothing is noted; ‘cat’ falls from {now(probs[cat]):.3f} to "
+                f"{without(probs[cat]):.3f}, and ‘dog’ leads.",
                 (switch.name, 0, 0),
                 0.0,
                 ("probs", last, cat),
                 without(probs[cat]),
             ),
             Suggestion(
-                f"Choose `on` for `cat`: `on` rises from {now(probs[on]):.3f} to {other(probs[on]):.3f}. No weight has changed: the "
+                f"Choose ‘on’ for ‘cat’: ‘on’ rises from {now(probs[on]):.3f} to {other(probs[on]):.3f}. No weight has changed: the "
                 "prompt taught it.",
                 1,
                 "on",
@@ -149,7 +149,7 @@ def story(model: Model) -> Story:
                 other(probs[on]),
             ),
             Suggestion(
-                f"Type {MATCH:.0f}, what scores are divided by: `cat` is looked at with {soft(looks):.2f}, not {now(looks):.2f}, and "
+                f"Type {MATCH:.0f}, what scores are divided by: ‘cat’ is looked at with {soft(looks):.2f}, not {now(looks):.2f}, and "
                 f"falls to {soft(probs[cat]):.3f}.",
                 (divisor.name, 0, 0),
                 MATCH,

@@ -251,7 +251,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     now, doubt = w.now, w.edited(doubtful)
     return [
         w.suggestion(
-            "Type 0: `mat`, which comes half the time, is held impossible; H(P, Q) rises from "
+            "Type 0: ‘mat’, which comes half the time, is held impossible; H(P, Q) rises from "
             f"{now(cross):.3f} to {w.edited(impossible)(cross):.1f} bits.",
             impossible,
             cross,

@@ -277,14 +277,14 @@ def story(w: Workbook) -> Story:
         about=[
             "A language model ends with a number for each word, its logit: the higher, the likelier. This workbook turns twenty logits into one",
             "word, a step per column: temperature, softmax, top-k, top-p, and a random number that falls on a word.",
-            "The logits are those that the essay assumes after `the cat sat`, for the twenty words of its example.",
+            "The logits are those that the essay assumes after ‘the cat sat’, for the twenty words of its example.",
             "Why it matters: with these four settings alone the same model writes dull text or wild text.",
             "Temperature divides the logits and leaves their order; 0 stands for greedy, which takes the likeliest word every time. Top-k keeps the",
             "k likeliest words. Top-p, or nucleus sampling (Holtzman et al. 2020), keeps the fewest words that together hold the share p.",
         ],
         look=[
-            "Choice: read it from left to right. The column `from` says where a word's share begins on the line from 0 to 1.",
-            "Draws: a thousand random numbers, and how often each word came. In two cases of three a count is within one `spread` of what is expected.",
+            "Choice: read it from left to right. The column ‘from’ says where a word's share begins on the line from 0 to 1.",
+            "Draws: a thousand random numbers, and how often each word came. In two cases of three a count is within one ‘spread’ of what is expected.",
             "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
         tries=suggestions(w),
@@ -301,18 +301,18 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     return [
         w.suggestion(
             f"Type 2: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}, "
-            f"and the same random number falls on `{hot(chosen)}`, not on `{now(chosen)}`.",
+            f"and the same random number falls on ‘{hot(chosen)}’, not on ‘{now(chosen)}’.",
             high,
             chosen,
         ),
         w.suggestion(
-            f"Type 0, greedy: all {len(NUMBERS)} draws are `mat`, which was drawn "
+            f"Type 0, greedy: all {len(NUMBERS)} draws are ‘mat’, which was drawn "
             f"{now(counts):.0f} times.",
             greedy,
             counts,
         ),
         w.suggestion(
-            "Type 0 as top-k and 1 as top-p: no word is dropped, and `mat` keeps its probability of "
+            "Type 0 as top-k and 1 as top-p: no word is dropped, and ‘mat’ keeps its probability of "
             f"{free(first_share):.3f} instead of {now(first_share):.3f}.",
             nothing_dropped,
             first_share,

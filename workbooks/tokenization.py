@@ -178,7 +178,7 @@ def story(w: Workbook) -> Story:
             "This is how a text becomes pieces. It begins as single characters; then pairs of neighbours are merged, always the one",
             "that was learnt first, until no learnt pair is left. Here 12 merges were learnt from 16 words.",
             "Why it matters: a model reads pieces, its use is billed by pieces, and it cannot see the letters inside one.",
-            "`lowest` is not in the corpus. It becomes ␣low and est, two pieces that are.",
+            "‘lowest’ is not in the corpus. It becomes ␣low and est, two pieces that are.",
         ],
         look=[
             "Learning: the merges in their order, with how often each pair stood in the corpus, whose words you count.",

@@ -129,11 +129,11 @@ def story(w: Workbook) -> Story:
             "the gradient of every weight, and the next weights; the sheet after it starts from these.",
             "Why it matters: nothing is hidden in a loop. What an optimizer, a rate or a momentum does can be followed from cell to cell.",
             f"What to do: change a setting on the sheet Learn. As built, the loss falls from {losses[0]:.2f} to {losses[-1]:.2f} in four steps.",
-            "The workbook `learn` makes the same step as often as you like, by recalculating; this one needs no iteration, in any program.",
+            "The workbook ‘learn’ makes the same step as often as you like, by recalculating; this one needs no iteration, in any program.",
         ],
         look=[
             "Learn: the settings, and the curve of the loss.",
-            "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as `step3.logits`.",
+            "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as ‘step3.logits’.",
         ],
         tries=suggestions(w),
     )
@@ -157,7 +157,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             last,
         ),
         w.suggestion(
-            f"Choose `uno` for the first word of the first sentence: another sentence, and the loss after four steps is {w.edited(other)(last):.3f}, not {now:.3f}.",
+            f"Choose ‘uno’ for the first word of the first sentence: another sentence, and the loss after four steps is {w.edited(other)(last):.3f}, not {now:.3f}.",
             other,
             last,
         ),

@@ -101,7 +101,7 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
     ws, vocabulary = labelled.ws, labelled.vocabulary
     ws.heading("How often each word (row) is followed by each (column), and the shares")
     ws.text(
-        "counts[a, b] = pairs `a b`;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
+        "counts[a, b] = pairs ‘a b’;   bigrams[a, b] = (counts[a, b] + added) / sum of row a"
         "     both [d_vocab, d_vocab]",
         style="equation",
     )
@@ -247,7 +247,7 @@ def story(w: Workbook) -> Story:
         look=[
             "Bigrams: a corpus, its pairs of words, and how often each pair occurs.",
             "Model: embedding, unembedding and softmax for every word at once. The last table, the difference from the counts, is 0.",
-            "Next word: type a word. If the likeliest is taken each time, the text runs in a circle: `the cat sat . the cat sat .`",
+            "Next word: type a word. If the likeliest is taken each time, the text runs in a circle: ‘the cat sat . the cat sat .’",
         ],
         tries=suggestions(w),
     )
@@ -264,20 +264,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     smooth, alike = w.edited(smoothed), w.edited(one_vector)
     return [
         w.suggestion(
-            f"Type ran: softmax gives `ran` after `cat` {other(probs[cat, ran]):.2f} instead of "
+            f"Type ran: softmax gives ‘ran’ after ‘cat’ {other(probs[cat, ran]):.2f} instead of "
             f"{now(probs[cat, ran]):.2f}.",
             other_corpus,
             probs[cat, ran],
         ),
         w.suggestion(
-            f"Type 1, added to every count: `the the` rises from {now(probs[the, the]):.3f} to "
+            f"Type 1, added to every count: ‘the the’ rises from {now(probs[the, the]):.3f} to "
             f"{smooth(probs[the, the]):.3f}, the loss from {now(loss[0]):.3f} to "
             f"{smooth(loss[0]):.3f}.",
             smoothed,
             loss[0],
         ),
         w.suggestion(
-            f"Type 1, and 0 below: `dog` gets the vector of `cat`; `ran` after it falls from "
+            f"Type 1, and 0 below: ‘dog’ gets the vector of ‘cat’; ‘ran’ after it falls from "
             f"{now(probs[dog, ran]):.2f} to {alike(probs[dog, ran]):.2f}, the loss rises to "
             f"{alike(loss[0]):.3f}.",
             one_vector,

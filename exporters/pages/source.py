@@ -13,7 +13,7 @@ from exporters import layout
 from exporters.model_book import ModelBook
 from exporters.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
 
-PURPOSE = "the model as it was built, for `cellformer diff` and `cellformer import`"
+PURPOSE = "the model as it was built, for ‘cellformer diff’ and ‘cellformer import’"
 AFTER = "Sampling"
 
 
@@ -48,7 +48,7 @@ def add(book: ModelBook) -> None:
     if carried(model):
         _put_text(sheet.put, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
     else:
-        text = "not carried along: name the model with `cellformer diff --model`"
+        text = "not carried along: name the model with ‘cellformer diff --model’"
         sheet.put(CHECKPOINT_ROW, 0, text, "note")
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from math import isclose
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def block_cell(at: CellName | int) -> CellName:
 def in_words(t: Suggestion) -> float | str:
     """What an edit's text says to type."""
     if isinstance(t.cell, int):
-        return re.search(r"`(\w+)`", t.text)[1]
+        return re.search(r"‘(\w+)’", t.text)[1]
     text = re.search(r"Type (=SQRT\(2\)|-?[\d.]+)[,:]? ?", t.text)[1]
     return 2**0.5 if "SQRT" in text else float(text.rstrip("."))
 
@@ -256,6 +257,16 @@ def thin_plays(n_tokens: int = shakespeare.N_TOKENS) -> Book:
         patch.setattr(shakespeare, "N_TOKENS", n_tokens)
         patch.setattr(shakespeare, "model", lambda: plays)
         return default_book.__wrapped__("shakespeare")
+
+
+@pytest.mark.parametrize("name", [*IN_TIERS, "shakespeare"])
+def test_no_text_holds_a_backtick(name: str, built, tmp_path: Path) -> None:
+    """Quotes are ‘ and ’, as everywhere on sheets; a token of a vocabulary is data."""
+    plays = name == "shakespeare"
+    path = xlsx.write(thin_plays(7), tmp_path / "plays.xlsx") if plays else built[name]
+    with ZipFile(path) as file:
+        parts = [file.read(part).decode() for part in file.namelist() if part.endswith(".xml")]
+    assert {text for part in parts for text in re.findall(r">([^<]*`[^<]*)<", part)} <= {"`"}
 
 
 OF_A_KIND = {  # a printed number of each kind, as one finds with the source in hand

@@ -30,7 +30,7 @@ STORY = Story(
     source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), section 5.",
     about=[
         "A language model small enough to follow every number: 20 words, vectors of 5 numbers, and one attention head.",
-        "It reads `the cat sat` and ranks the next word. The head makes three lists of each word's vector: a query, which says what the word",
+        "It reads ‘the cat sat’ and ranks the next word. The head makes three lists of each word's vector: a query, which says what the word",
         "looks for; a key, by which it is found; and a value, which is what it hands over. Each query is multiplied with the keys of the words",
         "up to it; softmax turns these scores into shares; and the values, blended by the shares, are added to the word's own vector.",
         "Why it matters: that is all that attention is. Larger models do the same with more heads, more layers and longer vectors.",
@@ -47,13 +47,13 @@ STORY = Story(
         "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],
     tries=[
-        Suggestion("Choose `dog` for `cat`: a near synonym, and the probabilities hardly move.", 1),
+        Suggestion("Choose ‘dog’ for ‘cat’: a near synonym, and the probabilities hardly move.", 1),
         Suggestion(
-            "Type 0.2, what scores are divided by: `sat` looks at itself with 0.97 instead of 0.42.",
+            "Type 0.2, what scores are divided by: ‘sat’ looks at itself with 0.97 instead of 0.42.",
             ("blocks.0.attn.sqrt_d_head", 0, 0),
         ),
         Suggestion(
-            "Type -1, turning a value's third number over: `mat` falls from 31 % to 19 %.",
+            "Type -1, turning a value's third number over: ‘mat’ falls from 31 % to 19 %.",
             (f"{HEAD}.W_V", 2, 2),
         ),
     ],

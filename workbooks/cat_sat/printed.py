@@ -104,7 +104,7 @@ PRINTED = (
     Printed("Step 7: the last row of the stream", [POSITED_H], "resid_final", rows=[2], decimals=3,
             follows=stream_of_printed,
             other="other settings",
-            note="The essay posits it (`suppose`): steps 1 to 6 give another vector, and so do "
+            note="The essay posits it (‘suppose’): steps 1 to 6 give another vector, and so do "
             "their printed results."),
     Printed(LOGITS, [PRINTED_LOGITS], "logits", rows=[2], decimals=1, other="other settings",
             note="Printed for the posited vector, which W_U reproduces exactly; the recomputed vector gives these."),

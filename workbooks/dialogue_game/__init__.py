@@ -51,15 +51,15 @@ STORY = Story(
         "that makes Tarso of vice looks at the verb, not at who called: there the first layer has written who did.",
     ],
     look=[
-        "Play: the sentence continues itself, token by token; Tarso follows `Pietro chiama Paolo` with 0.9999.",
+        "Play: the sentence continues itself, token by token; Tarso follows ‘Pietro chiama Paolo’ with 0.9999.",
         "Heads: who looks at whom. Rules: guess what each head is for, then switch it off, and see which rule breaks.",
         "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it ought to be, and nonsense.",
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
     tries=[
         Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
-        Suggestion("Choose `3` instead of Pietro: called by a number, Paolo is `vice`, and the game goes on from there.", 1),
-        Suggestion("Type 3, and choose `sampled` above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0)),
+        Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1),
+        Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0)),
     ],
 )  # fmt: skip
 

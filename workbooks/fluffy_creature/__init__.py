@@ -50,9 +50,9 @@ STORY = Story(
             "blue from 0.81 to 0.69.",
             (f"{BLOCK}.attn.sqrt_d_head", 0, 0),
         ),
-        Suggestion("Choose `creature`: now it leads, and `forest` falls from 0.80 to 0.25.", 3),
+        Suggestion("Choose ‘creature’: now it leads, and ‘forest’ falls from 0.80 to 0.25.", 3),
         Suggestion(
-            "Type -1: ReLU cuts the third hidden cell to 0 for every word; `forest` falls from 0.80 "
+            "Type -1: ReLU cuts the third hidden cell to 0 for every word; ‘forest’ falls from 0.80 "
             "to 0.38.",
             (f"{BLOCK}.mlp.W_in", 1, 2),
         ),

@@ -144,7 +144,7 @@ PRINTED = (
             note="All are above 0, so ReLU changes none."),
     Printed(MLP, [[7.0, 7.0], [7.36, 6.20], [6.8, 6.5], [7.2, 6.9]],
             f"{BLOCK}.mlp_out", follows=times(HIDDEN, "W_out"),
-            note="creature and forest were `summarised`, not computed: the printed hidden layer "
+            note="creature and forest were ‘summarised’, not computed: the printed hidden layer "
             "gives 7.512, 7.368 and 6.890, 8.030."),
     Printed(AFTER, [[10.5, 10.5], [11.71, 8.63], [10.64, 10.10], [9.98, 11.58]],
             f"{BLOCK}.resid_post", follows=plus(MIDDLE, MLP),

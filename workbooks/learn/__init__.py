@@ -118,7 +118,7 @@ def story(w: Workbook) -> Story:
             "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
             "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
             "Why it matters: this is all that training is. A model that costs millions differs in the number of weights and steps alone.",
-            "What to do: on the sheet Learn choose `learn` in the green cell, and hold down F9. Each press of F9 makes one step.",
+            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Each press of F9 makes one step.",
             f"The least loss that is possible is known here: {game.FLOOR:.3f}. After 450 steps it is within 0.02.",
         ],
         look=[
@@ -148,7 +148,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             moved,
         ),
         w.suggestion(
-            f"Choose `uno` for the third word of the first sentence, which breaks a rule: the loss of its batch is {w.edited(other)(loss):.3f}, not {w.now(loss):.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
+            f"Choose ‘uno’ for the third word of the first sentence, which breaks a rule: the loss of its batch is {w.edited(other)(loss):.3f}, not {w.now(loss):.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
             other,
             loss,
         ),

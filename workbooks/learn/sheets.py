@@ -32,7 +32,7 @@ CLOCK = {  # the same
     "pass.count": ("of its pass", "which step of the pass it is"),
     "late": ("late", "a copy of the recalculations"),
     "later": ("later", "a copy of that"),
-    "beat.even": ("write even beat", "the beat if it is even, for its `ready`; else -1"),
+    "beat.even": ("write even beat", "the beat if it is even, for its ‘ready’; else -1"),
     "beat.odd": ("write odd beat", "the same for odd beats"),
     "write.even": ("latch even", "0 holds its value, 1 takes the next one, 2 begins"),
     "write.odd": ("latch odd", "the same, at odd numbers of steps"),
@@ -107,8 +107,8 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
 def control(ws: Worksheet, p: Parts) -> None:
     """The switch, the settings, how far learning has come, and what the model expects by now."""
     ws.text(
-        "1. Choose `learn` in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. `start` forgets what it has learnt.",
-        "Choose `pause` before you change anything else. If nothing moves at `learn`, or a program warns of a circular reference, see the sheet How.",
+        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. ‘start’ forgets what it has learnt.",
+        "Choose ‘pause’ before you change anything else. If nothing moves at ‘learn’, or a program warns of a circular reference, see the sheet How.",
     )
     ws.cursor += 1
     setting(ws, "state", "learning", "start, learn or pause", "switch")
@@ -240,7 +240,7 @@ def weights(p: Parts) -> None:
     """What learning starts from, and the two latches of every state."""
     ws = p.w.sheet("Weights", "what learning starts from, and what each weight is after every step")
     ws.text(
-        "A step reads the cells of one latch and writes the other: `even` is read after an even number of steps, `odd` after an odd one.",
+        "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one.",
         "The weights as they are now stand on Step 1 Forward, where they are used.",
     )
     g = ws.book.graph

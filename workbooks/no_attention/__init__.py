@@ -143,7 +143,7 @@ def story(w: Workbook) -> Story:
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix A.",
         about=[
-            "What is lost without attention? The model of two-layers on `the cat sat`, three times: whole; with its attention transparent,",
+            "What is lost without attention? The model of two-layers on ‘the cat sat’, three times: whole; with its attention transparent,",
             "so that it runs and adds zero (W_O = 0, or W_V = 0); and with its attention deleted, so that h becomes h + MLP(h).",
             "The last two give the same stream: without attention every word is by itself, and no word hears of another.",
             "Why it matters: a head that is switched off alone, and all others left on, shows what that head does. This is ablation. Its",
@@ -151,7 +151,7 @@ def story(w: Workbook) -> Story:
             "The appendix prints no numbers, so sheet Printed holds the whole model against section 6, where it is worked. The patterns of",
             "layer 2 are chosen, not printed.",
             "The appendix says that a head which looks at its own word alone doubles the word's vector. It does only if W_V W_O changes nothing.",
-            "And it says that `the next item must differ from the current one` needs attention. It does not: see sheet Must differ.",
+            "And it says that ‘the next item must differ from the current one’ needs attention. It does not: see sheet Must differ.",
         ],
         look=[
             "Streams: as built, transparent and deleted agree in every number, and the whole model is elsewhere.",
@@ -173,17 +173,17 @@ def suggest(w: Workbook, ws: Worksheet) -> None:
     )
     ws.suggest(
         w.suggestion(
-            "Type 0: the rule is lifted for `the`, which may follow itself now with "
+            "Type 0: the rule is lifted for ‘the’, which may follow itself now with "
             f"{w.edited(lifted)(repeats[the]):.2f}.",
             lifted, repeats[the],
         ),
         w.suggestion(
-            f"Type 3: after `cat` comes `sat` with {w.edited(preferred)(shares[cat, sat]):.2f} instead of "
+            f"Type 3: after ‘cat’ comes ‘sat’ with {w.edited(preferred)(shares[cat, sat]):.2f} instead of "
             f"{w.now(shares[cat, sat]):.2f}. A table can prefer as well as forbid.",
             preferred, shares[cat, sat],
         ),
         w.suggestion(
-            "Type -12: after `sat` never `the`, whatever stood before `sat`. No cell of this table could make an exception of `dog sat`.",
+            "Type -12: after ‘sat’ never ‘the’, whatever stood before ‘sat’. No cell of this table could make an exception of ‘dog sat’.",
             forbidden, shares[sat, the],
         ),
     )  # fmt: skip
@@ -205,7 +205,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
     return [
         Suggestion(
-            f"Type 0.9: another `the`. In the whole model `sat` goes from {w.now(whole):.2f} to "
+            f"Type 0.9: another ‘the’. In the whole model ‘sat’ goes from {w.now(whole):.2f} to "
             f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
             ("h_start", 0, 0),
             0.9,
@@ -213,7 +213,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             moved(deleted),
         ),
         Suggestion(
-            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, `sat` is {third:.2f} from the whole; "
+            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, ‘sat’ is {third:.2f} from the whole; "
             f"with 1.1 off alone, {first:.2f}.",
             ("switches", 0, 0),
             1.0,
@@ -222,7 +222,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
         ),
         Suggestion(
-            f"Type 9: in the transparent model `cat` looks at `the` with {asked:.2f} instead of "
+            f"Type 9: in the transparent model ‘cat’ looks at ‘the’ with {asked:.2f} instead of "
             f"{w.now(cat):.2f}, and its stream stays.",
             ("W_Q_1", 0, 0),
             9.0,

@@ -105,8 +105,8 @@ def never_the_same(ws: Worksheet) -> Area:
     """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the shares
     that it gives to the word itself."""
     ws.text(
-        "The essay says of a model without attention that `the next item must differ from the current "
-        "one` cannot be expressed.",
+        "The essay says of a model without attention that ‘the next item must differ from the current "
+        "one’ cannot be expressed.",
         "It can: the current word is all that such a model sees, and a table may forbid it. What it "
         "cannot keep is a rule about a word before that.",
     )

@@ -65,7 +65,7 @@ def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> 
             "A norm may stand before a sublayer (pre-norm: the stream itself is never divided, and may grow) or after it (post-norm).",
         ],
         look=[
-            "Norms: one vector as typed, scaled and offset, through both norms. The rows `change` show what each norm lets through.",
+            "Norms: one vector as typed, scaled and offset, through both norms. The rows ‘change’ show what each norm lets through.",
             "Stack: eight layers. Without norms the stream grows by a factor each time, with pre-norm by steps of about one size, and",
             "with post-norm it keeps its size, the root of d.",
         ],

@@ -66,7 +66,7 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
         source="After A Gentle Introduction to Transformers: its activations and parameters.",
         about=[
             "One transformer layer, five words, vectors of four numbers, two heads and an MLP of six cells: the introduction's tables, live.",
-            "Nothing was learned here. The weights are random, drawn so that the full model happens to end `The state of New` with York: watch how",
+            "Nothing was learned here. The weights are random, drawn so that the full model happens to end ‘The state of New’ with York: watch how",
             "the numbers flow, not what they say. (dialogue-game and shakespeare are trained.)",
             "Why it matters: every table of a layer is in view, with its shape. Whoever has seen these knows what GPT-3 stores and computes.",
             "As built it is the introduction's first model, of attention alone; two switches add LayerNorm and the MLP. That model follows the last",

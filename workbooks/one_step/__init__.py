@@ -57,12 +57,12 @@ def story(w: Workbook, step: sheet.Step) -> Story:
             "The surprise is the loss, -ln of the share that the model gave the word that came. For each number, the gradient says by how",
             "much the loss would grow if the number grew by 1. It is found from the loss backwards, one rule for each kind of formula: the",
             "chain rule, called backpropagation. A step takes from every weight the rate times its gradient.",
-            "The model is that of cat-sat: it has read `the cat sat`, and the word that came is `on`. To keep to one page, it is asked only",
-            "for the word after the last; so `sat` alone has a query.",
+            "The model is that of cat-sat: it has read ‘the cat sat’, and the word that came is ‘on’. To keep to one page, it is asked only",
+            "for the word after the last; so ‘sat’ alone has a query.",
         ],
         look=[
             "Step, left: the model from the word vectors down to the loss, as in cat-sat.",
-            "Step, middle: begin at the bottom, with `share - should be`, and go up: above each table stands the rule in plain words.",
+            "Step, middle: begin at the bottom, with ‘share - should be’, and go up: above each table stands the rule in plain words.",
             "Step, right: every weight after the step, and the model once more. The loss is lower.",
             "At its top: which weights the fall comes from. Here the readout learns most, and the queries next to nothing, since the",
             "shares of the attention hardly matter to the answer.",
@@ -75,13 +75,13 @@ def story(w: Workbook, step: sheet.Step) -> Story:
                 step.falls[1],
             ),
             w.suggestion(
-                f"Choose `{likely}`, which the model held likeliest: the surprise is smaller from the start, and one step makes its "
+                f"Choose ‘{likely}’, which the model held likeliest: the surprise is smaller from the start, and one step makes its "
                 f"share {liked(share[1]):.2f} instead of {liked(share[0]):.2f}.",
                 {step.following: likely},
                 share[1],
             ),
             w.suggestion(
-                "Type 2, and choose `the` as the next word: a gradient holds for small steps only, and this one goes too far. The loss "
+                "Type 2, and choose ‘the’ as the next word: a gradient holds for small steps only, and this one goes too far. The loss "
                 f"rises from {w.edited(far)(loss[0]):.1f} to {w.edited(far)(loss[1]):.1f}.",
                 far,
                 loss[1],

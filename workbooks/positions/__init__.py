@@ -90,7 +90,7 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
                 slowest,
             ),
             w.suggestion(
-                f"Type 0, no positions: the two `the`, {w.now(distance):.2f} apart, are one "
+                f"Type 0, no positions: the two ‘the’, {w.now(distance):.2f} apart, are one "
                 f"vector, {w.edited(none)(distance):.0f} apart. Type 1, sinusoids: "
                 f"{w.edited(sine)(distance):.2f}.",
                 none,

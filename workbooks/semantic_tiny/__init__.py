@@ -30,7 +30,7 @@ STORY = Story(
     source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), section 2: the cautionary tale. Weights trained for this workbook.",
     about=[
         "Could you give words their meaning by hand? Here six axes (gender, age, power, size, animacy, mobility) place forty words. From this",
-        "table come true sentences: definitions (`queen is female adult strong ...`) and comparisons (`lion is stronger than mouse`). A small",
+        "table come true sentences: definitions (‘queen is female adult strong ...’) and comparisons (‘lion is stronger than mouse’). A small",
         "model reads the sentences and never the table. Do the vectors that it learns for the words show the six axes again?",
         "The essay's model failed, and the essay concludes that meaning cannot be wired by hand. Here the same model was trained twice, and the",
         "only difference is how long its vectors were before training, when they are random. From long ones they stay where chance put them,",
@@ -44,7 +44,7 @@ STORY = Story(
         "Printed: the essay's figures and its three tests beside ours. Words: the same words along directions that you choose.",
     ],
     tries=[
-        Suggestion("Choose `king`: the first adjective turns from female to male, and the rest stays.", 1),
+        Suggestion("Choose ‘king’: the first adjective turns from female to male, and the rest stays.", 1),
         Suggestion("Type 0 on Switches for the first layer's MLP: the model ends the sentence at once, and says nothing of the queen.", ("blocks.0.mlp.switch", 0, 0)),
         Suggestion("Type 3: the model grows unsure. What it knew is spread over all words, and each becomes a little likely.", ("temperature", 0, 0)),
     ],

@@ -111,7 +111,7 @@ def story() -> Story:
         ],
         tries=[
             Suggestion(
-                f"Choose `big`: after `cat` nothing moves, `dog` stays at {now(after_cat):.1%}. After the last word "
+                f"Choose ‘big’: after ‘cat’ nothing moves, ‘dog’ stays at {now(after_cat):.1%}. After the last word "
                 f"it goes from {now(after_sat):.1%} to {big(after_sat):.1%}.",
                 SAT,
                 "big",
@@ -119,7 +119,7 @@ def story() -> Story:
                 big(after_cat),
             ),
             Suggestion(
-                "Type 0.1, what scores are divided by: head 2 looks from `sat` at `the` with "
+                "Type 0.1, what scores are divided by: head 2 looks from ‘sat’ at ‘the’ with "
                 f"{sharp(looks):.2f} instead of {now(looks):.2f}.",
                 (divisor.name, 0, 0),
                 0.1,
@@ -127,7 +127,7 @@ def story() -> Story:
                 sharp(looks),
             ),
             Suggestion(
-                f"Type 0, layer 2's MLP off: `dog` falls from {now(after_sat):.1%} to {off(after_sat):.1%}.",
+                f"Type 0, layer 2's MLP off: ‘dog’ falls from {now(after_sat):.1%} to {off(after_sat):.1%}.",
                 (switch.name, 0, 0),
                 0.0,
                 ("probs", SAT, DOG),
@@ -164,7 +164,7 @@ def printed() -> list[Printed]:
             [fitting.PROBS.tolist()],
             "probs",
             rows=[SAT],
-            note="`the` is printed 0.04: its printed logit, -0.48, gives 0.0348; -0.47 would give 0.0351.",
+            note="‘the’ is printed 0.04: its printed logit, -0.48, gives 0.0348; -0.47 would give 0.0351.",
         ),
     ]
 
