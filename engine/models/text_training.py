@@ -17,6 +17,7 @@ N_CHECKS = 10  # of a run, evenly spread
 MOST_WINDOWS = 400  # of the part held out, in a check on the way
 WINDOWS_AT_ONCE = 100
 SAMPLE_LENGTH, SAMPLE_HEAT = 200, 0.8  # tokens of a sample, and its temperature
+MOST_HELD = 2_000_000_000  # numbers that a step holds: 8 GB in torch, 16 in numpy
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,11 @@ class TextRun:
     half: bool = False  # weights rounded to float16, which halves their file
 
     def spec(self, n_words: int) -> ModelSpec:
-        """The model's sizes. Raises InputError for heads that do not divide the model."""
+        """The model's sizes. Raises InputError for heads that do not divide the model, and for what
+        is too large to be trained here."""
         if self.d_model % self.n_heads:
             raise InputError(f"{self.n_heads} heads do not divide d_model = {self.d_model}")
-        return ModelSpec(
+        spec = ModelSpec(
             d_vocab=n_words,
             d_model=self.d_model,
             n_ctx=self.context,
@@ -53,6 +55,22 @@ class TextRun:
             tied=True,
             bias=True,
         )
+        if (n := self._held(spec)) > MOST_HELD:
+            raise InputError(
+                f"a step of training would hold {n:,} numbers, and {MOST_HELD:,} is the most; "
+                "choose a smaller --d-model, --d-mlp, --layers, --vocab, --context or --batch"
+            )
+        return spec
+
+    def _held(self, spec: ModelSpec) -> int:
+        """About how many numbers a step holds: of each weight its gradient and two moments as well,
+        and what a batch computes, forward and back. Norms and biases are left out."""
+        width, hidden, length = spec.d_model, spec.d_mlp, spec.n_ctx
+        words = (spec.d_vocab + length) * width
+        n_weights = words + spec.n_layers * width * (4 * width + 2 * hidden)
+        layer = 8 * width + 2 * hidden + 2 * spec.n_heads * length  # computed for a token
+        computed = spec.n_layers * layer + 2 * spec.d_vocab
+        return 4 * n_weights + 2 * self.batch * length * computed
 
     @property
     def recipe(self) -> Recipe:

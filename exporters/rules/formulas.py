@@ -122,15 +122,17 @@ def _of_shape(shape: str) -> tuple[str, ...]:
 def _of_calls(shape: str) -> Iterator[str]:
     """Of the arguments and the depth of its calls."""
     calls: list[tuple[bool, int]] = []  # whether of a function; the commas so far
-    deepest, most = 0, 0
+    depth, deepest, most = 0, 0, 0
     for name, sign in TOKEN.findall(shape):
         if name or sign in "({":
             calls.append((bool(name), 0))
-            deepest = max(deepest, sum(of_function for of_function, _ in calls))
+            depth += bool(name)
+            deepest = max(deepest, depth)
         elif sign == "," and calls:
             calls[-1] = calls[-1][0], calls[-1][1] + 1
         elif calls:
             of_function, commas = calls.pop()
+            depth -= of_function
             most = max(most, commas + 1) if of_function else most
     if most > MOST_ARGUMENTS:
         yield f"a function has more than {MOST_ARGUMENTS} arguments"

@@ -1,9 +1,9 @@
 """Of one sheet, as it streams by: its formulas one by one, then what stands around its cells."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from html import unescape
-from itertools import combinations
 from typing import IO
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -61,6 +61,8 @@ class SheetRules:
                         yield f"a text is longer than {LONGEST_TEXT:,} characters", self.name
         for col in self._open:
             self._close(col)
+        if overlap(self._arrays):
+            yield "array formulas overlap", self.name
         yield from self._around(ElementTree.fromstring(b"".join(around)))
 
     # --- formulas
@@ -104,10 +106,7 @@ class SheetRules:
         area = rectangle(ref)
         if (area.top, area.left) != at:
             yield "an array formula's range begins with its cell"
-        if any(_cut(area, other) for other in self._arrays):
-            yield "array formulas overlap"
-        if area.size > 1:
-            self._arrays.append(area)
+        self._arrays.append(area)
 
     def _run(self, reads: tuple[Reference, ...], row: int, col: int) -> None:
         """Count a formula to the run above it, if it reads alike."""
@@ -131,7 +130,7 @@ class SheetRules:
             if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit")):
                 yield "a pane is frozen that splits nothing", self.name
         merged = [rectangle(m.get("ref", "")) for m in root.iterfind("{*}mergeCells/{*}mergeCell")]
-        if any(_cut(a, b) for a, b in combinations(merged, 2)):
+        if overlap(merged):
             yield "merged cells overlap", self.name
         yield from self._links(root.findall("{*}hyperlinks/{*}hyperlink"))
         for rule in root.iterfind("{*}dataValidations/{*}dataValidation"):
@@ -185,6 +184,20 @@ def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
     yield b"", after if ended else held.removeprefix(b"/>")
 
 
-def _cut(a: Rect, b: Rect) -> bool:
-    """Whether two rectangles have a cell in common."""
-    return a.top < b.bottom and b.top < a.bottom and a.left < b.right and b.left < a.right
+def overlap(areas: Sequence[Rect]) -> bool:
+    """Whether two rectangles have a cell in common. From top to bottom, those that are open stand
+    side by side: the next one is held to its neighbours alone, however many there are."""
+    beside: list[tuple[int, int, int]] = []  # left, right and bottom, from left to right
+    for area in sorted((a for a in areas if a.size), key=lambda a: a.top):
+        k = bisect_left(beside, (area.left,))
+        while k and beside[k - 1][2] <= area.top:  # it has ended
+            k -= 1
+            del beside[k]
+        while k < len(beside) and beside[k][0] < area.right:
+            if beside[k][2] > area.top:
+                return True
+            del beside[k]
+        if k and beside[k - 1][1] > area.left:
+            return True
+        beside.insert(k, (area.left, area.right, area.bottom))
+    return False

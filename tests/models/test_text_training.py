@@ -135,6 +135,27 @@ def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkey
         run(replace(SMALL, **change))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"d_model": 100_000},
+        {"d_model": 10**9},
+        {"d_mlp": 10**9},
+        {"batch": 10**20},
+        {"context": 100_000, "n_layers": 1000},
+    ],
+    ids=str,
+)
+def test_what_no_memory_holds_is_refused_before_it_is_tried(change: dict) -> None:
+    with pytest.raises(InputError, match=r"would hold [\d,]+ numbers, .* --context or --batch"):
+        TextRun(**change).spec(65)
+
+
+def test_a_model_of_thirty_million_weights_is_not_refused() -> None:
+    large = TextRun(n_layers=8, n_heads=8, d_model=512, context=256, batch=16)
+    assert large.spec(8_000).d_mlp == 2048
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("rate", "half"), [(1e30, False), (1e5, True), (1e300, False), (float("inf"), False)]

@@ -2,10 +2,12 @@
 
 import re
 import struct
+import time
 import zipfile
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import numpy as np
 import openpyxl
 import pytest
 import xlsxwriter
@@ -18,6 +20,7 @@ from exporters import xlsx
 from exporters.audit import audit
 from exporters.reading import WorkbookFile
 from exporters.rules.cycles import Run, cycle
+from exporters.rules.sheet import overlap
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -420,3 +423,49 @@ def test_a_range_of_more_columns_than_sheets_have_is_no_work() -> None:
     """Of a cell that may wait for itself, in a file that somebody else wrote."""
     run = Run("S", 0, 0, 1, ())
     assert cycle([run], [("S", Rect(0, 1, 0, 10**12))]) == []
+
+
+def test_areas_that_overlap_are_found_as_by_comparing_all_of_them() -> None:
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(2_000):
+        corners = rng.integers(0, 12, (rng.integers(1, 7), 2))
+        sides = rng.integers(0, 5, corners.shape)
+        areas = [
+            Rect(y, y + h, x, x + w)
+            for (y, x), (h, w) in zip(corners.tolist(), sides.tolist(), strict=True)
+        ]
+        each = [{(i, j) for i in range(*a[:2]) for j in range(*a[2:])} for a in areas]
+        one_by_one = any(a & b for k, a in enumerate(each) for b in each[:k])
+        assert overlap(areas) == one_by_one, areas
+        found.add(one_by_one)
+    assert found == {False, True}
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        (
+            {"rows": cells("(" * 50_000 + "ABS(" * 65 + "B1" + ")" * 50_065)},
+            ["One!A1: functions are nested more than 64 deep", "longer than 8,192"],
+        ),
+        (
+            {
+                "after": "<mergeCells>"
+                + "".join(f'<mergeCell ref="A{k}:C{k}"/>' for k in range(1, 20_001))
+                + "</mergeCells>"
+            },
+            [],
+        ),
+    ],
+    ids=["nested 50,000 deep", "20,000 merged cells"],
+)
+def test_what_is_nested_or_merged_many_times_takes_no_minutes(
+    parts: dict[str, str], says: list[str], tmp_path: Path
+) -> None:
+    path = workbook(tmp_path / "many.xlsx", **parts)
+    began = time.process_time()
+    found = audit(path)
+    assert time.process_time() - began < 5
+    assert len(found) == len(says), found
+    assert all(any(text in fault for fault in found) for text in says), found
