@@ -47,18 +47,19 @@ def read(files: Sequence[Path]) -> Iterator[Reading]:
     for line in done.stdout.splitlines():
         found = orjson.loads(line)
         cells = (
-            ((sheet, row, col), _value(value, formula), formula)
+            ((sheet, row, col), _value(value, formula, found["reader"]), formula)
             for sheet, cells in found["sheets"].items()
             for row, col, value, formula in cells
         )
         yield Reading(Path(found["file"]), found["reader"], _filled(cells))
 
 
-def _value(value: Value | dict[str, str], formula: str | None) -> Value:
+def _value(value: Value | dict[str, str], formula: str | None, reader: str) -> Value:
     """A value. exceljs leaves a formula's text as the file spells it, `_x005F_x0041_`."""
     if isinstance(value, dict):
         return CellError(value["error"])
-    return from_xml(value) if formula and isinstance(value, str) else value
+    spelt = reader == "exceljs" and formula and isinstance(value, str)
+    return from_xml(value) if spelt else value
 
 
 def ours(book: WorkbookFile) -> Cells:
