@@ -46,20 +46,20 @@ def read(files: Sequence[Path]) -> Iterator[Reading]:
     done = subprocess.run(command, capture_output=True, check=True)
     for line in done.stdout.splitlines():
         found = orjson.loads(line)
-        spelt = found["reader"] == "exceljs"
         cells = (
-            ((sheet, row, col), _value(value, spelt and formula is not None), formula)
+            ((sheet, row, col), _value(value, formula, found["reader"]), formula)
             for sheet, cells in found["sheets"].items()
             for row, col, value, formula in cells
         )
         yield Reading(Path(found["file"]), found["reader"], _filled(cells))
 
 
-def _value(value: Value | dict[str, str], spelt: bool) -> Value:
-    """A value. exceljs leaves a formula's text as it is `spelt` in the file, `_x005F_x0041_`."""
+def _value(value: Value | dict[str, str], formula: str | None, reader: str) -> Value:
+    """A value. exceljs leaves a formula's text as the file spells it, `_x005F_x0041_`."""
     if isinstance(value, dict):
         return CellError(value["error"])
-    return from_xml(value) if spelt and isinstance(value, str) else value
+    spelt = reader == "exceljs" and formula and isinstance(value, str)
+    return from_xml(value) if spelt else value
 
 
 def ours(book: WorkbookFile) -> Cells:
