@@ -339,7 +339,7 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
         pair = ROUND(was, digits), ROUND(now, digits)
         numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
     numbers = IFERROR(numbers, was & " → " & now)
-    of_error, of_none = (AS_0[what] if as_0 else what for what in (ERROR, EMPTY))
+    of_error, of_none = (AS_0[kind] if as_0 else kind for kind in (ERROR, EMPTY))
     of_text = f", {AS_0[TEXT]}" if as_0 else ""
     other: Expression = IF(now == ERROR, of_error, "‘" & now & "’" & of_text)
     other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", of_none, other)
