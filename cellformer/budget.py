@@ -18,8 +18,8 @@ def within(budget: int, n: int, what: str, force: bool) -> None:
     """Raise InputError where there are more than the budget has, unless `force`."""
     if n > budget and not force:
         raise InputError(
-            f"{what}: {n:,}, and the budget of a command is {budget:,}; ask for less, or go on "
-            "all the same with --force"
+            f"{what}: {n:,}, and the limit of a command is {budget:,}; ask for less, or go beyond "
+            "it with --force"
         )
 
 

@@ -1,7 +1,7 @@
 """What a cell counts as that holds something else than was asked for: a text, nothing, an error.
 
-A workbook computes on whatever is typed or pasted into its inputs. The words are those of its own
-ledger (see `pages.built`); where a formula was, nothing stands in for it.
+A workbook computes on whatever is typed or pasted into its inputs. Its own ledger (`pages.built`)
+and `diff` say so in the same words; where a formula was, nothing stands in for it.
 """
 
 from typing import Any, NamedTuple
@@ -16,11 +16,12 @@ from exporters.book import Book
 from exporters.model_book import ModelBook
 from exporters.scanning import Value
 
-AS_0 = {"a text": "a text: counts as 0", "empty": "empty: counts as 0"} | {
-    "an error": "an error: what it enters counts as 0"
+TEXT, EMPTY, ERROR = "a text", "empty", "an error"  # what stands where a number belongs
+AS_0 = {
+    TEXT: "a text: counts as 0",
+    EMPTY: "empty: counts as 0",
+    ERROR: "an error: what it enters counts as 0",
 }
-
-
 DIGITS = 15  # of a number that is read as a text
 
 
@@ -51,7 +52,7 @@ def number(value: Value, block: Block) -> Counted:
 def text(value: Value) -> Counted:
     """Where a text belongs; a word that reads as a whole number may have become one."""
     if isinstance(value, CellError):
-        return Counted(value, value, "an error")
+        return Counted(value, value, ERROR)
     if isinstance(value, float):
         value = f"{value:.{DIGITS}G}"
     found = "" if value is None else str(value)
@@ -61,8 +62,8 @@ def text(value: Value) -> Counted:
 def what(value: Value) -> str:
     """What stands where a number belongs."""
     if isinstance(value, CellError):
-        return "an error"
-    return "empty" if value is None or value == "" else "a text"
+        return ERROR
+    return EMPTY if value is None or value == "" else TEXT
 
 
 class AsCounted(Evaluator):

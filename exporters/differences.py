@@ -93,7 +93,7 @@ def compared(found: E, file: WorkbookFile) -> E:
         if sheet.name not in (start.SHEET, printed.SHEET, source.SHEET, digest.SHEET):
             if sheet.name not in file:
                 missing = f"sheet {sheet.name!r} is missing"
-                raise InputError(f"{missing}; give it its name back, or build anew")
+                raise InputError(f"{missing}; restore its name, or build the workbook again")
             _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
     compares = digest.SHEET  # what it says follows from the other sheets
     sheets = [s for s in book.sheets.values() if s.name in file and s.name != compares]

@@ -19,7 +19,6 @@ from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters.reading import Shown, Value, WorkbookFile
 
-TIMEOUT = 600
 # commas, texts in quotes, UTF-8, numbers as they are and not as they look, every sheet
 CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,true,true,false,false,false,-1"
 XLSX = "xlsx:Calc MS Excel 2007 XML"
@@ -75,7 +74,7 @@ def program(name: str) -> str:
 def _run(command: Sequence[str], folder: Path) -> None:
     """Run a program in a folder where nothing lies but ours. Raises InputError with what it says
     where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         raise InputError(f"{Path(command[0]).name} failed: {' '.join(done.stderr.split())[:300]}")
 

@@ -34,6 +34,7 @@ from exporters.scanning import text_of
 MOST_READ = 500_000_000  # bytes of a workbook, unpacked
 MOST_TAGS = 12_000_000  # of one part; a formula cell has six
 MOST_TEXTS, SHARED = 500_000, re.compile(rb"<(?:\w+:)?si[\s/>]")  # that cells share
+MOST_MERGED, MERGED = 20_000, b"mergeCell "  # ranges of a sheet; programs take minutes for more
 TYPES, WORKBOOKS = "[Content_Types].xml", ("spreadsheetml", "ms-excel")  # and what is there
 AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
 
@@ -209,6 +210,8 @@ class WorkbookFile:
         xml = self._archive.read(part)
         if len(xml) > MOST_TAGS and (n := xml.count(b"<")) > MOST_TAGS:
             raise self._too_large(f"has {n:,} tags in one part")
+        if (n := xml.count(MERGED)) > MOST_MERGED:
+            raise self._too_large(f"has {n:,} merged ranges, {MOST_MERGED:,} at most")
         return xml
 
     def _check_type(self) -> None:

@@ -221,7 +221,7 @@ class _Spelt:
         which = tags["f"]
         begins, ends = tags.content(which)
         if (longest := (ends - begins).max(initial=0)) > MOST_FORMULA:
-            raise ValueError(f"a formula has {longest:,} bytes, and {MOST_FORMULA:,} is the most")
+            raise ValueError(f"a formula has {longest:,} bytes; Excel takes 8,192 characters")
         self.cell, places = cells.of(which), zip(begins.tolist(), ends.tolist(), strict=True)
         self.xml = [tags.xml[begin:end] for begin, end in places]
         self.rows, self.cols = cells.rows, cells.cols

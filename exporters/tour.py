@@ -69,7 +69,7 @@ def _tokens(book: ModelBook) -> Stop:
     typed: dict[str, Area] = {}
     if "n_prompt" in book.graph.blocks and "sentence" in book.graph.blocks:
         typed = {name: book.graph[name][0, 0] for name in ("sentence", "n_prompt")}
-        text += "You typed ‘{sentence}’: tokens so far, {n_prompt}. "
+        text += "You typed ‘{sentence}’; number of tokens: {n_prompt}. "
     text += "Type another text on Play: every number of this workbook follows."
     return Stop("tokens", _start_of(PLAY), sentence(text, **typed))
 

@@ -28,7 +28,7 @@ from exporters import aspose, hyperformula, source
 from exporters.address import a1, column, index, position
 from exporters.apart import Job, Outcome, Told, run
 from exporters.programs import Recomputed, program, recompute_in_gnumeric, recompute_in_libreoffice
-from exporters.reading import Value, WorkbookFile, a_workbook, present, related
+from exporters.reading import Value, WorkbookFile, a_workbook, related
 
 # INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
 PICKED = re.compile(
@@ -46,9 +46,6 @@ Change = Callable[[bytes], bytes]  # of a part of a workbook
 TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 SECONDS = 600.0  # that an engine is given
-LONGEST_FORMULA = 16_384  # characters
-ENDLESS = re.compile(rb"<(?:\w+:)?f(?: [^>]*)?>[^<]{%d}" % LONGEST_FORMULA)
-MOST_OF = {"merged ranges": (b"<mergeCell ", 20_000), "shared texts": (b"<si>", 1_000_000)}
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
 NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
@@ -85,24 +82,7 @@ class FormulaCells:
 def read(path: str | Path) -> FormulaCells:
     """Open a workbook. Raises InputError for what is no workbook, lacks computed values, or is
     beyond what any program takes."""
-    _check_sizes(present(path))
     return formula_cells(WorkbookFile(path))
-
-
-def _check_sizes(path: Path) -> None:
-    """Raise InputError where a part holds what would take minutes to read, and no program takes."""
-    with a_workbook(path), zipfile.ZipFile(path) as file:
-        for part in file.namelist():
-            if not part.endswith(".xml") or file.getinfo(part).file_size < LONGEST_FORMULA:
-                continue
-            data = file.read(part)
-            if ENDLESS.search(data):
-                fault = f"a formula of more than {LONGEST_FORMULA:,} characters; Excel takes 8,192"
-                raise InputError(f"{path}: {part} holds {fault}")
-            for what, (tag, most) in MOST_OF.items():
-                if (n := data.count(tag)) > most:
-                    fault = f"{part} holds {n:,} {what}; verify takes {most:,}"
-                    raise InputError(f"{path}: {fault}")
 
 
 def formula_cells(file: WorkbookFile) -> FormulaCells:

@@ -18,10 +18,11 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from exporters.programs import CSV, TIMEOUT, XLSX, Recomputed, written_sheets
+from exporters.programs import CSV, XLSX, Recomputed, written_sheets
 
 # One thread reads a sheet and parses it: two take a twelfth more of the cores that tests share.
 ALONE = {"SAX_DISABLE_THREADS": "1"}
+TIMEOUT = 600  # seconds in which it answers
 CellAt = tuple[str, int, int]  # a sheet, a row and a column, counted from 0
 Typed = Mapping[CellAt, float | str]  # a text stays one, as =1 does; an empty one clears the cell
 

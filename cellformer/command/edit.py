@@ -23,10 +23,12 @@ from exporters import edited
 from exporters.pages.play import sentence
 from exporters.reading import WorkbookFile
 
-File = Annotated[Path, typer.Argument(help="A workbook of cellformer's, edited and saved.")]
+File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
 Built = Annotated[
     str | None,
-    typer.Option("--model", help="What it was built from, if it is too large to carry that along."),
+    typer.Option(
+        "--model", help="The model it was built from, if too large to be inside the workbook."
+    ),
 ]
 TOP = 8
 LONGEST = 90  # characters of a text or formula that is shown
@@ -103,7 +105,7 @@ def import_(
     model: Built = None,
     force: Force = False,
 ) -> None:
-    """Write the model that an edited workbook holds, or has learnt, as a checkpoint.
+    """Save the model that an edited workbook holds, or has learnt, as a checkpoint.
 
     What no checkpoint holds is refused by name: a formula that was replaced, a word renamed, a
     text, an error or nothing in a weight. Cells that were added are told, and left out.

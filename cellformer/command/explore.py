@@ -77,7 +77,7 @@ def run(
     """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
 
     With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
-    likeliest words after every sublayer. With --tokens the prompt is continued, in cells: choose,
+    most likely words after every sublayer. With --tokens the prompt is continued, in cells: choose,
     temperature, top_k, top_p and sentence can be set. An encoder ranks the words for its mask, or
     gives the sentence's vector: with --second, the cosine of two.
     """
@@ -120,7 +120,7 @@ def run(
 def trace(
     name: Name,
     cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]'.")],
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of precedents.")] = 2,
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of the tree.")] = 2,
     prompt: Prompt = None,
     second: Second = None,
     ids: Ids = None,
@@ -154,7 +154,10 @@ def ablate(
     mean: Mean = False,
     force: Beyond = False,
 ) -> None:
-    """Switch off every head, attention block and MLP in turn: what the target word loses."""
+    """Switch off heads, attention blocks and MLPs, one at a time, and see the target's logit drop.
+
+    With --mean each writes its average while it is off, and nothing without.
+    """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
@@ -180,18 +183,20 @@ def sweep(
     no_special: NoSpecial = False,
     target: Target = None,
     output: Annotated[
-        Path | None, typer.Option("-o", help="A .csv or .png file; printed unless given.")
+        Path | None, typer.Option("-o", help="A .csv or .png file (default: print).")
     ] = None,
     force: Beyond = False,
 ) -> None:
-    """Let one cell run through a range: the target word's logit and probability as a curve.
+    """Run one cell through a range, and plot the target word's logit and probability.
 
     In a workbook without a transformer --target is a cell, 'loss[0,0]'.
     """
     if output and output.suffix.lower() not in (".csv", ".png"):
         raise InputError(f"{output}: the name of a curve ends in .csv or .png")
     if start == stop:
-        raise InputError(f"--from and --to are both {start:g}: {cell} runs through nothing")
+        raise InputError(
+            f"--from and --to are both {start:g}: {cell} would not change; give two values"
+        )
     values = np.linspace(start, stop, n_steps)
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special)
@@ -214,7 +219,7 @@ def generate(
     no_special: NoSpecial = False,
     n: Annotated[
         int | None,
-        typer.Option("-n", help=f"Tokens to generate; unless given {FEW}, or all that fit."),
+        typer.Option("-n", help=f"Tokens to generate (default: {FEW}, or as many as fit)."),
     ] = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
@@ -224,7 +229,7 @@ def generate(
         bool, typer.Option("--ignore-eos", help="Go on after an end-of-text token.")
     ] = False,
     as_table: Annotated[
-        bool, typer.Option("--table", help="Print each token too, and the cells computed for it.")
+        bool, typer.Option("--table", help="Also print each token and the cells computed for it.")
     ] = False,
     force: Beyond = False,
 ) -> None:

@@ -24,20 +24,20 @@ def gradient(
     no_special: NoSpecial = False,
     target: Target = None,
     rival: Annotated[
-        str | None, typer.Option("--rival", help="The word whose logit is taken off.")
+        str | None, typer.Option("--rival", help="Word whose logit is subtracted.")
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Weights that are listed.")] = 20,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of weights to list.")] = 20,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the gradient of every weight, too.")
+        bool, typer.Option("--json", help="Print JSON, with the gradient of every weight.")
     ] = False,
     force: Beyond = False,
 ) -> None:
-    """The weights, heads and MLPs that move the target word's logit most at the prompt's end.
+    """Rank the weights, heads and MLPs that move the target word's logit most at the prompt's end.
 
     Each estimate stands beside what really happens when that weight is 0, or that part is off.
     """
     if names.is_worksheet(name):
-        raise InputError(f"{name} is made of worksheets: there is no logit to follow back")
+        raise InputError(f"{name} has no model, and so no logit; name a workbook that has one")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)

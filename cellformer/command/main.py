@@ -1,4 +1,4 @@
-"""The command, `cellformer`: list, build, verify, train. See `_exploring`, `_editing` for others.
+"""The command, `cellformer`: list, build, open, verify, train; others are in files beside this.
 
 What a user gives and cannot be used ends in one line on standard error, see `ending`.
 """
@@ -73,7 +73,7 @@ def _of_all(
 
 @app.command("list")
 def list_() -> None:
-    """Name the workbooks in the order in which one learns, with a line each."""
+    """List the workbooks in learning order, one line each."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     first = workbooks.path()[0]
     for topic, listed in workbooks.by_topic().items():
@@ -93,10 +93,10 @@ def build(
     name: Built = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", help="The file, NAME.xlsx unless given; with --all a folder."),
+        typer.Option("-o", help="The file (default: NAME.xlsx); with --all, a folder."),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="Every workbook of the list, into a folder.")
+        bool, typer.Option("--all", help="Build every workbook of the list into a folder.")
     ] = False,
     prompt: Prompt = None,
     second: Second = None,
@@ -159,11 +159,11 @@ def open_(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", help="The file, NAME.xlsx unless given.")
+        Path | None, typer.Option("-o", help="The file (default: NAME.xlsx).")
     ] = None,
     prompt: Prompt = None,
 ) -> None:
-    """Build a workbook, and open it in the spreadsheet program that is there.
+    """Build a workbook, and open it in your spreadsheet program.
 
     A file that exists is opened as it is: somebody may have edited it.
     """
@@ -212,7 +212,7 @@ def verify(
         ),
     ] = "",
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds that each engine is given at most.")
+        float, typer.Option(min=1, help="Time limit for each engine, in seconds.")
     ] = 600,
 ) -> None:
     """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
@@ -231,25 +231,23 @@ def verify(
 def train(
     output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
     name: Annotated[
-        str | None, typer.Argument(help="A workbook whose model can be trained; or give --text.")
+        str | None, typer.Argument(help="A workbook whose model can be trained; or use --text.")
     ] = None,
     text: Annotated[
-        Path | None, typer.Option("--text", help="A text file in UTF-8, to learn from.")
+        Path | None, typer.Option("--text", help="A UTF-8 text file to train on.")
     ] = None,
     vocab: Annotated[
         str | None,
-        typer.Option("--vocab", help="characters, or how many pieces of a BPE to learn."),
+        typer.Option("--vocab", help="`characters`, or the number of BPE tokens to learn."),
     ] = None,
     layers: Size = None,
     heads: Size = None,
     d_model: Size = None,
     d_mlp: Size = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Tokens that it sees at most.")] = None,
+    context: Annotated[int | None, typer.Option(min=1, help="Context length, in tokens.")] = None,
     steps: Size = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Windows of text in a step.")] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(min=0, help="The highest of the run.")
-    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Windows of text per step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
     half: Half = False,
     seed: Seed = 0,
     force: Force = False,

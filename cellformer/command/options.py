@@ -21,23 +21,27 @@ Name = Annotated[
         autocompletion=workbook_names,
     ),
 ]
-Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model gets.")]
+Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model reads.")]
 Second = Annotated[
     str | None,
     typer.Option("--second", help="Sentence encoders: the text that the prompt is compared with."),
 ]
 NoSpecial = Annotated[
     bool,
-    typer.Option("--no-special", help="Leave out the tokens that the tokenizer itself adds."),
+    typer.Option("--no-special", help="Leave out the special tokens that the tokenizer adds."),
 ]
-Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead, as 0,1,3.")]
+Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of a text: 0,1,3.")]
 Tokens = Annotated[
-    int | None, typer.Option("--tokens", min=1, help="Columns: the prompt and what follows.")
+    int | None,
+    typer.Option("--tokens", min=1, help="Number of tokens: the prompt and its continuation."),
 ]
 TextLength = Annotated[
     int | None,
     typer.Option(
-        "--text-length", min=1, max=MOST_TYPED, help="Characters that a typed sentence may have."
+        "--text-length",
+        min=1,
+        max=MOST_TYPED,
+        help="Longest sentence that can be typed, in characters.",
     ),
 ]
 Sets = Annotated[
@@ -45,20 +49,35 @@ Sets = Annotated[
     typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", help="The word to follow; the likeliest unless given.")
+    str | None, typer.Option("--target", help="Word to track (default: the most likely).")
 ]
-Mean = Annotated[
-    bool, typer.Option("--mean", help="What is off writes its average instead of nothing.")
+Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of zero ablation.")]
+Lens = Annotated[
+    bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
 ]
-Lens = Annotated[bool, typer.Option("--lens", help="What the model would say after each sublayer.")]
-Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy.")]
-TopK = Annotated[int, typer.Option("--top-k", help="0 keeps all.")]
-TopP = Annotated[float, typer.Option("--top-p", help="1 keeps all.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")]
+Temperature = Annotated[
+    float, typer.Option("--temperature", help="Temperature of sampling (0: greedy).")
+]
+TopK = Annotated[
+    int, typer.Option("--top-k", help="Sample from the k most likely tokens (0: all).")
+]
+TopP = Annotated[
+    float,
+    typer.Option(
+        "--top-p",
+        help="Sample from the most likely tokens that together reach this probability (1: all).",
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Size = Annotated[int | None, typer.Option(min=1)]
 Half = Annotated[bool, typer.Option("--half", help="Weights in float16: half as large a file.")]
-Beyond = Annotated[bool, typer.Option("--force", help="Go on, however much it will be.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")]
+Beyond = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Go beyond the limits on what a command computes, writes and prints."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the model in the folder.")]
 
 # how a workbook is built
 Built = Annotated[
@@ -70,18 +89,27 @@ Built = Annotated[
 ]
 Live = Annotated[
     list[str] | None,
-    typer.Option("--live", help="Only this part recomputes: blocks.3. Repeatable."),
+    typer.Option("--live", help="Make only this part recompute: blocks.3. Repeatable."),
 ]
 Backward = Annotated[
-    bool, typer.Option("--gradient", help="The backward pass as well: how every cell counts.")
+    bool, typer.Option("--gradient", help="Also include the gradient of every cell.")
 ]
 Nudge = Annotated[
-    bool, typer.Option("--nudge", help="One step of learning the prompt: before and after.")
+    bool,
+    typer.Option(
+        "--nudge", help="Add one step of gradient descent on the prompt, with before and after."
+    ),
 ]
 Words = Annotated[
     Path | None,
-    typer.Option("--words", help="Maps of the words of this file, one a line; `# name`: a group."),
+    typer.Option(
+        "--words", help="Map the words of this file, one per line; `# name` begins a group."
+    ),
 ]
 Digits = Annotated[
-    str, typer.Option("--digits", help="exact, or short: the shortest decimals of float32.")
+    str,
+    typer.Option(
+        "--digits",
+        help="Decimals of weights: exact, or short (the shortest that round to the same float32).",
+    ),
 ]

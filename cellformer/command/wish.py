@@ -33,7 +33,7 @@ MOST_PRICED = 20  # rules, or prompts
 
 def edit(
     name: Name,
-    say: Annotated[str, typer.Option("--say", help="The word that is to come first.")],
+    say: Annotated[str, typer.Option("--say", help="The word that should become the most likely.")],
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
@@ -46,17 +46,19 @@ def edit(
     ] = None,
     also: Annotated[
         Path | None,
-        typer.Option("--also", help="Prompts, one a line: what the change does to these."),
+        typer.Option(
+            "--also", help="A file of prompts, one per line, on which to report side effects."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", help="The workbook, NAME-edited.xlsx unless given.")
+        Path | None, typer.Option("-o", help="The workbook (default: NAME-edited.xlsx).")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the change of every weight, too.")
+        bool, typer.Option("--json", help="Print JSON, with the change of every weight.")
     ] = False,
     force: Beyond = False,
 ) -> None:
-    """The smallest change of weights that makes the model say a word at the prompt's end.
+    """Find the smallest change of weights that makes the model say a word at the prompt's end.
 
     Smallest in Euclidean norm, found by gradient steps; a word that comes first already is refused.
     The workbook is the one of the model as it was, with the change typed over it: its ledger tells

@@ -179,8 +179,8 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
     cut_short = [name for name in names if UNFINISHED.fullmatch(name)]
     if cut_short:
         raise InputError(
-            f"{folder} is being replaced, or was when that was cut short: see "
-            f"{folder / cut_short[0]}, whose {BEFORE}/ has the files that it took; name another"
+            f"{folder} is being replaced, or that was interrupted: its old files are then in "
+            f"{folder / cut_short[0] / BEFORE}; name another folder"
         )
     strange = [name for name in names if not known(name)]
     if strange:

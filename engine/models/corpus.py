@@ -54,7 +54,9 @@ def read(path: Path) -> str:
         raise InputError(f"cannot read {path}: it is no regular file; give a text file")
     try:
         if path.stat().st_size > MOST_TEXT:
-            raise InputError(f"{path} has more than {MOST_TEXT / 1e6:,.0f} MB; give a part of it")
+            raise InputError(
+                f"{path} has more than {MOST_TEXT / 1e6:,.0f} MB; train on a part of it"
+            )
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -37,7 +37,7 @@ class Header:
         """The next bytes. Raises InputError where the file ends before."""
         data = self.file.read(n) if n <= self.size else b""
         if len(data) < n:
-            raise InputError(f"{self.path} ends within its header; fetch the file again")
+            raise InputError(f"{self.path} ends within its header; fetch it again")
         return data
 
     def numbers(self, kind: int, n: int) -> tuple[Any, ...]:
@@ -64,7 +64,9 @@ class Header:
             of, n = self.numbers(UINT32, 1)[0], self.numbers(UINT64, 1)[0]
             if of == ARRAY or n > MOST_VALUES:
                 what = "of arrays" if of == ARRAY else f"of {n:,} values"
-                raise InputError(f"{self.path} holds an array {what}, which no GGUF file does")
+                raise InputError(
+                    f"{self.path} holds an array {what}, as no GGUF file does; fetch it again"
+                )
             if of in NUMBERS:
                 return list(self.numbers(of, n))
             return [self.value(of) for _ in range(n)]
@@ -84,16 +86,20 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
             raise InputError(f"{path} is GGUF of version {version}, not 2 or 3, of small end first")
         meta = {head.name(): head.value() for _ in range(n_values)}
         if n_tensors > MOST_TENSORS:
-            raise InputError(f"{path} says {n_tensors:,} tensors; no model has so many")
+            raise InputError(
+                f"{path} says {n_tensors:,} tensors; no model has so many: fetch it again"
+            )
         listed = [tensor_line(head) for _ in range(n_tensors)]
         align = Config(path, meta).get("general.alignment", int, 32)
         if align < 1 or align & (align - 1):
-            raise InputError(f"{path}: general.alignment is {align}, no power of two")
+            raise InputError(
+                f"{path}: general.alignment is {align}, no power of two; fetch it again"
+            )
         begin = -(-file.tell() // align) * align
     places = {name: place(path, name, kind, sides, begin + at) for name, sides, kind, at in listed}
     for name, found in places.items():
         if found.end > head.size:
-            raise InputError(f"{path} ends within {name}; fetch the file again")
+            raise InputError(f"{path} ends within {name}; fetch it again")
     return meta, places
 
 
@@ -101,10 +107,12 @@ def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
     """A tensor's name, sides, kind of numbers, and first byte."""
     name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
     if not 1 <= n_sides <= MOST_SIDES:
-        raise InputError(f"{name} in {head.path} has {n_sides} sides, not 1 to {MOST_SIDES}")
+        raise InputError(
+            f"{name} in {head.path} has {n_sides} sides, not 1 to {MOST_SIDES}; fetch it again"
+        )
     sides = head.numbers(UINT64, n_sides)[::-1]
     if not all(sides):
-        raise InputError(f"{name} in {head.path} has a side of 0: it holds no numbers")
+        raise InputError(f"{name} in {head.path} has a side of 0; fetch it again")
     return name, sides, head.numbers(UINT32, 1)[0], head.numbers(UINT64, 1)[0]
 
 

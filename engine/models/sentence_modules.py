@@ -61,7 +61,9 @@ def _list(path: Path) -> list[Config]:
     if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
         raise InputError(f"{path} holds no list of modules")
     if len(found) > MOST:
-        raise InputError(f"{path} lists {len(found):,} modules; no sentence encoder has so many")
+        raise InputError(
+            f"{path} lists {len(found):,} modules, and {MOST} are the most; fetch the file again"
+        )
     return [Config(path, module) for module in found]
 
 

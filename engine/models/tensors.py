@@ -107,12 +107,16 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
         with path.open("rb") as beginning:
             n_bytes = int.from_bytes(beginning.read(8), "little")
         if path.stat().st_size > n_bytes > MOST_HEADER:
-            raise InputError(f"{path} has a header of {n_bytes:,} bytes, which no model needs")
+            raise InputError(
+                f"{path} has a header of {n_bytes:,} bytes, which no model needs; fetch it again"
+            )
         opened: Any = safe_open(path, framework="numpy")
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is no safetensors file: {error}") from None
     if len(opened.keys()) > MOST_TENSORS:
-        raise InputError(f"{path} holds {len(opened.keys()):,} tensors; no model has so many")
+        raise InputError(
+            f"{path} holds {len(opened.keys()):,} tensors; no model has so many: fetch it again"
+        )
     file, found = SafetensorsFile(path), {}
     for name in opened.keys():  # noqa: SIM118  it is no dict
         part = opened.get_slice(name)

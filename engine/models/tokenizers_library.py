@@ -78,7 +78,7 @@ def from_file(path: Path) -> Any:
     """The tokenizer of a tokenizer.json, for single texts. Raises InputError."""
     spec = read_json(path)
     if not isinstance(spec, dict):
-        raise InputError(f"{path} is no tokenizer: it holds no object")
+        raise InputError(f"{path} is no tokenizer: it holds no JSON object; fetch the file again")
     check(spec, str(path))
     with asked(f"{path} is no tokenizer"):
         return from_text(path.read_text(encoding="utf-8"))
@@ -100,7 +100,9 @@ def from_text(text: str) -> Any:
 def encode(inner: Any, text: str, special: bool) -> list[int]:
     """The ids of a text. Raises InputError where it has none, and names the word."""
     if len(text) * _growth_of(inner) > MOST_TEXT:
-        raise InputError(f"a text of {len(text):,} characters is too long for this tokenizer")
+        raise InputError(
+            f"a text of {len(text):,} characters is too long for this tokenizer; give a shorter one"
+        )
     if _slow(inner):
         return [int(i) for i in _in_child(inner, "encode", text, special)]
     try:
@@ -224,7 +226,7 @@ def check(spec: Mapping[str, Any], where: str) -> None:
         )
     for step in _steps(spec.get("normalizer")):
         if step.get("type") == "Precompiled" and not _sound(step.get("precompiled_charsmap")):
-            raise InputError(f"{where}: its precompiled_charsmap is spoilt; fetch the file again")
+            raise InputError(f"{where}: its precompiled_charsmap is damaged; fetch the file again")
 
 
 def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:

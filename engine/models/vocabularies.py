@@ -71,7 +71,7 @@ def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tok
     space before every text."""
     pieces = read_json(vocab)
     if not isinstance(pieces, dict):
-        raise InputError(f"{vocab} holds no pieces with their ids")
+        raise InputError(f"{vocab} holds no tokens with their ids; fetch the file again")
     check_pieces(pieces, pieces.values(), str(vocab))
     check_size(merges)
     with asked(f"{vocab} and {merges.name}"):

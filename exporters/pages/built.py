@@ -36,6 +36,7 @@ from engine.cells.functions import (
 from engine.studies.forecast import MOST_COMPARED
 from exporters import layout, standing
 from exporters.book import Book, Place, Run, Sheet
+from exporters.counting import AS_0, EMPTY, ERROR, TEXT
 from exporters.dressing import AsBuilt, When
 from exporters.large import play as one_token
 from exporters.layout import PLAY
@@ -54,7 +55,6 @@ OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
 LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of all
 UNDO = ": undo (Ctrl+Z)"
 LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
-ERROR = "an error"  # what a cell is that holds one
 NONE = "no edits"  # what the line begins with where nothing differs
 A_NUMBER = {
     "validate": "decimal",
@@ -339,10 +339,10 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
         pair = ROUND(was, digits), ROUND(now, digits)
         numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
     numbers = IFERROR(numbers, was & " → " & now)
-    counts = [", a text: counts as 0", ": counts as 0", ": what it enters counts as 0"]
-    of_text, of_none, of_error = counts if as_0 else ["", "", ""]
-    other: Expression = IF(now == ERROR, ERROR + of_error, "‘" & now & "’" & of_text)
-    other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", "empty" + of_none, other)
+    of_error, of_none = (AS_0[kind] if as_0 else kind for kind in (ERROR, EMPTY))
+    of_text = f", {AS_0[TEXT]}" if as_0 else ""
+    other: Expression = IF(now == ERROR, of_error, "‘" & now & "’" & of_text)
+    other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", of_none, other)
     return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
 
 

@@ -92,7 +92,7 @@ def tries(book: ModelBook) -> list[Suggestion]:
     return [
         suggestion("for the rate, which is too far", RATE, far)
         if far
-        else suggestion("for the rate, as far as any is tried", RATE, longer[-1]),
+        else suggestion("for the rate, the highest that is tried", RATE, longer[-1]),
         suggestion("for the rate, up the slope: it unlearns", RATE, -begun),
         suggestion(f"as switch of {plain(part)}, which promises most", f"nudge.{part}.learns", 0.0),
     ]

@@ -73,7 +73,7 @@ SIDES: list[tuple[str, tuple[int, ...], str]] = [
     ("blk.0.ffn_up_exps.weight", (10**6, 4, 0), "has a side of 0"),
     ("blk.0.ffn_up_exps.weight", (1, 1, 20_000), "20,000 experts"),
     ("blk.{0.x}.ffn_up_exps.weight", (3, 3, 3), "is not a weight of this model"),
-    ("rope_freqs.weight", (2, 2), "no positive numbers"),
+    ("rope_freqs.weight", (2, 2), "which must be positive"),
     ("rope_freqs.weight", (4,), "that is not Llama 3's"),
 ]
 

@@ -101,7 +101,7 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
             shown = {at: sheet[SHEET, *at] for at in formulas_of(book, SHEET)}
         assert len(tour) == 8  # the stops
         assert tour == {at: after.cell("Start", *at) for at in tour}
-        assert f"‘{text}’: tokens so far, {len(text.split())}" in " ".join(tour.values())
+        assert f"‘{text}’; number of tokens: {len(text.split())}" in " ".join(tour.values())
         for at, value in shown.items():
             expected = after.cell(SHEET, *at)
             assert value == (pytest.approx(expected) if isinstance(expected, float) else expected)

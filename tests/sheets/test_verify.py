@@ -106,8 +106,13 @@ def test_ironcalc_dies_of_a_formula_nested_deep_and_verify_says_so(tmp_path: Pat
 @pytest.mark.parametrize(
     ("part", "found", "put", "said"),
     [
-        ("sheet1", "1+1", "+".join("1" * 100_000), "a formula of more than 16,384 characters"),
-        ("sheet1", "</sheetData>", "</sheetData>" + 30_000 * '<mergeCell ref="A1:B1"/>', "30,000"),
+        ("sheet1", "1+1", "+".join("1" * 100_000), "a formula has 199,999 bytes"),
+        (
+            "sheet1",
+            "</sheetData>",
+            "</sheetData>" + 30_000 * '<mergeCell ref=""/>',
+            "30,000 merged",
+        ),
         ("sharedStrings", "<si>", 1_100_000 * "<si><t>a</t></si>" + "<si>", "1,100,001 shared"),
     ],
 )

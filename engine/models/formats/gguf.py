@@ -248,7 +248,9 @@ def head_size(path: Path, values: Values) -> int | None:
 def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
     """The scaling that gives these factors, by which the frequencies of a head are divided."""
     if stretch.ndim != 1 or not (stretch > 0).all() or theta <= 0:
-        raise InputError(f"{path} scales its frequencies by a {FACTORS} of no positive numbers")
+        raise InputError(
+            f"{path} scales its frequencies by {FACTORS}, which must be positive; fetch it again"
+        )
     factor = float(stretch.max())
     low, high = LLAMA3["low_freq_factor"], LLAMA3["high_freq_factor"]
     radians = theta ** (-np.arange(len(stretch)) / len(stretch))  # a token
@@ -276,7 +278,9 @@ def named(
         ordered[name] = replace(place, paired=paired) if rotates else place
         if "{}" in family.parts.get(part, "") and len(place.shape) == 3:
             if place.shape[0] > MOST_EXPERTS:
-                raise InputError(f"{own} in {path} is of {place.shape[0]:,} experts; no model is")
+                raise InputError(
+                    f"{own} in {path} is of {place.shape[0]:,} experts; {MOST_EXPERTS:,} at most"
+                )
             ordered |= {name.replace("{}", str(k)): m for k, m in enumerate(place.stacked)}
             del ordered[name]
     file = TensorFile(path, {name: place for name, place in ordered.items() if name != FACTORS})
@@ -326,7 +330,9 @@ def scored(said: Config, pieces: list[str]) -> Any:
     """The library's tokenizer of SentencePiece's kind."""
     scores = said.listed(f"{OF_TOKENIZER}scores", float)
     if len(scores) != len(pieces) or not np.isfinite(scores).all():
-        raise InputError(f"its {OF_TOKENIZER}scores are no number for each of its pieces")
+        raise InputError(
+            f"its {OF_TOKENIZER}scores are not a finite number for each piece; fetch it again"
+        )
     before = said.get(f"{OF_TOKENIZER}add_space_prefix", bool, True)
     ends = put_between(said, pieces, True)
     return sentence_pieces(pieces, scores, kinds_of(said, pieces), ends, before)
@@ -336,7 +342,9 @@ def kinds_of(said: Config, pieces: list[str]) -> list[int]:
     """What each piece is."""
     kinds = said.listed(f"{OF_TOKENIZER}token_type", int) or [int(Kind.NORMAL)] * len(pieces)
     if len(kinds) != len(pieces) or not set(kinds) <= set(Kind):
-        raise InputError(f"its {OF_TOKENIZER}token_type is no kind, 1 to 6, for each of its pieces")
+        raise InputError(
+            f"its {OF_TOKENIZER}token_type is not a kind (1 to 6) for each piece; fetch it again"
+        )
     return kinds
 
 
