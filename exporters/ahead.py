@@ -50,7 +50,8 @@ def _pack(book: Book, folder: Path, k: int) -> Packed:
     place, path = book.alone[k], folder / str(k)
     area = place.rect(place.block.whole)
     beside = [run for run in book.sheets[place.sheet].runs if run.area.top == area.top]
-    across = [labels(run, theme.number(run.style)) for run in beside]
+    # words as they are shown, none of which XML spells with escapes
+    across = [labels(run, theme.number(run.style), {}) for run in beside]
     across.append(numbers(place, book.others[place.block.name], theme.number("weight blue"), True))
     with open(path, "wb") as file:
         stream = Deflate(file, True)
