@@ -357,8 +357,7 @@ class Book:
             for j, number in enumerate(typed):
                 at = place.cell(i, j)
                 if number is None:
-                    formula = TableFormula(block, i, j)
-                    sheet.entries[at] = Entry(None, style, formula, block.array)
+                    sheet.entries[at] = Entry(None, style, TableFormula(block, i, j))
                 else:
                     sheet.put(*at, number, style)
 

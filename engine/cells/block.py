@@ -38,7 +38,6 @@ class Block:
     mask: Mask = EVERYTHING
     expression: Callable[[Any, Any], Expression] | None = None  # of a table, by row and column
     runs: bool = False  # whether that takes an array of columns, too, and gives all their cells
-    array: bool = False  # whether each is an array formula: it looks at a range entry by entry
 
     def __getitem__(self, key: Index | tuple[Index, Index]) -> Area:
         """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""

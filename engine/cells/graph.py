@@ -217,16 +217,13 @@ class Graph:
         expression: Cells,
         axes: Axes = ("", ""),
         runs: bool = False,
-        array: bool = False,
     ) -> Block:
         """Add a block whose every cell has an expression of its own, by row and column.
 
-        One that `runs` takes an array of columns as well, for the cells of a row at once. `array`:
-        each is an array formula.
+        One that `runs` takes an array of columns as well, for the cells of a row at once.
         """
         name, made = self._prefix + name, self._harmless(expression)
-        block = Block(name, shape, axes, "table", expression=made, runs=runs, array=array)
-        return self.add(block)
+        return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
     def follow(self, name: str, expression: Cells) -> Block:
         """Give an input's cells expressions. The values that it holds are what they start from: so
