@@ -56,7 +56,7 @@ def page() -> str:
     """The gallery in Markdown: a table per topic, a line and a picture for each workbook."""
     first = workbooks.path()[0]
     levels = "; ".join(f"{level}: {what}" for level, what in workbooks.LEVELS.items())
-    lines = [f"In the order in which one learns, from **`{first}`**. Levels: {levels}.", ""]
+    lines = [f"In learning order, from **`{first}`**. Levels: {levels}.", ""]
     for topic, listed in workbooks.by_topic().items():
         lines += [f"## {topic}", "", "| | |", "|---|---|"]
         for name in listed:

@@ -40,7 +40,7 @@ from exporters.dressing import When
 from exporters.ranges import FRACTION, Range, of_formulas, of_inputs
 
 SHEET = "Digest"
-PURPOSE = "what every range of formulas came to as built, and how far off it is here"
+PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
 AFTER = "Built"
 SHOWN_ROW = 3  # on Start
 VERDICT_ROW, DIFFER_ROW, FIRST_ROW, LARGEST_ROW = range(3, 7)
@@ -163,7 +163,7 @@ def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression) -> Ex
     other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
     told = differ & other & _first(sheet, lines) & ANEW
     agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{ANEW}"
-    compared = f"{EDITED}: formulas are compared with what they came to as built"
+    compared = f"{EDITED}: Digest compares its formulas with their values as built"
     return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told))
 
 

@@ -95,7 +95,7 @@ MEANING = {
     "on": "its own switch times that for all heads",
     "average": "what it writes on average: a constant",
     "off": "what is written in its place while it is off",
-    "mean_ablation": "0: what is off writes nothing; 1: its average",
+    "mean_ablation": "0: zero ablation; 1: mean ablation",
     "position": "the token that Play, Lens and Attribution look at",
     "target": "the word that is followed, as its id",
     "rival": "the word that the target is held against, as its id",

@@ -27,7 +27,7 @@ def names() -> list[str]:
     return sorted(n.replace("_", "-") for n in module_names(*__path__) if n[0] != "_")
 
 
-TOPICS = (  # in the order in which one learns
+TOPICS = (  # in learning order
     "The next word",
     "Attention",
     "Words and positions",
@@ -51,7 +51,7 @@ def title(name: str) -> str:
 
 
 def path() -> list[str]:
-    """The names of all workbooks in the order in which one learns. Raises InputError for a place
+    """The names of all workbooks in learning order. Raises InputError for a place
     that there is not."""
     from exporters.order import reading_order  # the command sets numpy up first
 
@@ -64,7 +64,7 @@ def path() -> list[str]:
 
 
 def by_topic() -> dict[str, list[str]]:
-    """The names of all workbooks under their topics, both in the order in which one learns."""
+    """The names of all workbooks under their topics, both in learning order."""
     listed = path()
     return {topic: [name for name in listed if topic == find(name).TOPIC] for topic in TOPICS}
 

@@ -39,7 +39,7 @@ def build(folder: Path) -> None:
 
 
 def index(sizes: dict[str, tuple[int, int]]) -> Book:
-    """A sheet with a link to each workbook, in the order in which one learns; `sizes` has their
+    """A sheet with a link to each workbook, in learning order; `sizes` has their
     sheets and formulas."""
     book = Book("gallery")
     sheet = book.sheet("Gallery")

@@ -45,10 +45,10 @@ from exporters.model_book import ModelBook
 from exporters.pages import index, play, start
 
 SHEET = "Built"
-PURPOSE = "every number as it was built; what was typed over is told here, and on every sheet"
+PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"
 AFTER = "Text"
 LINE_ROW, TOP, LEFT_COL = 3, 6, 10
-HEADS = ("what", "differ", "row", "column", "was", "is", "told as", "lines so far")
+HEADS = ("what", "differ", "row", "column", "was", "is", "message", "messages so far")
 WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
 N_MOVED, N_TOLD = 2, 4  # lines that are told on top of every sheet: of sheets, and of the rest
 OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
@@ -363,7 +363,7 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
         for k in range(1, n_told + 1):
             listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
-    sheet.put(LINE_ROW + 1, WHAT, "all in all", "note")
+    sheet.put(LINE_ROW + 1, WHAT, "total", "note")
     n = sheet.formula(LINE_ROW + 1, COUNT, n, "count")
     listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed

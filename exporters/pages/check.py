@@ -51,7 +51,7 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     if not book.large:
         yield from _two_ways(book)
     yield (
-        "every formula of every page computes as built, see Digest (not once you edit something)",
+        "every formula computes as when built: see Digest (an edit changes that)",
         digest.largest(book),
     )
     what = "the last live block equals" if book.live else f"live {_read_out(book)} equal"

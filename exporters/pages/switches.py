@@ -99,7 +99,7 @@ def _mean(book: ModelBook, sheet: Sheet) -> None:
     _settle(book, "mean_ablation", 4, 1)
     sheet.regions.append((book.places["mean_ablation"], "switch"))
     sheet.rules[4, 1] = {"validate": "list", "source": ["0", "1"]}
-    text = "0: what is off writes nothing; 1: it writes its average, the same at every token"
+    text = "0: a part that is off writes nothing; 1: it writes its average, the same at every token"
     sheet.put(4, 2, text, "note")
 
 

@@ -395,7 +395,7 @@ def test_all_at_once_with_an_index(
     sheet = load_workbook(tmp_path / "all" / "index.xlsx")["Gallery"]
     links = {c.value: c.hyperlink.target for line in sheet for c in line if c.hyperlink}
     assert links == {name: f"{name}.xlsx" for name in workbooks.path()}
-    assert [*links] == workbooks.path(), "in the order in which one learns"
+    assert [*links] == workbooks.path(), "in learning order"
     assert sheet["A6"].value == "start here"
 
 
