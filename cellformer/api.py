@@ -40,8 +40,8 @@ def build(
     `n_tokens` is how many columns it has, prompt and continuation; `live` names the parts that
     recompute, () all of them; `title` is what a model of your own is called; a prompt gets
     the tokens that its tokenizer itself adds unless not `special`; `second` is the sentence that a
-    sentence encoder compares the prompt with. Raises InputError for a prompt that the model cannot
-    take, or none where it has none of its own.
+    sentence encoder compares the prompt with. Raises InputError for an invalid prompt, or for no
+    prompt where the model has no default.
     """
     if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
         raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")

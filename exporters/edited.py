@@ -123,8 +123,8 @@ def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book
         if not isinstance(book, ModelBook):
             return book
     raise InputError(
-        "it has no sheet Source: it holds no transformer, is not a workbook of cellformer's, "
-        "or the sheet was deleted; build it anew"
+        "it has no sheet Source: it is no model's workbook made by cellformer, or the sheet was "
+        "deleted; build it again"
     )
 
 

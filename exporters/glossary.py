@@ -35,7 +35,7 @@ TERMS = (
     ),
     Term(
         "activation function",
-        "What bends a hidden cell's sum: ReLU cuts below 0, GELU softly.",
+        "The nonlinear function of each hidden cell: ReLU cuts off below 0, GELU does so softly.",
         ("post", "act"),
     ),
     Term(

@@ -37,7 +37,7 @@ class Block:
     operands: tuple[tuple[str, Subscript, "Block"], ...] = ()  # (parameter, subscript, block)
     mask: Mask = EVERYTHING
     expression: Callable[[Any, Any], Expression] | None = None  # of a table, by row and column
-    runs: bool = False  # whether that takes an array of columns, too, and gives all their cells
+    runs: bool = False  # whether that computes a whole row at once, given an array of columns
 
     def __getitem__(self, key: Index | tuple[Index, Index]) -> Area:
         """Some of its cells, for expressions: `block[i, j]`, `block[i, :]`."""

@@ -114,7 +114,7 @@ def _logits(g: Graph) -> Block:
 
 
 def _ids(g: Graph, name: str, value: int) -> Block:
-    """The cell that says which; the one that there is, where there is one."""
+    """The cell that says which: a new one, or the one that exists."""
     if name in g.blocks:
         g.fill(name, np.array([[float(value)]]))
         return g[name]

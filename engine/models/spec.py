@@ -115,7 +115,7 @@ class ModelSpec:
             raise InputError("a window of fewer than 1 key sees nothing; look at the window size")
         if self.windows and len(self.windows) != self.n_layers:
             raise InputError(
-                f"{len(self.windows)} windows for {self.n_layers} layers; give each one"
+                f"{len(self.windows)} windows for {self.n_layers} layers; give one window per layer"
             )
 
     @property

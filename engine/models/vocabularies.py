@@ -102,7 +102,7 @@ def _pair(merge: str) -> tuple[str, str]:
 
 
 def _splitter(pattern: str) -> Any:
-    """What splits a text before its bytes are merged."""
+    """The pre-tokenizer of a name: what splits a text before its bytes are merged."""
     as_gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
     if pattern in AS_GPT2:
         return as_gpt2

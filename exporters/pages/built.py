@@ -151,7 +151,7 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     _of_lines(book, sheet, others, room, below, stored)
     last = room + len(others)
     _of_sheets(book, sheet, [there for there in sheets if there.name in own], last, stands)
-    assert last + len(own) <= max(end, room), "there is no room for so many lines"
+    assert last + len(own) <= max(end, room), f"more than OWN_ROOM = {OWN_ROOM} lines"
     parts = [(begun, room, N_MOVED), (TOP, begun, N_TOLD), (room, end, N_TOLD)]
     _line(book, sheet, [part for part in parts if part[0] < part[1]])
 

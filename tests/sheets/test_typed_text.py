@@ -251,7 +251,7 @@ def test_of_many_words_ids_stand_in_for_what_is_typed(opened) -> None:
         assert "ids are typed" in told(sheet) and not line(sheet)
 
 
-def test_of_many_words_a_character_that_is_none_of_them_is_told(opened) -> None:
+def test_an_unknown_character_is_named_in_a_large_vocabulary(opened) -> None:
     where = answering("characters")
     sheet = opened(where)
     with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
