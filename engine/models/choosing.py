@@ -45,6 +45,7 @@ from engine.models.halving import in_range
 
 DIGITS = 14  # decimals that a number keeps; of one above 9 one less, above 99 two less, ...
 DECIMALS = {5_000: 10, 500_000: 8}  # of these, a logit's where there are fewer words than that
+FEWEST = 6  # of any other logit
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
 RANKS = ("token", "rank")
@@ -170,7 +171,7 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
 def _ranked(at: Graph, logits: Block) -> Block:
     """Logits that are all different: rounded, and less a trifle for each word before."""
     n_words = logits.shape[1]
-    decimals = next((n for most, n in DECIMALS.items() if n_words < most), 0)
+    decimals = next((n for most, n in DECIMALS.items() if n_words < most), FEWEST)
     fewer = DIGITS - decimals  # digits for the word's id, which is less than half of the last
 
     def ranked(t: int, v: Any) -> Expression:

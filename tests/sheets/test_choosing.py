@@ -65,6 +65,13 @@ def test_every_word_is_drawn_from(n_words: int) -> None:
             assert how.choose(logits, float(r)) == by_sorting(logits, how, float(r)), (how, r)
 
 
+@pytest.mark.parametrize("n_words", [4_999, 5_000, 499_999, 500_000])
+def test_a_logit_that_is_a_little_larger_wins_however_many_words_there_are(n_words: int) -> None:
+    logits = np.zeros(n_words)
+    logits[[10, n_words - 1]] = 5.3, 5.3 + 3e-6
+    assert Sampling(1.0, top_k=1).choose(logits, 0.5) == n_words - 1
+
+
 @pytest.mark.parametrize("n_words", [7, 300])
 @pytest.mark.parametrize("size", [1.0, 1e5])
 def test_the_lower_id_wins_of_logits_that_are_the_same(n_words: int, size: float) -> None:
