@@ -29,6 +29,7 @@ from engine.cells.functions import (
     MAX,
     MIN,
     MOD,
+    NOT,
     ROUND,
     SUM,
     SUMPRODUCT,
@@ -133,12 +134,12 @@ def fill(book: Book, edited: Expression | None = None) -> None:
 
 
 def show(book: Book) -> None:
-    """The verdict on the first sheet, below the ledger."""
+    """The verdict on the first sheet, below the ledger; the largest gap, unless edits made it."""
     digest, sheet = book.sheet(SHEET), next(iter(book.sheets.values()))
     told = sheet.formula(SHOWN_ROW, 0, digest[VERDICT_ROW, 0], "ledger")
-    wrong = AND(LEFT(told, len(AGREES)) != AGREES, LEFT(told, len(EDITED)) != EDITED)
-    sheet.dress(told, When("differs", wrong))
-    sheet.formula(SHOWN_ROW, 3, largest(book), "largest gap")
+    by_edits = LEFT(told, len(EDITED)) == EDITED
+    sheet.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
+    sheet.formula(SHOWN_ROW, 3, IF(by_edits, "", largest(book)), "largest gap")
 
 
 def largest(book: Book) -> Area:

@@ -27,7 +27,7 @@ SHEETS = (
     *("Machine", "Embedding", "Block 0", "Readout", "Heads", "Lens", "Attribution"),
     *("Trajectory", "Words", "Sampling", "Printed", "Text", "Index"),
 )
-VERDICT = ("Start", 3, 0)
+VERDICT, GAP = ("Start", 3, 0), ("Start", 3, 3)
 OF_BLOCKS = {  # of words that are given: one that is wrong in the words after changes these
     "Embedding": ("embed", 1, 2),
     "Block 0": ("blocks.0.attn.h0.scores", 2, 1),
@@ -135,11 +135,13 @@ def test_what_is_typed_makes_it_a_comparison_with_what_was_built(sheet: InIronCa
     for what, (cell, value) in typed.items():
         with sheet.typed({cell: value}):
             assert str(sheet[VERDICT]).startswith(EDITED), what
+            assert sheet[GAP] == "", "how far edits lead is no gap of the program's"
     table, plain = default_book("loss"), InIronCalc(built["loss"])
     with plain.typed({table.cell("weights", 0, 0): 7.0}):
         assert str(plain[VERDICT]).startswith(EDITED)
     plain.model.evaluate()
     assert str(plain[VERDICT]).startswith(AGREES)
+    assert 0 <= float(plain[GAP]) < 1e-9
 
 
 @pytest.mark.slow
