@@ -28,10 +28,12 @@ the printed numbers that they hold, beside the recomputed ones, and says where a
 """
 SHEETS = {  # where it is not the sheet after Start
     "cat-sat": "Block 0",
+    "dialogue-game": "Play",
     "fluffy-creature": "Printed",
     "induction": "Heads",
     "positions": "Hands",
     "semantic-tiny": "Words",
+    "shakespeare": "Play",
     "superposition": "Sparsity",
     "two-layers": "Printed",
 }
