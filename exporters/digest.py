@@ -54,6 +54,7 @@ ON, ROW, COL, HIGH, WIDE, SIZE = range(6)
 WAS, OFF = range(6, 9), range(9, 12)  # three sums each
 DOWN, LETTERS, COPIES = 13, 14, 16  # columns: 0, 1, 2, ...; A, B, C, ...; texts as built
 TOLERANCE = 1e-9  # of a range's size, or of 1
+MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
 NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
 AGREES, EDITED = "this program computes as cellformer did", "edited since it was built"
@@ -233,7 +234,7 @@ def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
         cell = LEFT(cell, len(held))
     sheet.put(row, WAS[0], held, "text" if texts else "step")
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
-    off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else gap
+    off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
     sheet.formula(row, OFF[0], off, "off")
 
 
@@ -249,7 +250,12 @@ def _of_numbers(book: Book, sheet: Sheet, line: Line) -> None:
         was = sheet[row, WAS[power]]
         sheet.put(row, WAS[power], float((held * places**power).sum()), "step")
         off = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
-        sheet.formula(row, OFF[power], off, "off", array=True)
+        sheet.formula(row, OFF[power], _bounded(off), "off", array=True)
+
+
+def _bounded(off: Expression) -> Expression:
+    """How far off something is, but no more than can be squared."""
+    return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
 def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) -> None:
@@ -270,7 +276,7 @@ def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) 
     if not texts:
         gap = (Numbers(area) - copy) * round(1 / TOLERANCE)
         size = _in_short(max(abs(x) for line in held for x in line))
-        same = (gap * gap < size * size) * 1
+        same = IFERROR((gap * gap < size * size) * 1, 0)
     share, place = sheet[row, OFF[0]], sheet[row, OFF[1]]
     sheet.formula(row, OFF[0], SUM(1 - same) / n, "off", array=True)
     first_of = (n - MAX((1 - same) * (n - _places(sheet, area.rect)))) / n

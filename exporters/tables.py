@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import AND, IF, MAX, MIN
+from engine.cells.functions import AND, IF, MAX, MIN, harmless, may_fail
 from engine.cells.graph import Graph
 from exporters import digest, legend, unharmed
 from exporters.address import quoted
@@ -254,7 +254,8 @@ class Worksheet:
         """Give a promised table its formulas."""
 
         def cell(i: int, j: int) -> Expression:
-            return expression(formula(i, j) if callable(formula) else formula)
+            made = expression(formula(i, j) if callable(formula) else formula)
+            return harmless(made) if may_fail(made) and not self.book.iterates else made
 
         self._formulas[table.grid.name] = cell
         place, block = self.rect(table), self.book.graph[table.grid.name]

@@ -1,17 +1,19 @@
 """Unharmed: pages on which an error in a cell that is typed over leads to no other.
 
 What blocks compute counts such a cell as nothing by itself (`ModelBook.formulas`, `Graph.table`);
-here the single formulas of pages learn it that read typed cells directly.
+here the single formulas of pages learn it that read typed cells directly, or that divide, or ask
+for a root or a logarithm, of what may have become nothing.
 """
 
 from engine.cells.block import Block
 from engine.cells.expression import Area
-from engine.cells.functions import harmless
+from engine.cells.functions import harmless, may_fail
 from exporters.book import Book, Sheet, TableFormula
 
 
 def make(book: Book) -> None:
-    """Have every single formula of a book that reads typed cells take an error there as nothing."""
+    """Have every single formula of a book that reads typed cells, or that may fail at what others
+    have come to, take an error as nothing."""
     if book.iterates:
         return
     for sheet in book.sheets.values():
@@ -19,7 +21,7 @@ def make(book: Book) -> None:
             formula = entry.formula
             if formula is None or isinstance(formula, TableFormula):
                 continue
-            if any(_typed(book, area) for area in formula.areas()):
+            if may_fail(formula) or any(_typed(book, area) for area in formula.areas()):
                 sheet.entries[at] = entry._replace(formula=harmless(formula))
 
 

@@ -20,6 +20,7 @@ from engine.cells.expression import (
     Call,
     Expression,
     Function,
+    Negative,
     Operation,
     constant,
     expression,
@@ -453,6 +454,7 @@ def dot(x: Area, y: Area) -> Expression:
 # --- what bad cells do ------------------------------------------------------------------------
 
 OF_TEXTS = (LEFT, LOWER, MID, REPT, RIGHT, SUBSTITUTE, TRIM, UNICHAR)
+OF_SOME_NUMBERS = (LN, LOG10, SQRT)
 CHOOSING = (CHOOSE, IF, IFERROR)  # which give what one of their arguments is
 
 
@@ -461,6 +463,19 @@ def harmless(formula: Expression) -> Expression:
     if isinstance(formula, Call) and formula.function is IFERROR:
         return formula
     return IFERROR(formula, "" if _gives_text(formula) else 0)
+
+
+def may_fail(formula: Expression) -> bool:
+    """Whether a formula of numbers has none for some of them, such as 0: what is typed over may
+    come to that, through other cells."""
+    if isinstance(formula, Operation):
+        divides = formula.sign == "/" and not constant(formula.right)
+        return divides or may_fail(formula.left) or may_fail(formula.right)
+    if isinstance(formula, Negative):
+        return may_fail(formula.term)
+    if not isinstance(formula, Call) or formula.function is IFERROR:
+        return False
+    return formula.function in OF_SOME_NUMBERS or any(map(may_fail, formula.arguments))
 
 
 def _gives_text(formula: Expression) -> bool:

@@ -17,8 +17,8 @@ from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
 from engine.cells.errors import InputError, UnknownNameError
-from engine.cells.expression import Expression
-from engine.cells.functions import harmless
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import N, harmless
 from engine.cells.op import Op
 from engine.cells.stored import Stored
 from engine.cells.table import Reader, Readings, pending
@@ -233,7 +233,8 @@ class Graph:
         return self[name]
 
     def _harmless(self, expression: Cells) -> Cells:
-        """Cells, but where they read what is typed, an error that is typed there counts as nothing.
+        """Cells, but where they read what is typed, an error that is typed there counts as nothing,
+        and so does a text that a cell would only hand on, where numbers belong.
 
         Cells that wait for each other in a circle may be errors while they wait: those of a graph
         that `iterates` are left as they are.
@@ -244,7 +245,9 @@ class Graph:
             if self.iterates or isinstance(j, np.ndarray):  # a run: its cells are asked one by one
                 return made
             read = (area.grid for area in made.areas())
-            typed = any(isinstance(grid, Block) and not grid.computed for grid in read)
+            typed = [grid for grid in read if isinstance(grid, Block) and not grid.computed]
+            if typed and isinstance(made, Area) and self.inputs[typed[0].name].dtype != object:
+                made = N(made)
             return harmless(made) if typed else made
 
         return cell
