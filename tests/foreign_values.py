@@ -568,6 +568,24 @@ def one_by_one(at: Path) -> None:
     save_file(held | {"x": np.zeros(10**6, np.float32)}, model / "model.safetensors")
 
 
+def wide(at: Path, hidden: int = 11_000_000) -> None:
+    """A real file with half a billion weights and more in each MLP: a hole, which takes no room."""
+    model = folder_of("llama", at, intermediate_size=hidden)
+    held = load_file(model / "model.safetensors")
+    header, end = {}, 0
+    for name, values in held.items():
+        sides = list(values.shape)
+        if ".mlp." in name:  # [hidden, width], or turned
+            sides[int("down_proj" in name)] = hidden
+        size = 2 * int(np.prod(sides))
+        header[name] = {"dtype": "F16", "shape": sides, "data_offsets": (end, end + size)}
+        end += size
+    text = json.dumps(header).encode()
+    with open(model / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + end)
+
+
 def budgets(rng: random.Random) -> Kind:
     """What would take hours, or more memory than there is: told before it begins."""
     many = ",".join(["0"] * 20_000)
@@ -586,6 +604,8 @@ def budgets(rng: random.Random) -> Kind:
         (["info", "model", "--tokens", "1000000000000"], endless),
         (["info", "model", "--tokens", "1000000"], endless),
         (["info", "model"], one_by_one),
+        (["build", "model", "--ids", "0", "--live", "blocks.0", "-o", "b.xlsx"], wide),
+        (["edit", "model", "--ids", "0,1", "--say", "2", "-o", "b.xlsx"], wide),
         (["build", "cat-sat", "--text-length", "1000000", "-o", "b.xlsx"], lambda at: None),
         (["build", "cat-sat", "--text-length", "1" + "0" * 20, "-o", "b.xlsx"], lambda at: None),
         (["trace", "dialogue-game", "logits[3,3]", "--depth", "12"], lambda at: None),

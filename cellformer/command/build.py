@@ -1,6 +1,6 @@
 """Building a workbook at the command: which digits, a forecast, a bar while it runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
 from engine.models import listed as words
-from engine.studies.forecast import forecast
+from engine.studies.forecast import cells_of_part, forecast
 from exporters import plan
 
 if TYPE_CHECKING:
@@ -49,14 +49,20 @@ def followed(gradient: bool, nudge: bool) -> plan.Followed:
     return plan.LEAD if gradient else plan.LOSS if nudge else ""
 
 
-def announce(model: Model, n_tokens: int, text_length: int, in_part: bool, force: bool) -> None:
-    """Say what a large workbook will be, all of which recomputes, or only a part. Raises InputError
+def announce(
+    model: Model, n_tokens: int, text_length: int, live: Sequence[str], force: bool
+) -> None:
+    """Say what a large workbook will be, unless only its parts `live` recompute. Raises InputError
     for one beyond the budget unless `force`."""
     budget.of_passes(model, n_tokens, force)
     budget.within(budget.MOST_CELLS, 2 * text_length**2, "cells of the tokenizer", force)
-    if in_part or n_tokens > model.spec.n_ctx:  # then it is refused for that
+    if n_tokens > model.spec.n_ctx:  # then it is refused for that
         return
-    expected = forecast(model, n_tokens, plan.for_model(model).readout)
+    readout = plan.for_model(model).readout
+    if live:
+        n_cells = cells_of_part(model, n_tokens, readout, live)
+        return budget.within(budget.MOST_CELLS, n_cells, "cells of the workbook", force)
+    expected = forecast(model, n_tokens, readout)
     budget.within(budget.MOST_CELLS, expected.n_cells, "cells of the workbook", force)
     if expected.n_cells > LARGE:
         line(f"forecast: {expected}")

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text as Shown
 
 import workbooks
-from cellformer import names
+from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.explore import first_word, word_of
 from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
@@ -23,6 +23,7 @@ from engine.models import corpus, formats
 from engine.models.generate import passage
 from engine.studies import price as prices
 from engine.studies import wish as wishes
+from engine.studies.forecast import numbers_of_pass
 from engine.studies.price import ALL, Price, Text
 from engine.studies.wish import Wish
 from exporters.plan import MANY_WORDS
@@ -69,6 +70,7 @@ def edit(
     path = output or Path(f"{names.title(name)}-edited.xlsx")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     _check(loaded, path)
+    _check_size(loaded, only or (), force)
     where, texts = _texts(loaded, also, not no_special)
     graph = loaded.graph
     finite.check(graph, graph.values)
@@ -101,6 +103,14 @@ def _check(loaded: names.Loaded, path: Path) -> None:
             f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "
             "is not read back; take a smaller model"
         )
+
+
+def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
+    """Raise InputError where the gradients of a step, one for each rival, are beyond the budget."""
+    n_weights = sum(block.n_cells for block in wishes.chosen(loaded.graph, only))
+    n = 2 * numbers_of_pass(loaded.model, len(loaded.ids)) + n_weights
+    what = "numbers in the gradients of a step by the weights that may change, see --only"
+    budget.within(budget.MOST_NUMBERS, wishes.N_RIVALS * n, what, force)
 
 
 def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str, list[Text]]:

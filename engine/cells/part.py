@@ -39,5 +39,12 @@ def only_live(graph: Graph, live: Sequence[str]) -> Graph:
     return found
 
 
+def cells_of(graph: Graph, live: Sequence[str]) -> int:
+    """How many cells the graph of such a part has: its own, and those that it reads."""
+    own = [b for b in graph if b.op and any(_under(b.name, name) for name in live)]
+    read = (operand for block in own for _, _, operand in block.operands)
+    return sum({block.name: block.n_cells for block in (*own, *read)}.values())
+
+
 def _under(block: str, name: str) -> bool:
     return block == name or block.startswith(f"{name}.")

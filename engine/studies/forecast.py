@@ -1,7 +1,7 @@
 """What a model is in numbers: parameters per part, the KV cache, the size of its workbook."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 
 from engine.cells.compressing import compressor
+from engine.cells.part import cells_of
 from engine.cells.stored import Stored
 from engine.models import encoding
 from engine.models.choosing import N_RANKS
@@ -91,6 +92,11 @@ def kv_numbers(model: Model) -> int:
 def numbers_of_pass(model: Model, n_tokens: int) -> int:
     """How many numbers a pass over so many tokens computes: those of all its tables, blanks too."""
     return sum(prod(block.shape) for block in _graph(model, n_tokens, EVERYTHING) if block.op)
+
+
+def cells_of_part(model: Model, n_tokens: int, readout: Readout, live: Sequence[str]) -> int:
+    """How many cells of such a pass a workbook holds in which the blocks under `live` recompute."""
+    return cells_of(_graph(model, n_tokens, readout), live)
 
 
 def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:

@@ -223,3 +223,17 @@ def by_projection(vectors: np.ndarray) -> np.ndarray:
         fit = np.linalg.lstsq(x[rest], semantics.TABLE[rest], rcond=None)[0]
         errors[i] = semantics.TABLE[i] - x[i] @ fit
     return 1 - (errors**2).sum(axis=0) / (40 * semantics.TABLE.var(axis=0))
+
+
+# --- one-step, learn ----------------------------------------------------------------------------
+
+
+def test_the_mathematics_of_one_step_is_that_of_school() -> None:
+    text = said("one-step")
+    assert "sums, products, quotients, e^x, ln" in text
+    assert "nothing in the step but sums and products" not in text
+
+
+def test_the_curve_of_learn_nears_the_least_loss() -> None:
+    text = written("learning.md")
+    assert "lies on the least" not in text and "0.016 after 1,000" in text

@@ -21,6 +21,7 @@ from foreign_values import (
     many_tensors,
     nanogpt,
     outside,
+    wide,
 )
 
 from engine import InputError
@@ -230,6 +231,10 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
      "a pass over 100,001"),
     ("info", endless, ("info", "MODEL", "--tokens", "1000000000000"), "tokens of a pass"),
     ("build", endless, ("build", "cat-sat", "--text-length", "1000000"), "--text-length"),
+    ("build", wide, ("build", "MODEL", "--ids", "0", "--live", "blocks.0"),
+     "cells of the workbook: 5"),
+    ("edit", endless, ("edit", "MODEL", "--ids", ",".join(["0"] * 3_000), "--say", "1"),
+     "numbers in the gradients of a step by the weights that may change, see --only: 6,9"),
     ("trace", endless, ("trace", "dialogue-game", "logits[3,3]", "--depth", "1000000"),
      "lines of this tree, or more: 5,0"),
 ]  # fmt: skip
