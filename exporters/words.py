@@ -115,6 +115,12 @@ MEANING = {
     "score": "the word's score before it is capped",
     "capped_by": "how many times larger the score is than capped",
 }
+OF_LEARNING = {  # by the last two parts of a name: a mixture of experts has such leaves, too
+    "loss.chosen": "1 for the word that came, 0 for the others",
+    "loss.score": "the logit of the word that came",
+    "loss.share": "how much each token counts in the loss; 0: not at all",
+    "pass.total": "the losses of this pass through the sentences, added up",
+}
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
@@ -124,6 +130,8 @@ def meaning(block: Block, followed: str = "") -> str:
     the backward pass, by what is `followed` back."""
     if block.kind == "gradient":
         return of_backward(block, followed)
+    if (of := ".".join(block.name.split(".")[-2:])) in OF_LEARNING:
+        return OF_LEARNING[of]
     if block.leaf.isdigit():
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:

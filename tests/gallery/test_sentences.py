@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, default_book, random_model
 
 from engine import Evaluator, Model, ModelSpec
+from exporters.words import meaning
 from workbooks import dialogue_game, induction, two_layers
 from workbooks.semantic_tiny import probes, semantics
 
@@ -237,3 +238,11 @@ def test_the_mathematics_of_one_step_is_that_of_school() -> None:
 def test_the_curve_of_learn_nears_the_least_loss() -> None:
     text = written("learning.md")
     assert "lies on the least" not in text and "0.016 after 1,000" in text
+
+
+def test_what_learn_says_of_its_loss_is_no_mixture_of_experts() -> None:
+    graph = default_book("learn").graph
+    said_of = {k: meaning(graph[k]) for k in ("loss.chosen", "loss.score", "loss.share")}
+    assert said_of["loss.chosen"] == "1 for the word that came, 0 for the others"
+    assert not any("expert" in text or "capped" in text for text in said_of.values())
+    assert "losses" in meaning(graph["pass.total"])
