@@ -81,3 +81,14 @@ def test_the_first_word_typed_changes_the_prediction(kind: str, tmp_path: Path) 
             sheet, *at = book(kind).cell(name, i, j)
             found = told[sheet][tuple(at)]
             assert ("" if found is None else found) == wanted, (typed, name, i, j)
+
+
+@pytest.mark.parametrize(
+    ("name", "block"), [("loss", "weights"), ("low-rank", "W_Q_h1"), ("cat-sat", "blocks.0.attn.h0.W_Q")]
+)
+def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_path: Path) -> None:
+    needs("libreoffice")
+    book = default_book(name)
+    path = cf.write(book, tmp_path / "book.xlsx")
+    (shown,) = typed_by_hand(path, [{book.cell(block, 0, 0): 5.0}], tmp_path)
+    assert str(shown["Start"][2, 0]).startswith(f"1 edit: {block}[0,0] ")
