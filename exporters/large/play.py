@@ -263,7 +263,10 @@ def add_ranking(book: ModelBook, sheet: Sheet, heading: str) -> None:
     top, end = RESULTS_ROW + 2, RESULTS_ROW + 2 + min(N_RANKS, logits.rect.size)
     for rank, row in enumerate(range(top, end), 1):
         sheet.put(row, 0, rank, "label number")
-        ident, logit = sheet[row, 2], sheet[row, 3]
+        logit = sheet[row, 3]
+        # LibreOffice takes no value of an array formula out of a file, and a cell that reads
+        # nothing else misses the first edit: so what reads the id reads the logit, too
+        ident = sheet[row, 2] + 0 * logit
         sheet.formula(row, 1, entry(texts(book), ident + 1, 1), "word")
         where = place_of_rank(logits, ids(book), rank, logit)
         sheet.formula(row, 2, where - 1, "id", array=rank > 1)

@@ -357,7 +357,7 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
         counts, ranks, told = (sheet[top:end, col].as_range for col in (COUNT, RANK, TOLD))
         for row in range(top, end):
             if (row, COUNT) in sheet.entries:
-                # LibreOffice takes no value of an array formula out of a file, and a cell that reads
+                # LibreOffice takes no value of an array formula out of a file, and what reads
                 # nothing else misses the first edit: the message reads what was edited, too
                 before = sheet[row - 1, RANK] if row > top else expression(0)
                 sofar = IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0)

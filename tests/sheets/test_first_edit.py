@@ -20,6 +20,8 @@ from engine import Evaluator, ModelSpec
 from engine.models import checkpoint
 from engine.models.tokenizer import Characters
 from exporters.book import Book
+from exporters.large.play import RESULTS_ROW
+from exporters.model_book import ModelBook
 
 pytestmark = pytest.mark.office
 
@@ -84,7 +86,8 @@ def test_the_first_word_typed_changes_the_prediction(kind: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("name", "block"), [("loss", "weights"), ("low-rank", "W_Q_h1"), ("cat-sat", "blocks.0.attn.h0.W_Q")]
+    ("name", "block"),
+    [("loss", "weights"), ("low-rank", "W_Q_h1"), ("cat-sat", "blocks.0.attn.h0.W_Q")],
 )
 def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_path: Path) -> None:
     needs("libreoffice")
@@ -92,3 +95,17 @@ def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_
     path = cf.write(book, tmp_path / "book.xlsx")
     (shown,) = typed_by_hand(path, [{book.cell(block, 0, 0): 5.0}], tmp_path)
     assert str(shown["Start"][2, 0]).startswith(f"1 edit: {block}[0,0] ")
+
+
+def test_the_first_number_typed_ranks_many_words_anew(tmp_path: Path) -> None:
+    needs("libreoffice")
+    book = cf.build(random_model(ModelSpec(2100, 4, 4, n_layers=1, n_heads=1, d_head=2)), ids=[1])
+    assert isinstance(book, ModelBook) and book.large
+    path = cf.write(book, tmp_path / "book.xlsx")
+    (shown,) = typed_by_hand(path, [{book.cell("W_U", 0, 7): 50.0}], tmp_path)
+    live = Evaluator(book.graph)
+    live.set("W_U", 0, 7, 50.0)
+    ids = np.argsort(-live["logits"][-1], kind="stable")[:5]
+    words = [shown["Play"][RESULTS_ROW + 2 + rank, 1] for rank in range(5)]
+    assert words == [book.labels[book.graph["logits"].axes[1]][i] for i in ids]
+    assert set(ids) != set(np.argsort(-book.values["logits"][-1], kind="stable")[:5])
