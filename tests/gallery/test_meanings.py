@@ -1,4 +1,4 @@
-"""What a block means, beside its formula: never merely its name, nor what it is in another model."""
+"""What a block means, beside its formula: not merely its name, nor what is so called elsewhere."""
 
 import re
 
