@@ -131,7 +131,8 @@ def fill(book: Book, edited: Expression | None = None) -> None:
         typed = slice(formulas.stop, TOP + len(lines))
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
     n_cells = sum(one.n_cells for one in found)
-    sheet.formula(VERDICT_ROW, 0, _verdict(sheet, formulas, n_cells, edited), "block")
+    anew = "" if book.iterates else ANEW  # a latch, computed out of its turn, would be wrong
+    sheet.formula(VERDICT_ROW, 0, _verdict(sheet, formulas, n_cells, edited, anew), "block")
 
 
 def show(book: Book) -> None:
@@ -159,12 +160,12 @@ def _largest(sheet: Sheet, lines: slice) -> Expression:
     return MAX(MAX(off), -MIN(off))
 
 
-def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression) -> Expression:
+def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
     """One sentence, to be read on Start and sent to us."""
     n, differ = lines.stop - lines.start, sheet[DIFFER_ROW, 0]
     other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
-    told = differ & other & _first(sheet, lines) & ANEW
-    agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{ANEW}"
+    told = differ & other & _first(sheet, lines) & anew
+    agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{anew}"
     compared = f"{EDITED}: Digest compares its formulas with their values as built"
     return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told))
 

@@ -1,6 +1,7 @@
 """What each block means, in words: for headings and the index."""
 
 from engine.cells.block import Block
+from engine.models import optimizers
 
 MEANING = {
     "tokens": "the prompt, as ids",
@@ -113,13 +114,24 @@ MEANING = {
     "place": "where each token stands for each head, in units of score",
     "uncapped": "scores before they are capped",
     "score": "the word's score before it is capped",
+    "numbers": "ids in their order, one of which is looked for",
+    "method": "the optimizer's number: 0 SGD, 1 momentum, 2 Adam",
+    "step": "which step this is, from 1",
+    "loss": "how surprising the words are that follow: the mean, in nats",
     "capped_by": "how many times larger the score is than capped",
 }
-OF_LEARNING = {  # by the last two parts of a name: a mixture of experts has such leaves, too
-    "loss.chosen": "1 for the word that came, 0 for the others",
-    "loss.score": "the logit of the word that came",
-    "loss.share": "how much each token counts in the loss; 0: not at all",
-    "pass.total": "the losses of this pass through the sentences, added up",
+IN_FULL = {  # the same, by the whole name
+    "pass.total": "the sum of the losses of this pass, before this step",
+    "pass.next": "the sum of the losses of this pass, with this step's",
+    "settled": "sums of what each state holds: they read it before the step does",
+}
+OF_LOSS = {  # the blocks of a loss, by what they are called in it
+    "targets": "the word that follows each token, as its id",
+    "share": "how much each token counts in the mean",
+    "numbers": "the words' ids",
+    "chosen": "1 for the word that follows, 0 for all others",
+    "score": "the score of the word that follows",
+    "of_token": "how surprising the word that follows is: -ln of its probability",
 }
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
@@ -130,8 +142,12 @@ def meaning(block: Block, followed: str = "") -> str:
     the backward pass, by what is `followed` back."""
     if block.kind == "gradient":
         return of_backward(block, followed)
-    if (of := ".".join(block.name.split(".")[-2:])) in OF_LEARNING:
-        return OF_LEARNING[of]
+    if block.name in IN_FULL:
+        return IN_FULL[block.name]
+    if block.op and block.op.function.__module__ == optimizers.__name__:
+        return of_optimizer(block)
+    if "loss" in block.name.split(".")[:-1] and block.leaf in OF_LOSS:
+        return OF_LOSS[block.leaf]
     if block.leaf.isdigit():
         return MEANING.get(block.name.split(".")[-2], "")
     if block.leaf == "scale" and ".attn." not in block.name:
@@ -147,13 +163,21 @@ def meaning(block: Block, followed: str = "") -> str:
     return MEANING.get(block.leaf, block.leaf.replace("_", " "))
 
 
+def of_optimizer(block: Block) -> str:
+    """What a block of an optimizer's step means: its operation says so."""
+    assert block.op and block.op.function.__doc__
+    told = block.op.function.__doc__.strip().removesuffix(".")
+    return told[:1].lower() + told[1:] if told[1:2].islower() else told
+
+
 def of_backward(block: Block, followed: str) -> str:
     """What a block of the backward pass means."""
-    if block.name.startswith("turned."):
+    way = next((x for x in block.name.split(".") if x in ("turned", "gradient")), "")
+    if way == "turned":
         return "the same, rows and columns exchanged, for products to run down"
     if block.name.rpartition(".")[2].startswith("part"):
         return "a step on the way back"
-    return f"how {followed} changes with {block.name.removeprefix('gradient.')}"
+    return f"how {followed} changes with {block.name.rpartition('gradient.')[2]}"
 
 
 def shape(block: Block) -> str:

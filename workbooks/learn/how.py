@@ -9,8 +9,8 @@ LINES = {
         "1. On the sheet Learn choose ‘learn’. This computes the step that is shown once more; each F9 after it makes one step.",
         "2. Hold F9 down, and watch the curve. A step takes a fraction of a second; a few hundred are enough.",
         "3. Choose ‘pause’ before you change anything else, a rate or a word; then ‘learn’ again. ‘start’ begins anew.",
-        "The loss of the batch is {1:.3f} after one step, and {2:.3f} after two. If it is not, which happens where LibreOffice takes the cells in another order,",
-        "choose ‘start’, type 2 at ‘of them for each step’, and begin anew: then two presses of F9 make a step, and every step is exact.",
+        "The loss of the batch is {1:.3f} after one step, and {2:.3f} after two. If it is not, choose ‘start’, then ‘learn’ again, and press F9 alone:",
+        "Ctrl+Shift+F9 computes every cell anew, in another order, and its steps are not exact. If it still is not, type 3 at ‘of them for each step’.",
         "If cells show Err:522 or Err:523: Tools, Options, LibreOffice Calc, Calculate: tick Iterations, 1 step, minimum change 1000000; choose ‘start’.",
     ),
     "In Excel": (

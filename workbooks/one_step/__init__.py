@@ -53,7 +53,7 @@ def story(w: Workbook, step: sheet.Step) -> Story:
         about=[
             "A language model learns by one small step, made over and over: it reads a sentence, is told which word came next, and every",
             "weight moves a little, so that this word would have been less of a surprise. This workbook is one such step, whole.",
-            "Why it matters: all that a large model knows came to it in this way, and its mathematics is that of school: sums, products, quotients, e^x, ln.",
+            "Why it matters: all that a large model knows came to it in this way, and the step is sums, products, quotients, e^x and ln.",
             "The surprise is the loss, -ln of the share that the model gave the word that came. For each number, the gradient says by how",
             "much the loss would grow if the number grew by 1. It is found from the loss backwards, one rule for each kind of formula: the",
             "chain rule, called backpropagation. A step takes from every weight the rate times its gradient.",

@@ -1,0 +1,46 @@
+"""What a block means, beside its formula: not merely its name, nor what is so called elsewhere."""
+
+import re
+
+import pytest
+from conftest import default_book
+from test_gallery import IN_TIERS
+
+TOLD = re.compile(r"^(\S+)(?: = .*)?   \[[^\]]*\]   (.*)$", re.DOTALL)  # see exporters/stack.py
+
+
+def told(name: str) -> list[tuple[str, str]]:
+    """Blocks, and the meanings that the sheets give them."""
+    sheets = default_book(name).sheets.values()
+    texts = [entry.value for sheet in sheets for entry in sheet.entries.values()]
+    found = [TOLD.match(text) for text in texts if isinstance(text, str)]
+    return [(m[1], m[2]) for m in found if m]
+
+
+@pytest.mark.parametrize("name", IN_TIERS)
+def test_no_meaning_is_merely_a_name(name: str) -> None:
+    names = [
+        (block, meaning)
+        for block, meaning in told(name)
+        if meaning.replace(" ", "_") in ("", block.rpartition(".")[2])
+    ]
+    assert names == []
+
+
+@pytest.mark.parametrize("name", IN_TIERS)
+def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
+    assert not any("router" in block for block in default_book(name).graph.blocks)
+    strangers = [
+        (block, meaning)
+        for block, meaning in told(name)
+        if "expert" in meaning or "what the chosen have" in meaning or "capped" in meaning
+    ]
+    assert strangers == []
+
+
+@pytest.mark.slow
+def test_the_optimizer_is_explained() -> None:
+    meanings = dict(told("learn"))
+    assert meanings["pace"].startswith("what the velocity is multiplied by")
+    assert meanings["loss.chosen"] == "1 for the word that follows, 0 for all others"
+    assert dict(told("unrolled"))["step2.gradient.W_E"] == "how the loss changes with W_E"
