@@ -54,16 +54,17 @@ def report(name: str, spec: ModelSpec, batch: int, rate: float, n: int, python: 
         done = subprocess.run([python, script, path, str(n)], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)["screen"]
     ours, seconds = in_numpy(spec, batch, rate, n)
-    gap = np.abs(np.array(found["losses"]) - ours)
+    gap = np.abs(np.array(found["losses"][:n]) - ours)
     print(
         f"  LibreOffice {found['processor'] / n:.4f} s of the processor a step, "
         f"{found['processor']:.0f} s for {n}; {found['peak']:.2f} GB"
     )
     print(f"  numpy {seconds / n:.4f} s; losses differ by {gap.max():.1e}, ")
     print(
-        f"  {gap[:100].max():.1e} in the first 100; {converged(np.array(found['losses']), batch)}"
+        f"  {gap[:100].max():.1e} in the first 100; "
+        f"{converged(np.array(found['losses'][:n]), batch)}"
     )
     theirs, seconds = in_torch(spec, batch, rate, n)
     print(f"  torch {seconds / n:.4f} s; differs by {np.abs(theirs - ours)[:20].max():.1e} in 20")

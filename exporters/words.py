@@ -129,7 +129,7 @@ OF_LOSS = {  # the blocks of a loss, by what they are called in it
     "targets": "the word that follows each token, as its id",
     "share": "how much each token counts in the mean",
     "numbers": "the words' ids",
-    "chosen": "1 for the word that follows, 0 for all others",
+    "chosen": "1 for the word that came, 0 for the others",
     "score": "the score of the word that follows",
     "of_token": "how surprising the word that follows is: -ln of its probability",
 }

@@ -42,5 +42,5 @@ def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
 def test_the_optimizer_is_explained() -> None:
     meanings = dict(told("learn"))
     assert meanings["pace"].startswith("what the velocity is multiplied by")
-    assert meanings["loss.chosen"] == "1 for the word that follows, 0 for all others"
+    assert meanings["loss.chosen"] == "1 for the word that came, 0 for the others"
     assert dict(told("unrolled"))["step2.gradient.W_E"] == "how the loss changes with W_E"
