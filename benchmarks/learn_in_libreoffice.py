@@ -38,7 +38,7 @@ from office import connect
 TICKS = os.sysconf("SC_CLK_TCK")
 STEP_SHEETS = ("Step 3 Update", "Step 2 Backward", "Step 1 Forward")
 ANOTHER_RATE = 0.05
-EACH = 2  # recalculations for each step: with 1, some openings of the file make wrong steps
+EACH = 2  # recalculations for each step, as built
 PAINTED = 0.1  # seconds in which a window paints what has been computed
 LATEST = 60  # seconds until a key that is pressed has done its work
 
@@ -164,7 +164,6 @@ def learnt(seen: Hidden | Window, n_steps: int, pid: int) -> dict[str, object]:
     """Switch learning on, and make so many steps."""
     book, losses, pressed, before = seen.book, [], 0, _seconds(pid)
     loss, steps = _cell(book, "loss"), _cell(book, "steps")
-    _cell(book, "recalculations").Value = EACH
     seen.choose("learn")
     for n in range(n_steps + 1):
         if seen.way == "paused" and n == n_steps // 2 + 1:

@@ -116,6 +116,7 @@ settings.load_profile("cellformer")
 
 # Files that take longest, begun first: none is left over for one worker at the end.
 LONGEST = (
+    "test_learn_window",
     "test_workbooks",
     "test_gallery",
     "test_checkpoints",

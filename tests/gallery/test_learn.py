@@ -59,6 +59,7 @@ def test_the_engine_makes_a_step_at_each_recalculation() -> None:
     spec = unrolled.SPEC
     book = learn.built(spec, 2, step.RATE)
     live = Evaluator(book.graph)
+    live.set("recalculations", 0, 0, 1.0)
     live.set("state", 0, 0, "learn")
     found = [float(live["loss"][0, 0])]  # the switch computes the step that is there once more
     for tick in (3.5, 4.5, 5.5):

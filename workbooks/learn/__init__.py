@@ -1,4 +1,4 @@
-"""learn: a small transformer that learns a game in the spreadsheet, a step at each recalculation.
+"""learn: a small transformer that learns a game in the spreadsheet, a step at every other recalculation.
 
 Look at the loss falling towards the least that is possible, which is known. Try a higher learning
 rate, or plain gradient descent instead of Adam.
@@ -118,7 +118,7 @@ def story(w: Workbook) -> Story:
             "One step of learning is: read a few sentences, measure how surprising each next word was (the loss), find out by the chain",
             "rule how the loss changes with every weight (the gradient), and move every weight a little against its gradient.",
             "Why it matters: this is all that training is. A model that costs millions differs in how many weights, steps and sentences it has.",
-            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Each press of F9 makes one step.",
+            "What to do: on the sheet Learn choose ‘learn’ in the green cell, and hold down F9. Two presses of F9 make one step.",
             f"The least loss that is possible is known here: {game.FLOOR:.3f}. After 450 steps it is within 0.02.",
         ],
         look=[

@@ -6,19 +6,19 @@ from exporters.tables import Workbook
 
 LINES = {
     "In LibreOffice": (
-        "1. On the sheet Learn choose ‘learn’. This computes the step that is shown once more; each F9 after it makes one step.",
-        "2. Hold F9 down, and watch the curve. A step takes a fraction of a second; a few hundred are enough.",
+        "1. On the sheet Learn choose ‘learn’. This computes the step that is shown once more; after it two presses of F9 make one step.",
+        "2. Hold F9 down, and watch the curve. A step takes a second or less; a few hundred are enough.",
         "3. Choose ‘pause’ before you change anything else, a rate or a word; then ‘learn’ again. ‘start’ begins anew.",
         "The loss of the batch is {1:.3f} after one step, and {2:.3f} after two. If it is not, choose ‘start’, then ‘learn’ again, and press F9 alone:",
-        "Ctrl+Shift+F9 computes every cell anew, in another order, and its steps are not exact. If it still is not, type 3 at ‘of them for each step’.",
+        "Ctrl+Shift+F9 computes every cell anew, in another order, and its steps are not exact. If it still is not, type 4 at ‘of them for each step’.",
         "If cells show Err:522 or Err:523: Tools, Options, LibreOffice Calc, Calculate: tick Iterations, 1 step, minimum change 1000000; choose ‘start’.",
     ),
     "In Excel": (
         "1. Open this workbook first, before any other: Excel takes the setting for iteration from the first workbook that it opens.",
         "2. If it warns of a circular reference: File, Options, Formulas: tick ‘Enable iterative calculation’, Maximum Iterations 1. Then open it again.",
-        "3. Choose ‘learn’, and press F9. With Maximum Iterations at 100, one F9 makes a hundred steps.",
+        "3. Choose ‘learn’, and press F9. With Maximum Iterations at 100, one F9 makes fifty steps.",
         "Excel is not at hand where this workbook is made. If the loss of the batch is not {1:.3f} after one step, and {2:.3f} after two, choose ‘start’,",
-        "type 3 at ‘of them for each step’, and try again: then three recalculations make a step, and the order of cells no longer counts for much.",
+        "type 4 at ‘of them for each step’, and try again: then four recalculations make a step, and the order of cells no longer counts for much.",
     ),
     "Elsewhere": (
         "A program that computes no circles, as Google Sheets does unless it is told to, shows the first step and no more, or an error.",
@@ -29,7 +29,7 @@ LINES = {
         "Every weight has two such cells, ‘even’ and ‘odd’, on the sheet Weights. One is read while the other is written, by turns.",
         "So nothing that a step reads changes while it is computed, and a cell that is computed twice, or late, comes out the same.",
         "Programs differ in the order: LibreOffice computes what a cell reads before the cell; Excel, where there is a circle, goes from left to right",
-        "and from top to bottom, sheet by sheet. The sheets of the step stand in that order, and blocks one under another: so both make one step of one F9.",
+        "and from top to bottom, sheet by sheet. The sheets of the step stand in that order, and blocks one under another. In the first of two recalculations a step is written, in the second it is counted.",
     ),
     "What it has learnt": (
         "The weights as they are now stand on the sheet Step 1 Forward: W_E, W_pos, and so on. Save the workbook; then they are in the file.",

@@ -107,7 +107,7 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
 def control(ws: Worksheet, p: Parts) -> None:
     """The switch, the settings, how far learning has come, and what the model expects by now."""
     ws.text(
-        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: each recalculation is one step.  3. ‘start’ forgets what it has learnt.",
+        "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step.  3. ‘start’ forgets what it has learnt.",
         "Choose ‘pause’ before you change anything else. If nothing moves at ‘learn’, or a program warns of a circular reference, see the sheet How.",
     )
     ws.cursor += 1
@@ -132,7 +132,7 @@ def control(ws: Worksheet, p: Parts) -> None:
     expected(ws, p)
     ws.heading("The clock")
     setting(
-        ws, "recalculations", "of them for each step", "1; type more where the sheet How says so"
+        ws, "recalculations", "of them for each step", "2; type more where the sheet How says so"
     )
     for name, (what, why) in CLOCK.items():
         setting(ws, name, what, why, "count")
