@@ -43,8 +43,10 @@ from engine.cells.values import CellError, is_finite, is_whole
 from engine.models import halving, parts
 from engine.models.halving import in_range
 
-DIGITS = 14  # decimals that a number keeps; of one above 9 one less, above 99 two less, ...
-DECIMALS = {5_000: 10, 500_000: 8}  # of these, a logit's where there are fewer words than that
+# decimals that every program tells apart (LibreOffice takes numbers for equal that differ by less
+# than 4e-15 of their size); of a number above 9 one less, above 99 two less, ...
+DIGITS = 13
+DECIMALS = {500: 10, 50_000: 8, 500_000: 7}  # of these, a logit's where there are fewer words
 FEWEST = 6  # of any other logit
 N_RANKS = 128  # ranks that are laid out at most
 GREEDILY, BY_NUMBER = "greedy", "sampled"  # what the dial `choose` says
