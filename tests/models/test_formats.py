@@ -31,6 +31,7 @@ from engine.models.model import Model
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 IN_GGUF = (*LLAMAS, "gpt2", "gpt2-untied", "mixtral")
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
+REFERENCE = "pip install 'cellformer[reference]'"
 SENTENCES = [
     "Once upon a time, there was a little boy named Tim.",
     "I'd say it's 1,234.5 or 2024, don't you?  Two spaces",
@@ -119,8 +120,8 @@ def test_what_comes_as_gguf_is_saved_as_a_folder(tmp_path: Path) -> None:
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A llama drawn at random by transformers, whose rows are long enough to be packed."""
     folder = tmp_path_factory.mktemp("formats") / "wide"
-    transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", reason=REFERENCE)
+    torch = pytest.importorskip("torch", reason=REFERENCE)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=40, hidden_size=256, intermediate_size=256, num_hidden_layers=2,
@@ -167,8 +168,8 @@ def test_packed_numbers_are_those_that_the_library_unpacks(
 
 @pytest.mark.parametrize("name", ["llama", "qwen2"])  # it leaves out sizes of the others
 def test_transformers_reads_the_same_gguf_alike(name: str, tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers")
-    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", reason=REFERENCE)
+    torch = pytest.importorskip("torch", reason=REFERENCE)
     write_gguf(GOLDEN / name, tmp_path / "model.gguf")
     try:
         theirs = transformers.AutoModelForCausalLM.from_pretrained(
@@ -472,8 +473,8 @@ def test_a_spoilt_llama2c_tokenizer_gives_one_line(sentence_pieces, tmp_path: Pa
 
 def write_nanogpt(path: Path, bias: bool, wrapper: str = "") -> np.ndarray:
     """A model drawn at random by transformers as nanoGPT saves it; its logits."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch", reason=REFERENCE)
+    transformers = pytest.importorskip("transformers", reason=REFERENCE)
     torch.manual_seed(1)
     config = transformers.GPT2Config(
         vocab_size=12, n_positions=10, n_embd=8, n_layer=2, n_head=2, activation_function="gelu"
@@ -543,7 +544,7 @@ class Harm:
 
 
 def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=REFERENCE)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "ckpt.pt"
     write_nanogpt(path, True)
@@ -557,7 +558,7 @@ def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_spoilt_nanogpt_checkpoint_gives_one_line(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=REFERENCE)
     path = tmp_path / "ckpt.pt"
     write_nanogpt(path, True)
     whole = path.read_bytes()

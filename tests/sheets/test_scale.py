@@ -48,6 +48,7 @@ from exporters.xlsx import MAX_COLUMN
 
 MANY_WORDS, N_WORDS = 250, 300  # here so many are many
 IDS = [3, 1, 200]
+FAST = "pip install 'cellformer[fast]'"
 OFFICE = pytest.mark.office
 GOLDEN_NAMES = sorted(path.parent.name for path in GOLDEN.glob("*/config.json"))
 IN_LIBREOFFICE = GOLDEN_NAMES[1::2]  # the others are there as usual, see test_checkpoints
@@ -442,7 +443,7 @@ def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
 @pytest.fixture(params=["zlib", "isal"])
 def compressor(request, monkeypatch) -> str:
     if request.param == "isal":
-        monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib"))
+        monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
     else:
         monkeypatch.setattr(compressing, "ISAL", None)
     return request.param
@@ -489,7 +490,7 @@ def test_two_builds_are_the_same_bytes(compressor, two_builds, tmp_path, monkeyp
 @pytest.fixture
 def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
     """A build of a large file that has its words on several sheets, with a core to spare."""
-    monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib"))
+    monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
     monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
     monkeypatch.setattr(building, "LARGE", 0)
     for module in (xlsx, ahead):
