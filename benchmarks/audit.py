@@ -17,9 +17,11 @@ import cellformer as cf
 import workbooks
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel, plan, xlsx
-from exporters.audit import audit
-from exporters.book import Book
+from exporters.assemble import model_workbook
+from exporters.checking.audit import audit
+from exporters.compose.book import Book
+from exporters.file import xlsx
+from exporters.model import plan
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = sorted(path.parent for path in (ROOT / "tests" / "golden").glob("*/config.json"))
@@ -36,9 +38,12 @@ def books(folder: Path) -> Iterator[tuple[str, Book]]:
         model = checkpoint.load(path)
         for kind, most in (("small", many_words), ("large", 1)):
             plan.MANY_WORDS = most
-            yield f"{path.name} {kind}", anymodel.build("m", model, passage(model, IDS))
+            yield f"{path.name} {kind}", model_workbook.build("m", model, passage(model, IDS))
         plan.MANY_WORDS = many_words
-        yield f"{path.name} live", anymodel.build("m", model, passage(model, IDS), ("blocks.0",))
+        yield (
+            f"{path.name} live",
+            model_workbook.build("m", model, passage(model, IDS), ("blocks.0",)),
+        )
     for n_words in (3000, 20_000, 50):
         made = folder / str(n_words)
         sizes = [str(n) for n in ((2, 64, 4) if n_words > 50 else (1, 4, 1)) + (n_words, LONG)]
@@ -47,9 +52,12 @@ def books(folder: Path) -> Iterator[tuple[str, Book]]:
         )
         model = checkpoint.load(made)
         ids = [13, 7, 2, 44] if n_words > 50 else [k % 50 for k in range(LONG)]
-        yield f"{n_words} words, {len(ids)} tokens", anymodel.build("m", model, passage(model, ids))
+        yield (
+            f"{n_words} words, {len(ids)} tokens",
+            model_workbook.build("m", model, passage(model, ids)),
+        )
         if n_words > 50:
-            live = anymodel.build("m", model, passage(model, ids), ("blocks.1",))
+            live = model_workbook.build("m", model, passage(model, ids), ("blocks.1",))
             yield f"{n_words} words, live", live
 
 

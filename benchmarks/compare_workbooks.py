@@ -22,8 +22,8 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from exporters.address import column
-from exporters.reading import Cell, Row, Value, WorkbookFile
+from exporters.compose.address import column
+from exporters.file.reading import Cell, Row, Value, WorkbookFile
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-13  # what is rounding
 N_SHOWN = 5  # differences of a kind that are shown

@@ -16,9 +16,9 @@ from pathlib import Path
 import readers
 from audit import books
 
-from exporters import xlsx
-from exporters.reading import WorkbookFile
-from exporters.verify import verify
+from exporters.checking.verify import verify
+from exporters.file import xlsx
+from exporters.file.reading import WorkbookFile
 
 
 def told(name: str, path: Path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from engine import ModelSpec
-from exporters.xlsx import write
+from exporters.file.xlsx import write
 from workbooks import learn
 from workbooks.learn import game, step
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import cellformer as cf
-from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
-from exporters.model_book import ModelBook
+from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
+from exporters.model.model_book import ModelBook
 from exporters.pages.play import MESSAGE_ROW
 
 N_SETS = 50

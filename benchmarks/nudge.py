@@ -26,12 +26,12 @@ from transformers import AutoModelForCausalLM
 import cellformer as cf
 from cellformer import names
 from engine import Model
-from engine.models import torch_learning
+from engine.learning import in_torch
 from engine.models.generate import passage
 from engine.studies.nudge import LOSS_AFTER, RATE
-from exporters.model_book import ModelBook
-from exporters.plan import LOSS
-from exporters.verify import poison
+from exporters.checking.verify import poison
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LOSS
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 RATES = (-0.05, 0.01, 0.1, 0.5, 2.0)
@@ -46,7 +46,7 @@ def of_ours(model: Model) -> tuple[dict[str, torch.Tensor], Logits]:
         name: torch.tensor(np.asarray(w, dtype=np.float64), requires_grad=True)
         for name, w in model.weights.items()
     }
-    return weights, lambda ids: torch_learning.forward(model.spec, weights, ids)
+    return weights, lambda ids: in_torch.forward(model.spec, weights, ids)
 
 
 @contextmanager

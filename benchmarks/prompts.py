@@ -19,11 +19,11 @@ from learnt import KINDS, texts
 from libreoffice import recomputed, typed_by_hand
 
 import cellformer as cf
-from engine.models.detokenizing import held
-from exporters.book import Book
-from exporters.programs import Recomputed
-from exporters.reading import Value
-from exporters.verify import poison
+from engine.text.detokenizing import held
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import poison
+from exporters.compose.book import Book
+from exporters.file.reading import Value
 
 N_TOKENS = 14
 Told = tuple[list[int], str]  # ids, and their text

@@ -25,12 +25,12 @@ from reference import straight_numpy  # noqa: E402
 import workbooks  # noqa: E402
 from engine import Evaluator, Graph, ModelSpec  # noqa: E402
 from engine.models.generate import passage  # noqa: E402
-from exporters.book import Book  # noqa: E402
-from exporters.model_book import ModelBook  # noqa: E402
-from exporters.story import Story, Suggestion  # noqa: E402
-from exporters.transformer import assemble  # noqa: E402
-from exporters.verify import ENGINES  # noqa: E402
-from exporters.xlsx import write  # noqa: E402
+from exporters.assemble.transformer import assemble  # noqa: E402
+from exporters.checking.verify import ENGINES  # noqa: E402
+from exporters.compose.book import Book  # noqa: E402
+from exporters.compose.story import Story, Suggestion  # noqa: E402
+from exporters.file.xlsx import write  # noqa: E402
+from exporters.model.model_book import ModelBook  # noqa: E402
 
 N = 31
 SYSTEM_PYTHON = "/usr/bin/python3"  # Debian's: it has LibreOffice's `uno`

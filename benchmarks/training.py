@@ -15,11 +15,11 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 import torch
 
-from engine.models import learning, torch_learning, training
+from engine.learning import in_cells, in_torch, training
+from engine.learning.recipe import Recipe
+from engine.learning.text_training import TextRun
 from engine.models.architectures import gpt2
-from engine.models.recipe import Recipe
 from engine.models.spec import ModelSpec
-from engine.models.text_training import TextRun
 from workbooks import dialogue_game, shakespeare
 from workbooks.dialogue_game import game
 from workbooks.semantic_tiny import semantics
@@ -46,9 +46,9 @@ def compare(
     weights = training.initial(spec, recipe, rng)
     given = [batches(rng, recipe.batch) for _ in range(steps + 1)]
     learners = {
-        "numpy": learning.Learner(gpt2.forward, spec, recipe, weights),
-        "torch": torch_learning.Learner(spec, recipe, weights),
-        "torch float64": torch_learning.Learner(spec, recipe, weights, torch.float64),
+        "numpy": in_cells.Learner(gpt2.forward, spec, recipe, weights),
+        "torch": in_torch.Learner(spec, recipe, weights),
+        "torch float64": in_torch.Learner(spec, recipe, weights, torch.float64),
     }
     found = {}
     for by, learner in learners.items():

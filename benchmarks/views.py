@@ -16,9 +16,9 @@ import numpy as np
 from conftest import libreoffice_after
 
 import cellformer as cf
-from exporters.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
+from exporters.checking.verify import compare, read, read_values
+from exporters.model.layout import ATTRIBUTION, LENS, PLAY, SWITCHES
 from exporters.pages import machine
-from exporters.verify import compare, read, read_values
 
 SHEETS = ("Start", machine.SHEET, PLAY, LENS, ATTRIBUTION, SWITCHES)
 

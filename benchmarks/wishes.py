@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cellformer import names
-from engine.models.tokenizer import shown
 from engine.studies import wish
-from exporters.pages import built
-from exporters.programs import recompute_in_libreoffice
-from exporters.verify import compare, poison, read, read_values
+from engine.text.tokenizer import shown
+from exporters.checking.programs import recompute_in_libreoffice
+from exporters.checking.verify import compare, poison, read, read_values
+from exporters.pages import ledger
 
 GPT2 = str(Path(__file__).parents[1] / "tests" / "golden" / "gpt2")
 RATES = (0.001, 0.01, 0.1, 1.0)
@@ -73,9 +73,9 @@ def main() -> None:
         for case, path, plain, values in zip(cases, files, found, recomputed, strict=True):
             book = read(path)
             report = compare("libreoffice", book, read_values(values, book))
-            ledger = str(values[built.SHEET][built.LINE_ROW, 0])
-            says = report.agrees and ledger.endswith(f"now says {plain['word']}")
-            row(case, plain, "says it" if says else f"FAILS: {report}; {ledger}")
+            line = str(values[ledger.SHEET][ledger.LINE_ROW, 0])
+            says = report.agrees and line.endswith(f"now says {plain['word']}")
+            row(case, plain, "says it" if says else f"FAILS: {report}; {line}")
 
 
 def wished(case: Case, path: Path) -> dict[str, Any]:

@@ -26,10 +26,10 @@ from conftest import random_model  # noqa: E402
 from engine import ModelSpec  # noqa: E402
 from engine.cells import compressing  # noqa: E402
 from engine.models.generate import passage  # noqa: E402
-from exporters.book import Book, Place, Sheet  # noqa: E402
-from exporters.story import Story, Suggestion  # noqa: E402
-from exporters.transformer import assemble  # noqa: E402
-from exporters.xlsx import write  # noqa: E402
+from exporters.assemble.transformer import assemble  # noqa: E402
+from exporters.compose.book import Book, Place, Sheet  # noqa: E402
+from exporters.compose.story import Story, Suggestion  # noqa: E402
+from exporters.file.xlsx import write  # noqa: E402
 
 
 def seconds(work: Callable[[], object]) -> float:

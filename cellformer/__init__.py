@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from engine.models.generate import passage as passage
     from engine.models.model import Model as Model
     from engine.models.spec import ModelSpec as ModelSpec
-    from engine.models.tokenizer import Characters as Characters
-    from engine.models.tokenizer import WordList as WordList
-    from exporters.book import Book as Book
+    from engine.text.tokenizer import Characters as Characters
+    from engine.text.tokenizer import WordList as WordList
+    from exporters.compose.book import Book as Book
 
 __version__ = "0.1.0"
 HOMES = {
@@ -50,8 +50,8 @@ HOMES = {
     "engine.models.generate": ("Passage", "generate", "passage"),
     "engine.models.model": ("Model",),
     "engine.models.spec": ("ModelSpec",),
-    "engine.models.tokenizer": ("Characters", "WordList"),
-    "exporters.book": ("Book",),
+    "engine.text.tokenizer": ("Characters", "WordList"),
+    "exporters.compose.book": ("Book",),
 }
 __all__ = sorted(name for names in HOMES.values() for name in names)
 

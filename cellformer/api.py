@@ -9,8 +9,10 @@ from engine.cells.graph import Graph
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.generate import passage
 from engine.models.model import Model
-from exporters import anymodel, edited, xlsx
-from exporters.book import Book
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book
+from exporters.edits import edited
+from exporters.file import xlsx
 
 
 def load(name: str | Path) -> Model:
@@ -55,7 +57,7 @@ def build(
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
         other = names.prompt_ids(what, second, special) if second is not None else ()
         words = passage(what, given, n_tokens, sampling, seed, other)
-        return anymodel.build(title, what, words, live)
+        return model_workbook.build(title, what, words, live)
     text = ",".join(map(str, ids)) if ids is not None else None
     loaded = names.load(str(what), prompt, text, special, live, second, force=True)
     columns = loaded.n_tokens if n_tokens is None else n_tokens

@@ -11,14 +11,15 @@ import workbooks
 from cellformer import budget
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
-from engine.models import checkpoint, encoding, formats, tokenizing
+from engine.models import checkpoint, encoding, formats
 from engine.models.generate import Passage, passage
 from engine.models.model import Model
-from engine.models.tokenizer import IdsOnly, mask_of
 from engine.studies.forecast import forecast
-from exporters import anymodel
-from exporters.book import Book, Placed
-from exporters.plan import Followed, for_model
+from engine.text import tokenizing
+from engine.text.tokenizer import IdsOnly, mask_of
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book, Placed
+from exporters.model.plan import Followed, for_model
 
 ID = r"\d{1,18}"  # of more digits is none
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
@@ -61,7 +62,9 @@ class Loaded:
         what is `followed` back it has the backward pass, too; with `words`, ids by group, maps of
         them. `placed` is told of it before its values are computed."""
         if live or followed or words or formats.means(self.name):
-            return anymodel.build(title(self.name), model, passage, live, followed, words, placed)
+            return model_workbook.build(
+                title(self.name), model, passage, live, followed, words, placed
+            )
         found: Book = workbooks.find(self.name).build(model, passage)
         return found
 

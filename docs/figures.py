@@ -17,8 +17,8 @@ from engine.models import checkpoint
 from engine.models.architectures import gpt2
 from engine.models.forward import ONE_TOKEN, Forward
 from engine.models.spec import ModelSpec
-from exporters.book import Book
-from exporters.xlsx import write
+from exporters.compose.book import Book
+from exporters.file.xlsx import write
 
 FOLDER = Path(__file__).parent
 MODELS = FOLDER.parent / "workbooks" / "models"

@@ -13,7 +13,7 @@ from PIL import Image
 
 import workbooks
 from cellformer import names
-from exporters.xlsx import write
+from exporters.file.xlsx import write
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "gallery"

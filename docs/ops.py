@@ -9,13 +9,14 @@ from typing import Any
 
 from engine.cells.formula import A1, ATOM, NAMED, Style, Term
 from engine.cells.op import Op
-from engine.models import ops, optimizers
+from engine.learning import optimizers
+from engine.models import ops
 
 TARGET = Path(__file__).with_name("ops.md")
 HEAD = """# Every op
 
 Made by `python docs/ops.py` out of [engine/models/ops.py](../engine/models/ops.py), the forward
-pass, and [engine/models/optimizers.py](../engine/models/optimizers.py), a step of training, where
+pass, and [engine/learning/optimizers.py](../engine/learning/optimizers.py), a step of training, where
 each op is written once. A row is the formula of the cell at row i and column j. A subscript says
 which cells of an operand it reads: `i`, `j` its own row or column, `:` a whole axis, `≤i` the keys
 that query i sees, `~` the partner column in rotary positions, `@` one column that the whole block

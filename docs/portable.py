@@ -10,8 +10,8 @@ from pathlib import Path
 import xlsxwriter
 
 from engine.cells.values import CellError
-from exporters.reading import Value
-from exporters.verify import ENGINES, UnreadableError, poison, read
+from exporters.checking.verify import ENGINES, UnreadableError, poison, read
+from exporters.file.reading import Value
 
 TARGET = Path(__file__).with_name("spreadsheets.md")
 BEGIN, END = "<!-- forms: made by docs/portable.py -->", "<!-- forms end -->"

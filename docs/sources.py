@@ -14,8 +14,8 @@ from typing import NamedTuple
 import workbooks
 from cellformer import names
 from engine.cells.block import Block
-from exporters.book import Book
-from exporters.story import Held
+from exporters.compose.book import Book
+from exporters.compose.story import Held
 
 TARGET = Path(__file__).parent / "sources.md"
 DOCUMENTS = {

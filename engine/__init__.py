@@ -11,6 +11,6 @@ from engine.cells.evaluator import Evaluator
 from engine.cells.graph import Cell, Graph
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import WordList
+from engine.text.tokenizer import WordList
 
 __all__ = ["Block", "Cell", "Evaluator", "Graph", "InputError", "Model", "ModelSpec", "WordList"]

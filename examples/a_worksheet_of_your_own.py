@@ -2,8 +2,8 @@
 
 import cellformer as cf
 from engine.cells.functions import EXP, SUM
-from exporters.story import Story
-from exporters.tables import Workbook
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.story import Story
 
 w = Workbook("shares")
 ws = w.sheet("Softmax", "four logits, and their shares")

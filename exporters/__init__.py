@@ -1,3 +1,6 @@
-"""From a graph, or tables, to a file and back: layout (what stands where), theme (how it looks),
-pages (the sheets of a model), xlsx (the writer), reading and differences (what somebody changed in
-a file), verify (other spreadsheet programs recompute it)."""
+"""From a graph, or tables, to a workbook file and back.
+
+compose (sheets before they are a file) < file (written and read), model (a model's blocks on
+sheets) < pages (the sheets around them) < assemble (whole workbooks) < edits (what somebody
+changed in a file), checking (other programs recompute it).
+"""

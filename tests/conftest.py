@@ -36,12 +36,8 @@ from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
 from engine.studies import tsne
-from exporters import edited
-from exporters.address import a1
-from exporters.book import Book, Reading
-from exporters.programs import Recomputed
-from exporters.reading import Value, WorkbookFile
-from exporters.verify import (
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import (
     ENGINES,
     FormulaCells,
     compare,
@@ -49,7 +45,11 @@ from exporters.verify import (
     poison,
     read_values,
 )
-from exporters.xlsx import write
+from exporters.compose.address import a1
+from exporters.compose.book import Book, Reading
+from exporters.edits import edited
+from exporters.file.reading import Value, WorkbookFile
+from exporters.file.xlsx import write
 from workbooks import dialogue_game
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")

@@ -11,7 +11,7 @@ import cellformer as cf
 from engine.models.architectures import bert, roberta
 from engine.models.forward import weight_shapes
 from engine.models.spec import ModelSpec
-from engine.models.subwords import Library
+from engine.text.subwords import Library
 
 N_TOKENS = 10  # with room to spare: what the library learns is not the same in every process
 TEXT_LENGTH = 45  # characters that are typed: as the usual 60, in fewer cells

@@ -5,9 +5,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from exporters.address import position
-from exporters.reading import Value, WorkbookFile
-from exporters.verify import Where
+from exporters.checking.verify import Where
+from exporters.compose.address import position
+from exporters.file.reading import Value, WorkbookFile
 
 ADDRESS = r"(?:'[^'\n]+'!|[\w.]+!)?\$?[A-Z]{1,3}\$?\d+"
 ALIKE = (  # in formulas of one kind

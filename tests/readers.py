@@ -18,7 +18,7 @@ import orjson
 
 from engine.cells.texts import from_xml
 from engine.cells.values import CellError
-from exporters.reading import Value, WorkbookFile
+from exporters.file.reading import Value, WorkbookFile
 
 NODE = Path(__file__).parent / "node"
 REMEDY = "install Node.js, then: npm ci --prefix tests/node"

@@ -18,8 +18,8 @@ from safetensors.numpy import save_file
 import workbooks
 from engine.models import architectures
 from exporters import pages
-from exporters.reading import WorkbookFile
-from exporters.verify import verify
+from exporters.checking.verify import verify
+from exporters.file.reading import WorkbookFile
 
 MOST_LINES = 60  # of a function, signature and docstring included
 ROOMS = ("engine", "exporters", "workbooks", "cellformer")
@@ -129,7 +129,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 PAGE = '''"""Twice: a page of its own."""
 
-from exporters import layout
+from exporters.model import layout
 
 SHEET = "Twice"
 PURPOSE = "the first logit, twice"
@@ -173,8 +173,8 @@ def pieces(spec):
 
 WORKBOOK = '''"""halves: a number and its half. Look at the half. Try another number."""
 
-from exporters.story import Story, Suggestion
-from exporters.tables import Workbook
+from exporters.compose.story import Story, Suggestion
+from exporters.assemble.worksheets import Workbook
 
 TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1
 TITLE = "halves: a number, and its half"

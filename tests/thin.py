@@ -17,9 +17,9 @@ import workbooks
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.generate import passage
-from engine.models.tokenizer import Tokenizer
 from engine.studies import ablation
-from exporters.book import Book
+from engine.text.tokenizer import Tokenizer
+from exporters.compose.book import Book
 from workbooks import (
     dialogue_game,
     learn,

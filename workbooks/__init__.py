@@ -53,7 +53,7 @@ def title(name: str) -> str:
 def path() -> list[str]:
     """The names of all workbooks in learning order. Raises InputError for a place
     that there is not."""
-    from exporters.order import reading_order  # the command sets numpy up first
+    from exporters.compose.topological import reading_order  # the command sets numpy up first
 
     modules = {name: find(name) for name in names()}
     found: list[str] = []

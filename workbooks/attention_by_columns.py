@@ -6,9 +6,9 @@ the same, turned; what sums to 1 is always a query's own line. Look at the sums.
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Workbook, near
+from exporters.assemble.worksheets import Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Attention", "cat-sat", 2
 TITLE = "attention-by-columns: one pattern, queries as rows and as columns"

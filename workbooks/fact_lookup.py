@@ -10,9 +10,9 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
-from exporters.book import Book, Chart, Series
-from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Formula, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Formula, Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "Inside a block", "", 2
 TITLE = "fact-lookup: an MLP that knows who plays basketball"

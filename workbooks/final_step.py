@@ -15,9 +15,9 @@ from engine.models import ops
 from engine.models.forward import Forward
 from engine.models.generate import Passage
 from engine.models.parts import softmax
-from exporters.book import Book
-from exporters.story import Printed, Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Printed, Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "zero-layer", 1
 PROMPT = "posited"

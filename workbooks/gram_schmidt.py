@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
-from exporters.book import Book, Chart, Series
-from exporters.story import Story
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"

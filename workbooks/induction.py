@@ -11,9 +11,9 @@ from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "no-attention", 3
 TITLE = "induction: two heads that continue a text as it went before"

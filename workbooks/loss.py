@@ -21,9 +21,9 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.book import Book, Chart, Series
-from exporters.story import Story, Suggestion
-from exporters.tables import NEAR, Columns, Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import NEAR, Columns, Comparison, Workbook, Worksheet
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
 TITLE = "loss: cross-entropy, perplexity, and why the log of what came"

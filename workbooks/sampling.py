@@ -25,9 +25,9 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from exporters.book import Book, Chart, Series
-from exporters.story import Story, Suggestion
-from exporters.tables import Columns, Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Columns, Comparison, Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story, Suggestion
 from workbooks.cat_sat import weights
 
 TOPIC, AFTER, LEVEL = "The next word", "final-step", 1

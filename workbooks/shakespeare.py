@@ -10,13 +10,13 @@ The weights are shipped, float16, in `models/shakespeare`; `cellformer train sha
 from pathlib import Path
 
 from engine import Model
+from engine.learning.text_training import TextRun
 from engine.models import checkpoint
 from engine.models.generate import Passage
-from engine.models.text_training import TextRun
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "A whole model", "dialogue-game", 3
 PROMPT = "ROMEO:"

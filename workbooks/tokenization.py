@@ -15,14 +15,14 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from engine.cells.expression import Expression
-from engine.models import tokenizing
-from engine.models.subwords import byte_alphabet
-from engine.models.tokenizer import Library
-from exporters import legend
-from exporters.book import Book
+from engine.text import tokenizing
+from engine.text.subwords import byte_alphabet
+from engine.text.tokenizer import Library
+from exporters.assemble.worksheets import Workbook, Worksheet, near
+from exporters.compose import legend
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from exporters.pages import tokenizer as page
-from exporters.story import Story
-from exporters.tables import Workbook, Worksheet, near
 
 TOPIC, AFTER, LEVEL = "Words and positions", "", 1
 TITLE = "tokenization: a word in pieces, merge by merge"

@@ -13,10 +13,10 @@ from engine import ModelSpec
 from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import MATCH
-from exporters.book import Book, Chart, Place, Series
-from exporters.stack import stack
-from exporters.story import Story, Suggestion
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.block_list import stack
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Book, Chart, Place, Series
+from exporters.compose.story import Story, Suggestion
 from workbooks.learn import game, sheets, step
 
 TOPIC, AFTER, LEVEL = "Learning", "one-step", 3

@@ -14,9 +14,9 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
-from exporters.book import Book, Chart, Series
-from exporters.story import Story, Suggestion
-from exporters.tables import NEAR, Workbook, Worksheet, near
+from exporters.assemble.worksheets import NEAR, Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "", 1
 TITLE = "zero-layer: a transformer without layers is a bigram table"

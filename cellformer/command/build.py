@@ -11,12 +11,12 @@ from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.stored import Stored
-from engine.models import listed as words
 from engine.studies.forecast import cells_of_part, forecast
-from exporters import plan
+from engine.text import word_list_file as words
+from exporters.model import plan
 
 if TYPE_CHECKING:
-    from exporters.book import Book, Placed
+    from exporters.compose.book import Book, Placed
 
 LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
 COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
@@ -72,8 +72,8 @@ def announce(
 
 def write(build: "Callable[[Placed], Book]", path: Path) -> None:
     """Build and write, a large one with a bar."""
-    from exporters import xlsx
-    from exporters.ahead import Ahead
+    from exporters.file import xlsx
+    from exporters.file.precompress import Ahead
 
     with Ahead(path) as ahead:
         book = build(ahead.begin)

@@ -19,9 +19,9 @@ from engine.cells.files import check_replaceable
 from engine.cells.texts import readable
 from engine.models import checkpoint
 from engine.studies.folding import folded
-from exporters import edited
+from exporters.edits import edited
+from exporters.file.reading import WorkbookFile
 from exporters.pages.play import sentence
-from exporters.reading import WorkbookFile
 
 File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
 Built = Annotated[

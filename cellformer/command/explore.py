@@ -45,11 +45,11 @@ from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
 from engine.models.generate import Step, passage
 from engine.models.generate import generate as steps
-from engine.models.tokenizer import IdsOnly, shown, stream
 from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
-from exporters.plan import for_model
+from engine.text.tokenizer import IdsOnly, shown, stream
+from exporters.model.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
 FEW = 40  # tokens to generate

@@ -9,8 +9,8 @@ from cellformer import names
 from cellformer.command import release
 from cellformer.command.printing import console, line
 from engine import InputError
-from exporters import xlsx
-from exporters.book import Book
+from exporters.compose.book import Book
+from exporters.file import xlsx
 
 INDEX = "index.xlsx"
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import workbooks
-from exporters.source import MOST_TYPED
+from exporters.model.source import MOST_TYPED
 
 
 def workbook_names() -> list[str]:

@@ -16,10 +16,10 @@ from cellformer import budget
 from engine import Cell, Evaluator, Graph, Model
 from engine.cells.texts import on_terminal
 from engine.models.generate import Step
-from engine.models.tokenizer import shown
 from engine.studies.ablation import Effect
 from engine.studies.lens import Views
-from exporters.book import Book
+from engine.text.tokenizer import shown
+from exporters.compose.book import Book
 
 TOP = 10  # next words shown
 MAX_BRANCHES = 12  # precedents shown per cell of a trace

@@ -17,8 +17,9 @@ import workbooks
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells.files import check_replaceable
-from engine.models import checkpoint, corpus, text_training, training
-from engine.models.text_training import Check, TextRun
+from engine.learning import corpus, text_training, training
+from engine.learning.text_training import Check, TextRun
+from engine.models import checkpoint
 
 TIMED = 5  # the step after which it is known how long a run takes
 EVERY = 50  # steps over which the loss shown is a mean

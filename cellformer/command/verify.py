@@ -10,9 +10,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cellformer.command.printing import line
 from engine import InputError
-from exporters.apart import Job, Outcome, Told
-from exporters.audit import audit
-from exporters.verify import ENGINES, Verdict, read, verify_all
+from exporters.checking.audit import audit
+from exporters.checking.child_processes import Job, Outcome, Told
+from exporters.checking.verify import ENGINES, Verdict, read, verify_all
 
 FILE = "file"  # as what the workbook stands in the lines of progress
 

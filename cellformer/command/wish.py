@@ -19,14 +19,15 @@ from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
 from engine.cells.files import check_file
-from engine.models import corpus, formats
+from engine.learning import corpus
+from engine.models import formats
 from engine.models.generate import passage
 from engine.studies import price as prices
 from engine.studies import wish as wishes
 from engine.studies.forecast import numbers_of_pass
 from engine.studies.price import ALL, Price, Text
 from engine.studies.wish import Wish
-from exporters.plan import MANY_WORDS
+from exporters.model.plan import MANY_WORDS
 
 TOP = 8  # words, and weights, that are listed
 MOST_PRICED = 20  # rules, or prompts
@@ -139,7 +140,7 @@ def _text(model: Model, given: str, special: bool, path: Path) -> Text:
 
 def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
     """The workbook of the model as it was, with the change typed over its weights."""
-    from exporters import xlsx
+    from exporters.file import xlsx
 
     words = passage(loaded.model, loaded.ids, loaded.n_tokens)
     book = loaded.book(loaded.model, words)

@@ -26,7 +26,7 @@ from engine.models.forward import weight_shapes
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
 from engine.models.tensors import Tensors
-from engine.models.tokenizer import save_tokenizer
+from engine.text.tokenizer import save_tokenizer
 
 PARTS = (  # of a checkpoint, by their names
     "config.json",

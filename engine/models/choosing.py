@@ -40,8 +40,8 @@ from engine.cells.functions import (
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError, is_finite, is_whole
-from engine.models import halving, parts
-from engine.models.halving import in_range
+from engine.models import parts, rank_search
+from engine.models.rank_search import in_range
 
 # decimals that every program tells apart (LibreOffice takes numbers for equal that differ by less
 # than 4e-15 of their size); of a number above 9 one less, above 99 two less, ...
@@ -215,7 +215,7 @@ def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random
 def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
     """The ids that are drawn out of more words than ranks are laid out: [n_tokens, 1]."""
     weight = _weights(at, order, top_k)
-    ranks = halving.Ranks(at)
+    ranks = rank_search.Ranks(at)
     in_k = ranks.at_most(top_k)
     whole = ranks.one("whole", lambda t: ranks.hold(t, ranks.logit(t, in_k)))
     _shares(at, weight, whole, top_p)

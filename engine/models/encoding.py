@@ -14,12 +14,13 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, MATCH, MAX
-from engine.models import ops, prompt, tokenizing
+from engine.models import ops, prompt
 from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import EMPTY, Passage
 from engine.models.model import Model
-from engine.models.tokenizer import Library, Tokenizer, mask_of
-from engine.models.tokenizing.settings import read
+from engine.text import tokenizing
+from engine.text.tokenizer import Library, Tokenizer, mask_of
+from engine.text.tokenizing.settings import read
 
 SECOND = "b"  # what stands before the names of the second sentence's blocks
 AXIS = "token_b"  # the axis of its tokens

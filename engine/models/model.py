@@ -13,7 +13,7 @@ from engine.cells.values import is_whole
 from engine.models import architectures
 from engine.models.forward import EVERYTHING, Architecture, Forward, Readout, weight_shapes
 from engine.models.spec import ModelSpec
-from engine.models.tokenizer import Tokenizer, mask_of
+from engine.text.tokenizer import Tokenizer, mask_of
 
 
 def _own() -> Architecture:

@@ -32,11 +32,12 @@ from engine.cells.functions import (
     TRIM,
 )
 from engine.cells.graph import Graph
-from engine.models import choosing, finding, textline, tokenizing
+from engine.models import choosing
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.models.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
-from engine.models.tokenizing.result import NO_ID
+from engine.text import decoded_text, tokenizing, word_lookup
+from engine.text.tokenizer import LONGEST, Characters, Tokenizer, WordList, shown
+from engine.text.tokenizing.result import NO_ID
 
 WORD = LONGEST + 1  # characters that a word is cut after; no token is shown with more
 TOKENS = ("token", "")
@@ -74,7 +75,7 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
         return IF(expression(t) < n_prompt[0, 0], ids[t, 0], otherwise)
 
     g.follow("tokens", token)
-    textline.add(g, model.vocabulary)
+    decoded_text.add(g, model.vocabulary)
 
 
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
@@ -87,8 +88,8 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
     vocabulary = g.input("vocabulary", column(words), ("vocab", ""), "table")
-    finding.add(at, words)
-    finding.add_lowered(at, words)
+    word_lookup.add(at, words)
+    word_lookup.add_lowered(at, words)
     typed_text = spelt(tokenizer, passage.ids[: passage.n_prompt])
     if typed_text is None:
         prompt = " ".join(words[i] for i in passage.ids[: passage.n_prompt])
@@ -104,10 +105,10 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         return IF(typed[t, 0] == "", 0, given[t - 1, 0] if t else 1)
 
     def exact_at(t: int, _: int) -> Expression:
-        return finding.place_of(typed[t, 0], g, "prompt.words")
+        return word_lookup.place_of(typed[t, 0], g, "prompt.words")
 
     def found_at(t: int, _: int) -> Expression:
-        loose = finding.only_place_of(typed[t, 0], g, "prompt.lowered")
+        loose = word_lookup.only_place_of(typed[t, 0], g, "prompt.lowered")
         return IF(exact[t, 0] >= 0, exact[t, 0], loose)
 
     def unknown_at(t: int, _: int) -> Expression:
@@ -249,8 +250,8 @@ def look(g: Graph, words: Sequence[str]) -> None:
     n_prompt = g["n_prompt"]
     outputs = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
     at, n_tokens = g.at("look"), g["tokens"].shape[0]
-    finding.add(at, words)
-    finding.add_lowered(at, words)
+    word_lookup.add(at, words)
+    word_lookup.add_lowered(at, words)
     place = at.input("position.instead", "", kind="table")[0, 0]
     typed = IFERROR(IF(place == "", -1, INT(place * 1)), -1)
     g.follow("position", lambda *_: IF(typed < 0, n_prompt[0, 0] - 1, MIN(n_tokens - 1, typed)))
@@ -268,9 +269,9 @@ def look(g: Graph, words: Sequence[str]) -> None:
 def _instead(at: Graph, name: str) -> Expression:
     """The id of a word that is typed for the `target` or the `rival`, -1 where none is: [1, 1]."""
     typed = at.input(f"{name}.instead", "", kind="table")[0, 0]
-    sought = finding.place_of(typed, at, "look.words")
+    sought = word_lookup.place_of(typed, at, "look.words")
     exact = at.table(f"{name}.exact", (1, 1), lambda *_: sought)[0, 0]
-    loose = finding.only_place_of(typed, at, "look.lowered")
+    loose = word_lookup.only_place_of(typed, at, "look.lowered")
     ident = IF(typed == "", -1, IF(exact >= 0, exact, loose))
     return at.table(f"{name}.id", (1, 1), lambda *_: ident)[0, 0]
 

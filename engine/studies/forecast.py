@@ -17,7 +17,7 @@ from engine.models.encoding import AXIS
 from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import passage
 from engine.models.model import Model
-from engine.models.subwords import Library
+from engine.text.subwords import Library
 
 # Measured on workbooks of trained and random models, in LibreOffice 7.4, see benchmarks/README.md:
 # compressed bytes of a formula and of one that its column shares, seconds to open them and bytes to

@@ -13,7 +13,8 @@ from engine.cells.errors import InputError
 from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import choosing, objective, ops, optimizers
+from engine.learning import objective, optimizers
+from engine.models import choosing, ops
 
 NUDGE, NUDGED = "nudge", "nudged"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"

@@ -22,7 +22,7 @@ from engine.cells.block import Block
 from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import objective
+from engine.learning import objective
 from engine.studies import ablation
 
 STEPS = 16  # of integrated gradients, each at the middle of its part of the way

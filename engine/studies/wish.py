@@ -20,7 +20,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError, nearest
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import objective
+from engine.learning import objective
 from engine.models.model import Model
 
 MARGIN = 0.01  # logits by which the word leads in the end: 1 % more probable than the next

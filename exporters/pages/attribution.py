@@ -8,11 +8,11 @@ along the direction that the readout scores the word by; the norm's divisor is t
 from engine.cells.block import Block
 from engine.cells.expression import Area
 from engine.cells.functions import SUM
-from exporters import layout
-from exporters.book import Chart, Place, Series, Sheet
-from exporters.layout import ATTRIBUTION
-from exporters.lookups import entry
-from exporters.model_book import ModelBook
+from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.layout import ATTRIBUTION
+from exporters.model.model_book import ModelBook
 
 SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM
-from exporters import digest, layout
-from exporters.dressing import Unlike
-from exporters.large import play as large
-from exporters.model_book import ModelBook
+from exporters.compose import digest
+from exporters.compose.dressing import Unlike
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 from exporters.pages import index, play, sentences
+from exporters.pages import large_play as large
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"

@@ -5,9 +5,9 @@ its cells. The residual stream is the line on the left that every sublayer reads
 """
 
 from engine.cells.block import Block
-from exporters import layout, words
-from exporters.book import Sheet
-from exporters.model_book import ModelBook
+from exporters.compose.book import Sheet
+from exporters.model import layout, words
+from exporters.model.model_book import ModelBook
 
 SHEET = "Map"
 PURPOSE = "the architecture, top to bottom: click a step to go to its cells"

@@ -1,7 +1,8 @@
 """Digest: the page of the ranges of formulas that the verdict on Start is made from."""
 
-from exporters import digest, layout
-from exporters.model_book import ModelBook
+from exporters.compose import digest
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 
 SHEET, PURPOSE, AFTER = digest.SHEET, digest.PURPOSE, digest.AFTER
 

@@ -1,9 +1,9 @@
 """Glossary: every term of the workbook in a plain sentence, with a link to where it can be seen."""
 
-from exporters import layout
-from exporters.address import quoted
-from exporters.glossary import TERMS, Term
-from exporters.model_book import ModelBook
+from exporters.compose.address import quoted
+from exporters.model import layout
+from exporters.model.glossary import TERMS, Term
+from exporters.model.model_book import ModelBook
 
 SHEET = "Glossary"
 PURPOSE = "what each term means, in a sentence, and where it can be seen"

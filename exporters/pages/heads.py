@@ -6,11 +6,12 @@ its cells sum to 1. The squares read the patterns from the layers' own sheets.
 
 from engine.cells.block import Block
 from engine.studies.nudge import NUDGED
-from exporters import layout, theme
-from exporters.book import Sheet
-from exporters.model_book import ModelBook
+from exporters.compose import theme
+from exporters.compose.book import Sheet
+from exporters.compose.sentences import sentence
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 from exporters.pages import machine
-from exporters.saying import sentence
 
 SHEET = "Heads"
 PURPOSE = "every attention pattern side by side: each column says where one token looks"

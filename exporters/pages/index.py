@@ -5,10 +5,10 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
 from engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
-from exporters import layout, words
-from exporters.dressing import Unlike
-from exporters.lookups import product_sum
-from exporters.model_book import ModelBook
+from exporters.compose.dressing import Unlike
+from exporters.compose.lookups import product_sum
+from exporters.model import layout, words
+from exporters.model.model_book import ModelBook
 
 SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"

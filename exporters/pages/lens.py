@@ -6,11 +6,11 @@ down the depth, with a chart; below, the steps.
 """
 
 from engine.cells.functions import INDEX, LARGE
-from exporters import layout, words
-from exporters.book import Chart, Place, Series, Sheet
-from exporters.layout import LENS
-from exporters.lookups import place_of_rank
-from exporters.model_book import ModelBook
+from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.lookups import place_of_rank
+from exporters.model import layout, words
+from exporters.model.layout import LENS
+from exporters.model.model_book import ModelBook
 
 SHEET = LENS
 PURPOSE = "what the model would say if it stopped after each sublayer"

@@ -17,15 +17,15 @@ from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Nth, expression
 from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
 from engine.studies import lens
-from exporters import layout, theme
-from exporters.book import Chart, Place, Series, Sheet
-from exporters.dressing import When
-from exporters.large import play as large_play
-from exporters.layout import PLAY, PROMPT_COL
-from exporters.lookups import entry, place_of_largest
-from exporters.model_book import ModelBook
-from exporters.pages import play
-from exporters.saying import percent, quote, rounded
+from exporters.compose import theme
+from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.dressing import When
+from exporters.compose.lookups import entry, place_of_largest
+from exporters.compose.sentences import percent, quote, rounded
+from exporters.model import layout
+from exporters.model.layout import PLAY, PROMPT_COL
+from exporters.model.model_book import ModelBook
+from exporters.pages import large_play, play
 
 SHEET = "Machine"
 PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"

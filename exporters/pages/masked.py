@@ -6,13 +6,14 @@ beside them; here they are ranked by LARGE and found by MATCH, as for a large vo
 """
 
 from engine.cells.functions import IF
-from engine.models.tokenizer import mask_of, shown
-from exporters import layout, typed_sentence
-from exporters.book import Place, Sheet
-from exporters.large import play as ranked
-from exporters.layout import PLAY, PROMPT_COL, TEXTS_ROW
-from exporters.lookups import entry
-from exporters.model_book import ModelBook
+from engine.text.tokenizer import mask_of, shown
+from exporters.compose.book import Place, Sheet
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.layout import PLAY, PROMPT_COL, TEXTS_ROW
+from exporters.model.model_book import ModelBook
+from exporters.pages import large_play as ranked
+from exporters.play import typed_sentence
 
 SHEET = PLAY
 PURPOSE = "type a sentence with a mask in it: the words that may stand there are ranked"

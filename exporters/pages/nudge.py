@@ -10,20 +10,20 @@ from engine import Evaluator
 from engine.cells.access import Rect
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import AND, EXP, IF, ROUND, SUM
-from engine.models.objective import LOSS
+from engine.learning.objective import LOSS
 from engine.studies import nudge
 from engine.studies.nudge import LOSS_AFTER, RATE
-from exporters import layout
-from exporters.beside import suggest
-from exporters.book import Place, Run, Sheet
-from exporters.dressing import Unlike, When
-from exporters.layout import LEARNING
-from exporters.lookups import product_sum
-from exporters.model_book import ModelBook
+from exporters.compose.book import Place, Run, Sheet
+from exporters.compose.dressing import Unlike, When
+from exporters.compose.lookups import product_sum
+from exporters.compose.sentences import percent, rounded, sentence
+from exporters.compose.story import Suggestion
+from exporters.model import layout
+from exporters.model.layout import LEARNING
+from exporters.model.model_book import ModelBook
+from exporters.model.side_tables import suggest
 from exporters.pages import play
 from exporters.pages.attribution import plain
-from exporters.saying import percent, rounded, sentence
-from exporters.story import Suggestion
 
 SHEET = LEARNING
 PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"

@@ -8,10 +8,11 @@ columns of its prompt, and where a word is missing, the one that it was built wi
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IF, LEFT, LEN, RIGHT, SUBSTITUTE, SUMPRODUCT, TRIM
-from exporters import dials, layout
-from exporters.book import Chart, Place, Series, Sheet
-from exporters.dressing import CHANGED, When
-from exporters.layout import (
+from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.dressing import CHANGED, When
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.layout import (
     BUILT_ROW,
     FROM_ROW,
     ID_ROW,
@@ -22,8 +23,8 @@ from exporters.layout import (
     PROMPT_ROW,
     SAID_ROW,
 )
-from exporters.lookups import entry
-from exporters.model_book import ModelBook
+from exporters.model.model_book import ModelBook
+from exporters.play import settings
 
 SHEET = PLAY
 PURPOSE = "type a sentence in the yellow cell: it continues itself, and the next word is ranked"
@@ -61,7 +62,7 @@ def place(book: ModelBook) -> None:
     sentence, tokens = book.graph["sentence"], book.graph["tokens"]
     book.places["sentence"] = Place(sentence, PLAY, SENTENCE_ROW, PROMPT_COL, turned=False)
     book.places["tokens"] = Place(tokens, PLAY, ID_ROW, PROMPT_COL, turned=True)
-    dials.place(book)
+    settings.place(book)
 
 
 def add(book: ModelBook) -> None:
@@ -79,7 +80,7 @@ def add(book: ModelBook) -> None:
     _sentence(book, sheet)
     _text(book, sheet)
     _results(book, sheet)
-    dials.add(book, sheet)
+    settings.add(book, sheet)
     _tokens(book, sheet)
     _every_word(book, sheet)
 

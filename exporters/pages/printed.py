@@ -6,11 +6,11 @@ give, so that each step's own slips are told from those that it inherits.
 
 from collections.abc import Iterator
 
-from exporters import layout
-from exporters.book import Sheet
-from exporters.dressing import Beyond
-from exporters.model_book import ModelBook
-from exporters.story import Held, Printed
+from exporters.compose.book import Sheet
+from exporters.compose.dressing import Beyond
+from exporters.compose.story import Held, Printed
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 
 SHEET = "Printed"
 PURPOSE = "the source’s tables: printed, recomputed (it follows your edits), difference"

@@ -7,10 +7,10 @@ to its right. Below them the sentence that was typed, in words (`engine.models.p
 
 from collections.abc import Sequence
 
-from exporters import layout
-from exporters.book import Place
-from exporters.layout import PROMPT_COL
-from exporters.model_book import ModelBook
+from exporters.compose.book import Place
+from exporters.model import layout
+from exporters.model.layout import PROMPT_COL
+from exporters.model.model_book import ModelBook
 
 SHEET = "Sampling"
 PURPOSE = "how each next word is chosen, step by step: ranks, top-k, top-p, random number"

@@ -4,10 +4,11 @@ their vectors. Baseline stands beside live: what the untouched workbook said, as
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
 from engine.models.encoding import SECOND
-from exporters import layout, typed_sentence
-from exporters.book import Sheet
-from exporters.layout import PLAY, PROMPT_COL, SECOND_ROW, TEXTS_ROW
-from exporters.model_book import ModelBook
+from exporters.compose.book import Sheet
+from exporters.model import layout
+from exporters.model.layout import PLAY, PROMPT_COL, SECOND_ROW, TEXTS_ROW
+from exporters.model.model_book import ModelBook
+from exporters.play import typed_sentence
 
 SHEET = PLAY
 PURPOSE = "type two sentences: how alike are they?"

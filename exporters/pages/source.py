@@ -1,4 +1,4 @@
-"""Source: the sheet that holds what the workbook was built from (see `exporters.source`)."""
+"""Source: the sheet that holds what the workbook was built from (see `exporters.model.source`)."""
 
 import base64
 import json
@@ -9,9 +9,9 @@ import numpy as np
 
 from engine.models import encoding
 from engine.models.model import Model
-from exporters import layout
-from exporters.model_book import ModelBook
-from exporters.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
+from exporters.model.source import CHECKPOINT_ROW, FACTS_ROW, LONGEST, SHEET, carried, pack
 
 PURPOSE = "the model as it was built, for ‘cellformer diff’ and ‘cellformer import’"
 AFTER = "Sampling"

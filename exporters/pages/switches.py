@@ -15,12 +15,12 @@ import numpy as np
 from engine.cells.expression import Expression
 from engine.cells.functions import SUM
 from engine.studies import ablation
-from exporters import layout
-from exporters.book import Place, Sheet
-from exporters.dressing import Unlike, When
-from exporters.layout import SWITCHES
-from exporters.lookups import entry
-from exporters.model_book import ModelBook
+from exporters.compose.book import Place, Sheet
+from exporters.compose.dressing import Unlike, When
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.layout import SWITCHES
+from exporters.model.model_book import ModelBook
 from exporters.pages.play import sentence
 
 SHEET = SWITCHES

@@ -1,16 +1,16 @@
 """Text: the tokens as one line of text, as the tokenizer decodes them. The workings of Play.
 
 A row for each token; what the rows look up, the text of every id and the bytes of those that are
-none by themselves, stands to the right. See `engine.models.textline` for what the columns compute.
+none by themselves, stands to the right. See `engine.text.decoded_text` for the columns.
 """
 
 from collections.abc import Sequence
 
-from engine.models.detokenizing import FIELDS
-from exporters import layout
-from exporters.book import Place
-from exporters.layout import PROMPT_COL, PROMPT_ROW
-from exporters.model_book import ModelBook
+from engine.text.detokenizing import FIELDS
+from exporters.compose.book import Place
+from exporters.model import layout
+from exporters.model.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model.model_book import ModelBook
 
 SHEET = "Text"
 PURPOSE = "from token ids to the line of text that Play shows, token by token"

@@ -2,7 +2,7 @@
 
 Characters stand across the top; each row below is one step of the tokenizer, and of byte pairs each
 merge is a row. What the steps look up, the vocabulary and the merges, stands on a sheet of its own.
-See `engine.models.tokenizing` for what the rows compute.
+See `engine.text.tokenizing` for what the rows compute.
 
 A workbook has this page when its graph has the tables that `tokenizing.add` gives. Where Play has
 given the block `sentence` a place, the sentence is typed there; else it is typed here.
@@ -14,10 +14,10 @@ from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
 from engine.models.encoding import SECOND
-from exporters import layout
-from exporters.book import Book, Place, Run, Sheet
-from exporters.dressing import When
-from exporters.model_book import ModelBook
+from exporters.compose.book import Book, Place, Run, Sheet
+from exporters.compose.dressing import When
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 
 SHEET = "Tokenizer"
 TABLES = "Tokenizer tables"  # the sheet of what the steps look up

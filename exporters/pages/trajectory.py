@@ -11,13 +11,13 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
-from engine.models import finding
 from engine.studies.lens import scoring
-from exporters import layout
-from exporters.book import Chart, Place, Series, Sheet
-from exporters.layout import LENS
-from exporters.lookups import product_sum
-from exporters.model_book import ModelBook
+from engine.text import word_lookup
+from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.lookups import product_sum
+from exporters.model import layout
+from exporters.model.layout import LENS
+from exporters.model.model_book import ModelBook
 from exporters.pages.lens import stage_name
 
 SHEET = "Trajectory"
@@ -86,7 +86,7 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
         for col, text in ((1, words[plus]), (2, "")):
             sheet.put(row, col, text, "token")
             sheet.lists[row, col] = texts
-            ident = finding.place_of(sheet[row, col], book.graph, "look.words")
+            ident = word_lookup.place_of(sheet[row, col], book.graph, "look.words")
             sheet.formula(row, col + 2, ident, "id")
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
     sheet.put(WORDS_ROW + 2, 1, text, "note")

@@ -13,12 +13,13 @@ import numpy as np
 from engine.cells.expression import Area
 from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
-from exporters import beside, labels, layout, theme
-from exporters.book import Chart, Series, Sheet
-from exporters.maps import Maps, Spots
-from exporters.model_book import ModelBook
+from exporters.compose import label_placement, theme
+from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.story import Chosen
+from exporters.model import layout, side_tables
+from exporters.model.maps import Maps, Spots
+from exporters.model.model_book import ModelBook
 from exporters.pages import trajectory
-from exporters.story import Chosen
 
 SHEET = "Words"
 PURPOSE = "maps of chosen words: near whom, along which direction, and what a map leaves out"
@@ -79,7 +80,7 @@ def add(book: ModelBook) -> None:
     _list(sheet, chosen)
     _panel(sheet, maps)
     sides = [
-        labels.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
+        label_placement.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
         for points in _as_built(maps)
     ]
     maps.points(np.array([[side != "" for side in line] for line in sides]).T)
@@ -88,7 +89,7 @@ def add(book: ModelBook) -> None:
     if len(x) > 3:
         _neighbours(book, sheet, x, chosen)
     if chosen.tries:
-        beside.suggest(book, sheet, TRIES_ROW, chosen.tries, (11, 14))
+        side_tables.suggest(book, sheet, TRIES_ROW, chosen.tries, (11, 14))
 
 
 def texts(book: ModelBook) -> Sequence[str]:
@@ -132,7 +133,7 @@ def word_vector(book: ModelBook, v: int) -> Area:
 
 def _list(sheet: Sheet, chosen: Chosen) -> None:
     """Each group's name and colour beside its words."""
-    beside.heads(sheet, LIST_ROW - 1, 0, ("group", "word"), "label")
+    side_tables.heads(sheet, LIST_ROW - 1, 0, ("group", "word"), "label")
     row = LIST_ROW
     for g, (name, ids) in enumerate(chosen.groups.items()):
         style = f"group {g % len(theme.GROUPS)}"
@@ -227,7 +228,7 @@ def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chos
             sheet.put(LIST_ROW + k, col, a, "basis")
             sheet.put(LIST_ROW + k, col + 1, b, "basis")
         series = []
-        for k, side in enumerate(labels.sides(points, words, SIZE)):
+        for k, side in enumerate(label_placement.sides(points, words, SIZE)):
             x, y = (sheet[LIST_ROW + k, c] for c in (col, col + 1))
             name = sheet[LIST_ROW + k, named] if side else " "
             series.append(Series(name, x, y, colour=colours[k], bears=side or "right"))

@@ -15,7 +15,8 @@ from engine.cells.block import Block
 from engine.cells.formula import A1, Formulas
 from engine.cells.gradient import backward
 from engine.cells.op import Math, Op, X, op
-from engine.models import objective, ops, optimizers
+from engine.learning import objective, optimizers
+from engine.models import ops
 
 OPS = [
     op

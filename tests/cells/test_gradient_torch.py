@@ -13,7 +13,8 @@ import workbooks
 from engine import Evaluator, Graph
 from engine.cells.block import Block
 from engine.cells.gradient import backward
-from engine.models import checkpoint, encoding, objective
+from engine.learning import objective
+from engine.models import checkpoint, encoding
 from engine.models.choosing import GREEDY
 from engine.models.generate import Passage
 from engine.studies import nudge

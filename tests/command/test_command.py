@@ -14,9 +14,9 @@ from conftest import cli
 from thin import thin_game
 
 import cellformer as package
-from exporters import verify as verification
-from exporters.layout import PROMPT_COL, PROMPT_ROW
-from exporters.reading import WorkbookFile
+from exporters.checking import verify as verification
+from exporters.file.reading import WorkbookFile
+from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 from workbooks import dialogue_game
 
 WEIGHT = "blocks.0.attn.h0.W_Q"

@@ -13,9 +13,9 @@ from learnt import fewer, learnt
 
 from engine import ModelSpec
 from engine.models import checkpoint
-from exporters.layout import PROMPT_COL, PROMPT_ROW
-from exporters.reading import WorkbookFile
-from exporters.verify import verify
+from exporters.checking.verify import verify
+from exporters.file.reading import WorkbookFile
+from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 
 SPEC = {"d_model": 4, "n_ctx": 24, "n_layers": 1, "n_heads": 1, "d_head": 4}
 PROMPT = "Once upon é a  value"

@@ -7,8 +7,8 @@ import pytest
 from conftest import GOLDEN, cli
 from safetensors.numpy import load_file
 
-from engine.models import text_training
-from exporters.verify import read
+from engine.learning import text_training
+from exporters.checking.verify import read
 
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SIZES = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 12, "--steps", 6, "--batch", 2)

@@ -8,7 +8,7 @@ import pytest
 from conftest import cli, default_book
 
 import workbooks
-from exporters.reading import WorkbookFile
+from exporters.file.reading import WorkbookFile
 
 WORKSHEETS = [name for name in workbooks.names() if hasattr(workbooks.find(name), "book")]
 

@@ -22,8 +22,8 @@ from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Constant, Expression, Function, Negative, Operation
 from engine.cells.functions import _each
 from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError
-from exporters.address import position
-from exporters.reading import WorkbookFile
+from exporters.compose.address import position
+from exporters.file.reading import WorkbookFile
 
 Cells = Mapping[str, Mapping[Span, Any]]  # values by sheet, row and column
 Seen = Callable[[str], object]  # told each form

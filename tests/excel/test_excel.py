@@ -24,8 +24,8 @@ from engine.cells import numpy_math as m
 from engine.cells.access import Span
 from engine.cells.expression import Expression, Function
 from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
-from exporters.address import position
-from exporters.verify import ENGINES, TOLERANCE, poison, read
+from exporters.checking.verify import ENGINES, TOLERANCE, poison, read
+from exporters.compose.address import position
 
 HERE = Path(__file__).parent
 OURS = frozenset((HERE / "forms.txt").read_text().splitlines())

@@ -20,9 +20,9 @@ from engine.cells.expression import Area
 from engine.models.choosing import BY_NUMBER, GREEDILY, Sampling
 from engine.models.generate import generate, passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.verify import read
-from exporters.xlsx import write
+from exporters.checking.verify import read
+from exporters.compose.book import Book
+from exporters.file.xlsx import write
 from workbooks import shakespeare
 
 CHECKPOINTS = [str(GOLDEN / kind) for kind in ("gpt2", "mixtral", "gemma2", "bert")]

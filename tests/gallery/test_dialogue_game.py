@@ -29,12 +29,12 @@ from engine.cells.batch import CellName, filled
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
-from exporters.programs import Recomputed
-from exporters.reading import Value
-from exporters.verify import FormulaCells, read, verify
-from exporters.xlsx import write
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import FormulaCells, read, verify
+from exporters.compose.book import Book
+from exporters.file.reading import Value
+from exporters.file.xlsx import write
+from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from workbooks import dialogue_game
 from workbooks.dialogue_game import game
 

@@ -10,9 +10,9 @@ from conftest import CellAt
 
 from engine.cells.batch import CellName
 from engine.models.generate import passage
-from exporters.book import Book
-from exporters.reading import Value
-from exporters.story import Suggestion
+from exporters.compose.book import Book
+from exporters.compose.story import Suggestion
+from exporters.file.reading import Value
 from workbooks import dialogue_game
 from workbooks.dialogue_game import calibration, game, measured, printed, rules
 

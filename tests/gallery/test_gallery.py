@@ -35,12 +35,12 @@ from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
 from engine.cells.errors import InputError
 from engine.studies import ablation
-from exporters import xlsx
-from exporters.book import Book, Reading
-from exporters.programs import Recomputed
-from exporters.reading import Value
-from exporters.story import Suggestion
-from exporters.verify import verify
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import verify
+from exporters.compose.book import Book, Reading
+from exporters.compose.story import Suggestion
+from exporters.file import xlsx
+from exporters.file.reading import Value
 from workbooks import cat_sat, shakespeare
 
 TRIED = [name for name in workbooks.names() if name != "shakespeare"]  # see test_shakespeare

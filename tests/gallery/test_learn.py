@@ -14,10 +14,10 @@ from engine.cells.numpy_math import evaluate
 from engine.cells.table import Reader
 from engine.models import checkpoint, ops
 from engine.models.forward import Readout
-from exporters import edited
-from exporters.book import Book
-from exporters.reading import WorkbookFile
-from exporters.verify import verify
+from exporters.checking.verify import verify
+from exporters.compose.book import Book
+from exporters.edits import edited
+from exporters.file.reading import WorkbookFile
 from workbooks import learn, unrolled
 from workbooks.learn import clock, game, step
 from workbooks.learn.step import Values

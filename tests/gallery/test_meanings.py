@@ -6,7 +6,9 @@ import pytest
 from conftest import default_book
 from test_gallery import IN_TIERS
 
-TOLD = re.compile(r"^(\S+)(?: = .*)?   \[[^\]]*\]   (.*)$", re.DOTALL)  # see exporters/stack.py
+TOLD = re.compile(
+    r"^(\S+)(?: = .*)?   \[[^\]]*\]   (.*)$", re.DOTALL
+)  # see exporters/assemble/block_list.py
 
 
 def told(name: str) -> list[tuple[str, str]]:

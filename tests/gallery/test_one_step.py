@@ -8,8 +8,8 @@ import pytest
 from engine import Model
 from engine.cells.batch import filled
 from engine.cells.gradient import backward
-from engine.models import objective
-from exporters.tables import Workbook
+from engine.learning import objective
+from exporters.assemble.worksheets import Workbook
 from workbooks import cat_sat, one_step
 from workbooks.cat_sat.weights import HEAD, WORDS
 from workbooks.one_step import sheet

@@ -7,8 +7,9 @@ import pytest
 from conftest import default_book
 
 import workbooks
-from engine.models import checkpoint, training
-from engine.models.recipe import IGNORED
+from engine.learning import training
+from engine.learning.recipe import IGNORED
+from engine.models import checkpoint
 from workbooks.semantic_tiny import semantics
 
 ANALOGIES = semantics.ANALOGIES

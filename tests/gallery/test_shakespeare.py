@@ -21,12 +21,12 @@ from engine import Evaluator
 from engine.models import prompt
 from engine.models.choosing import Sampling
 from engine.models.generate import generate, passage
-from exporters.book import Reading
-from exporters.model_book import ModelBook
-from exporters.reading import Value
-from exporters.story import Suggestion
-from exporters.verify import read
-from exporters.xlsx import write
+from exporters.checking.verify import read
+from exporters.compose.book import Reading
+from exporters.compose.story import Suggestion
+from exporters.file.reading import Value
+from exporters.file.xlsx import write
+from exporters.model.model_book import ModelBook
 from workbooks import shakespeare
 
 MODEL = shakespeare.model()

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from conftest import cli
 
-from engine.models import checkpoint, training
-from engine.models.training import Progress
+from engine.learning import training
+from engine.learning.training import Progress
+from engine.models import checkpoint
 from workbooks import dialogue_game
 from workbooks.semantic_tiny import semantics
 

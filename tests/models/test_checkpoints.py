@@ -30,11 +30,11 @@ from safetensors.numpy import load_file, save_file
 
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
-from exporters import xlsx
-from exporters.book import Book
-from exporters.programs import Recomputed
-from exporters.reading import WorkbookFile
-from exporters.verify import FormulaCells, read, verify
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import FormulaCells, read, verify
+from exporters.compose.book import Book
+from exporters.file import xlsx
+from exporters.file.reading import WorkbookFile
 
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 IN_LIBREOFFICE = NAMES[::2]  # the others are there as large workbooks, see test_scale

@@ -10,8 +10,8 @@ from conftest import GOLDEN
 from tokenizers import ByteLevelBPETokenizer
 
 from engine import InputError
-from engine.models import corpus
-from engine.models.tokenizer import load_tokenizer, save_tokenizer
+from engine.learning import corpus
+from engine.text.tokenizer import load_tokenizer, save_tokenizer
 
 WINDOWS = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"]
 TEXT = "".join(WINDOWS)  # Shakespeare's

@@ -16,14 +16,14 @@ from engine.models.architectures.mixtral import MoeSpec, forward
 from engine.models.forward import EVERYTHING, ONE_TOKEN, weight_shapes
 from engine.models.generate import passage
 from engine.models.model import Model
-from engine.models.tokenizer import WordList
 from engine.studies import ablation
 from engine.studies.forecast import parameters
-from exporters import anymodel
-from exporters.book import Book
-from exporters.layout import PROMPT_COL
+from engine.text.tokenizer import WordList
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book
+from exporters.file.xlsx import write
+from exporters.model.layout import PROMPT_COL
 from exporters.pages.play import SENTENCE_ROW
-from exporters.xlsx import write
 
 SPEC = MoeSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=5, position="rotary", norm="rms",
@@ -46,7 +46,7 @@ MODEL = random_mixture(SPEC)
 
 @pytest.fixture(scope="module")
 def book() -> Book:
-    return anymodel.build("experts", MODEL, passage(MODEL, IDS, 5))
+    return model_workbook.build("experts", MODEL, passage(MODEL, IDS, 5))
 
 
 @pytest.fixture(scope="module")

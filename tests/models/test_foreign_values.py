@@ -25,8 +25,9 @@ from foreign_values import (
 )
 
 from engine import InputError
-from engine.models import checkpoint, sentencepiece, vocabularies
+from engine.models import checkpoint
 from engine.models.formats import llama2c
+from engine.text import sentencepiece, vocabularies
 
 SOON = 5.0  # seconds in which a command says that it will not do it
 

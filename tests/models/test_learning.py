@@ -10,12 +10,13 @@ import pytest
 from conftest import GOLDEN, cli
 
 from engine import Model
-from engine.models import checkpoint, learning, objective, text_training, training
+from engine.learning import in_cells, objective, text_training, training
+from engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
+from engine.learning.recipe import IGNORED, Recipe
+from engine.learning.text_training import TextRun
+from engine.learning.training import Progress
+from engine.models import checkpoint
 from engine.models.architectures import gpt2
-from engine.models.optimizers import ADAM, DESCENT, MOMENTUM
-from engine.models.recipe import IGNORED, Recipe
-from engine.models.text_training import TextRun
-from engine.models.training import Progress
 from workbooks import dialogue_game
 
 STEPS, BATCH = 100, 8
@@ -35,13 +36,13 @@ def sentences(rng: np.random.Generator, n: int, length: int = 9) -> np.ndarray:
 def test_a_hundred_steps_are_torchs(method: int) -> None:
     """Warm-up and decay of the rate, decay of the weights, and gradients that are clipped."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from engine.models import torch_learning
+    from engine.learning import in_torch
 
     rng = np.random.default_rng(0)
     recipe = replace(RECIPE, method=method, weight_decay=0.05)
     start = training.initial(SPEC, recipe, rng)
-    ours = learning.Learner(gpt2.forward, SPEC, recipe, start)
-    theirs = torch_learning.Learner(SPEC, recipe, start, torch.float64)
+    ours = in_cells.Learner(gpt2.forward, SPEC, recipe, start)
+    theirs = in_torch.Learner(SPEC, recipe, start, torch.float64)
     losses = []
     for n in range(STEPS):
         ids = sentences(rng, BATCH)
@@ -61,7 +62,7 @@ def test_any_architecture_learns(name: str) -> None:
     weights = {k: np.asarray(w, dtype=np.float64) for k, w in model.weights.items()}
     rate = 1e-4
     plain = Recipe(1, 2, 1, rate, 0, last_rate=1, weight_decay=0, clip=np.inf, method=DESCENT)
-    learner = learning.Learner(model.architecture, model.spec, plain, weights)
+    learner = in_cells.Learner(model.architecture, model.spec, plain, weights)
     ids = np.array([[5, 3, 8, 1], [2, 9, 4, IGNORED]])
     before = learner.step(0, ids)
     moved = sum(((learner.weights[k] - w) ** 2).sum() for k, w in weights.items())
@@ -80,7 +81,7 @@ def test_any_architecture_learns(name: str) -> None:
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As where it is not installed; and what follows may change more."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "engine.models.torch_learning", raising=False)
+    monkeypatch.delitem(sys.modules, "engine.learning.in_torch", raising=False)
     return monkeypatch
 
 

@@ -7,8 +7,8 @@ from conftest import cli
 from learnt import learnt
 
 from engine.cells.errors import InputError
-from engine.models import listed
-from engine.models.tokenizer import IdsOnly, WordList
+from engine.text import word_list_file
+from engine.text.tokenizer import IdsOnly, WordList
 
 
 class AnyTexts(WordList):
@@ -29,11 +29,11 @@ def written(folder: Path, text: str) -> Path:
 
 def test_groups_and_blank_lines(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeffsea\r\n\n# living things\n lion \n=1+1\n#\nship")
-    groups = listed.read(path)
+    groups = word_list_file.read(path)
     assert groups == {"words": ["sea"], "living things": ["lion", "=1+1", "#", "ship"]}
     groups["living things"].remove("#")
     groups["living things"][0] = "LION"  # case is forgiven, as on the sheets
-    assert listed.ids(groups, WORDS) == {"words": [0], "living things": [3, 2, 1]}
+    assert word_list_file.ids(groups, WORDS) == {"words": [0], "living things": [3, 2, 1]}
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "sentencepiece", "bert"])
@@ -41,14 +41,14 @@ def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
     """A word within a text is found first: with its space where the tokenizer has one."""
     tokenizer = learnt(kind)
     words = ["class", "the", "value", "object"]
-    (found,) = listed.ids({"": words}, tokenizer).values()
+    (found,) = word_list_file.ids({"": words}, tokenizer).values()
     for word, ident in zip(words, found, strict=True):
         assert tokenizer.texts[ident].strip(" ▁") == word
         assert [ident] in (tokenizer.encode(text, special=False) for text in (f" {word}", word))
     if kind == "gpt2":
         assert tokenizer.texts[found[0]] == " class"
     with pytest.raises(InputError, match=r"is .* tokens here .*one$"):
-        listed.ids({"": ["incomprehensibility"]}, tokenizer)
+        word_list_file.ids({"": ["incomprehensibility"]}, tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -68,21 +68,21 @@ def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
 def test_lists_that_cannot_be_mapped_are_told(text: str, fault: str, tmp_path: Path) -> None:
     path = written(tmp_path, text)
     if not fault:
-        assert listed.ids(listed.read(path), WORDS)
+        assert word_list_file.ids(word_list_file.read(path), WORDS)
         return
     with pytest.raises(InputError, match=fault) as told:
-        listed.ids(listed.read(path), WORDS)
+        word_list_file.ids(word_list_file.read(path), WORDS)
     assert len(str(told.value)) < 400
 
 
 def test_what_is_no_file_and_what_has_no_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no file"):
-        listed.read(tmp_path)
+        word_list_file.read(tmp_path)
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     with pytest.raises(InputError, match="is no text in UTF-8"):
-        listed.read(tmp_path / "latin")
+        word_list_file.read(tmp_path / "latin")
     with pytest.raises(InputError, match="no tokenizer; a list of words needs one"):
-        listed.ids({"": ["a"]}, IdsOnly(5))
+        word_list_file.ids({"": ["a"]}, IdsOnly(5))
     path = written(tmp_path, "sea\nship\nlion\nriver")
     out = tmp_path / "out.xlsx"
     for words, told in (

@@ -6,8 +6,8 @@ import pytest
 from engine import Graph
 from engine.cells.batch import filled
 from engine.cells.block import Block
-from engine.models import optimizers
-from engine.models.optimizers import ADAM, DESCENT, MOMENTUM
+from engine.learning import optimizers
+from engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
 
 SHAPES = {"matrix": (3, 4), "vector": (1, 5)}  # the vector does not decay
 STEPS = 30

@@ -13,7 +13,7 @@ from learnt import KINDS, learnt, texts
 from tokenizers import Tokenizer
 
 from engine import InputError
-from engine.models.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
+from engine.text.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
 
 SPECIAL = ("<s>", "<|endoftext|>", "[MASK]", "</s>")
 ENTIRE = ("gpt2", "llama3", "smollm", "sentencepiece", "gemma")  # what goes in comes out

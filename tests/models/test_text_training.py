@@ -13,11 +13,12 @@ from conftest import GOLDEN
 from safetensors.numpy import load_file
 
 from engine import InputError, Model
-from engine.models import checkpoint, corpus, text_training, training
-from engine.models.corpus import Corpus
-from engine.models.recipe import Recipe
-from engine.models.text_training import Check, TextRun
-from engine.models.training import Progress
+from engine.learning import corpus, text_training, training
+from engine.learning.corpus import Corpus
+from engine.learning.recipe import Recipe
+from engine.learning.text_training import Check, TextRun
+from engine.learning.training import Progress
+from engine.models import checkpoint
 
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SMALL = TextRun(n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=20, batch=4)

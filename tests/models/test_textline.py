@@ -7,9 +7,9 @@ import pytest
 from learnt import KINDS, learnt, texts
 
 from engine.cells.graph import Graph
-from engine.models import textline
-from engine.models.detokenizing import held
-from engine.models.tokenizer import BYTE, Characters, Tokenizer, WordList
+from engine.text import decoded_text
+from engine.text.detokenizing import held
+from engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
 
 N_TOKENS = 12
 N_RANDOM = 12
@@ -41,7 +41,7 @@ def cases(kind: str) -> list[list[int]]:
 def test_a_line_is_what_the_library_decodes(kind: str) -> None:
     g = Graph()
     g.input("tokens", np.zeros((N_TOKENS, 1)), ("token", ""), "ids")
-    textline.add(g, tokenizer(kind))
+    decoded_text.add(g, tokenizer(kind))
     for ids in cases(kind):
         g.fill("tokens", np.array(ids, dtype=np.float64)[:, None])
         assert g.values["text.whole"][0, 0] == held(tokenizer(kind).decode(ids)), ids

@@ -9,20 +9,12 @@ from conftest import random_model, saved
 from engine import InputError, ModelSpec, WordList
 from engine.models import checkpoint
 from engine.models.generate import passage
-from engine.models.tokenizer import (
-    LONGEST,
-    Characters,
-    IdsOnly,
-    load_tokenizer,
-    show,
-    shown,
-    stream,
-)
-from exporters import anymodel
-from exporters.layout import PROMPT_COL, PROMPT_ROW
+from engine.text.tokenizer import LONGEST, Characters, IdsOnly, load_tokenizer, show, shown, stream
+from exporters.assemble import model_workbook
+from exporters.file.reading import WorkbookFile
+from exporters.file.xlsx import write
+from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 from exporters.pages.play import WORDS_ROW
-from exporters.reading import WorkbookFile
-from exporters.xlsx import write
 
 SHOWN = {
     "the": "the",
@@ -110,7 +102,7 @@ def awkward(byte_level) -> tuple[Path, tuple[str, ...], list[int]]:
     texts = model.vocabulary.texts
     assert texts[256:] == EXTRA and "\t" in texts and "\x00" in texts
     ids = [texts.index(t) for t in ("=", "+", "-", "@", "\t", "\x00", '"', "😀", "=1+1")]
-    book = anymodel.build("bytes", model, passage(model, ids))
+    book = model_workbook.build("bytes", model, passage(model, ids))
     return write(book, byte_level.parent / "bytes.xlsx"), texts, ids
 
 

@@ -14,11 +14,11 @@ from foreign_values import LIBRARY, PLAIN, tokenizer_files, unigram
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from engine import InputError
-from engine.models import subwords, tokenizers_library
-from engine.models.subwords import Library
-from engine.models.tokenizers_library import check, from_text, growth, normalizing, quick
-from engine.models.tokenizing.settings import PATTERNS
-from engine.models.vocabularies import LLAMA3, QWEN2
+from engine.text import subwords, tokenizers_library
+from engine.text.subwords import Library
+from engine.text.tokenizers_library import check, from_text, growth, normalizing, quick
+from engine.text.tokenizing.settings import PATTERNS
+from engine.text.vocabularies import LLAMA3, QWEN2
 
 # SentencePiece's own, of six rules: ﬁ fi, Ａ A, Ä a + diaeresis, Ｂ B, U+2003 a space, 😀 :)
 SIX_RULES = (GOLDEN / "charsmap.txt").read_text().strip()
@@ -170,7 +170,7 @@ def test_a_billion_pieces_cannot_be_learnt() -> None:
 def test_the_library_is_asked_behind_the_wall_alone() -> None:
     """But by those that put a tokenizer together, and have the wall about what may fail."""
     found = {
-        str(path.relative_to(ROOT / "engine" / "models"))
+        str(path.relative_to(ROOT / "engine" / "text"))
         for path in (ROOT / "engine").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tokenizers"

@@ -16,11 +16,11 @@ from engine import InputError, WordList
 from engine.cells.evaluator import Evaluator
 from engine.cells.expression import constant
 from engine.cells.graph import Graph
-from engine.models import tokenizing
-from engine.models.tokenizer import Characters, IdsOnly, Library
-from engine.models.tokenizer import Tokenizer as AnyTokenizer
-from exporters import xlsx
-from exporters.book import Book
+from engine.text import tokenizing
+from engine.text.tokenizer import Characters, IdsOnly, Library
+from engine.text.tokenizer import Tokenizer as AnyTokenizer
+from exporters.compose.book import Book
+from exporters.file import xlsx
 from exporters.pages import tokenizer as page
 
 LENGTH, N_TOKENS = 20, 32

@@ -16,11 +16,11 @@ from openpyxl.workbook.defined_name import DefinedName
 
 from engine import InputError
 from engine.cells.access import Rect
-from exporters import xlsx
-from exporters.audit import audit
-from exporters.reading import WorkbookFile
-from exporters.rules.cycles import Run, cycle
-from exporters.rules.sheet import overlap
+from exporters.checking.audit import audit
+from exporters.checking.rules.cycles import Run, cycle
+from exporters.checking.rules.sheet import overlap
+from exporters.file import xlsx
+from exporters.file.reading import WorkbookFile
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -12,11 +12,12 @@ from openpyxl import load_workbook
 import cellformer as cf
 from engine import InputError, ModelSpec
 from engine.models.generate import passage
-from exporters import anymodel, edited
-from exporters.layout import ID_ROW
-from exporters.model_book import ModelBook
-from exporters.programs import XLSX
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.checking.programs import XLSX
+from exporters.edits import edited
+from exporters.file.xlsx import write
+from exporters.model.layout import ID_ROW
+from exporters.model.model_book import ModelBook
 
 HEAD = "blocks.1.attn.h0"
 SPEC = ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2)
@@ -25,7 +26,7 @@ SPEC = ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2)
 @pytest.fixture(scope="module")
 def book() -> ModelBook:
     model = random_model(SPEC)
-    return anymodel.build("two-layers", model, passage(model, [1, 2]))
+    return model_workbook.build("two-layers", model, passage(model, [1, 2]))
 
 
 @pytest.fixture(scope="module")

@@ -23,12 +23,11 @@ from engine import ModelSpec
 from engine.cells.batch import CellName
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
-from exporters import anymodel
-from exporters.book import Book
-from exporters.large import play as large_play
-from exporters.pages import lens, play
-from exporters.verify import FormulaCells, read
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.checking.verify import FormulaCells, read
+from exporters.compose.book import Book
+from exporters.file.xlsx import write
+from exporters.pages import large_play, lens, play
 
 N_TOKENS = 5
 SIZES = {"d_model": 5, "n_ctx": N_TOKENS, "n_layers": 1, "n_heads": 1, "d_head": 5}
@@ -190,7 +189,7 @@ def test_words_with_the_same_logit_are_shown_one_after_the_other(size: float, tm
     readout = size * model.weights["W_U"]  # [d_model, d_vocab]
     readout[:, ALIKE] = readout[:, [2]]
     model = replace(model, weights=dict(model.weights) | {"W_U": readout})
-    book = anymodel.build("alike", model, passage(model, [1, 2, 3], N_TOKENS))
+    book = model_workbook.build("alike", model, passage(model, [1, 2, 3], N_TOKENS))
     order = book.values["choice.order"]
     assert (np.sort(order, axis=1) == np.arange(9)).all()
     for row in order:

@@ -13,9 +13,9 @@ from conftest import (
 
 from engine import ModelSpec
 from engine.models.generate import passage
-from exporters import anymodel
-from exporters.verify import read
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.checking.verify import read
+from exporters.file.xlsx import write
 
 SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer", final_norm=True)
 LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threads
@@ -25,7 +25,7 @@ LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threa
 def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
     """LibreOffice computes a column as one where its formulas are alike, and then sees cycles."""
     model = random_model(LONG)
-    book = anymodel.build("filled", model, passage(model, [3, 7, 1, 5], 4))
+    book = model_workbook.build("filled", model, passage(model, [3, 7, 1, 5], 4))
     path = write(book, tmp_path / "filled.xlsx")
     edit = {book.cell("sentence", 0, 0): "w3 w7"}
     (found,) = libreoffice_after(path, [edit], tmp_path / "office")
@@ -41,7 +41,7 @@ def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
 def test_a_part_that_is_live_recomputes_with_room_to_continue(n_tokens: int, tmp_path) -> None:
     model = random_model(SPEC)
     given = passage(model, [3, 7, 1], n_tokens)
-    book = anymodel.build("part", model, given, live=("blocks.1",))
+    book = model_workbook.build("part", model, given, live=("blocks.1",))
     path = write(book, tmp_path / "part.xlsx")
     after = assert_recomputes_after(
         {("blocks.1.attn.h0.W_V", 2, 1): 2.0}, InIronCalc(path), book, read(path)

@@ -15,12 +15,12 @@ from libreoffice import Formula
 
 import workbooks
 from engine.cells.access import Rect
-from exporters import digest
-from exporters.address import a1, quoted
-from exporters.book import Book
-from exporters.digest import AGREES, EDITED
-from exporters.ranges import Range, of_formulas
-from exporters.reading import WorkbookFile
+from exporters.compose import digest
+from exporters.compose.address import a1, quoted
+from exporters.compose.book import Book
+from exporters.compose.digest import AGREES, EDITED
+from exporters.compose.ranges import Range, of_formulas
+from exporters.file.reading import WorkbookFile
 
 NAME = "cat-sat"
 SHEETS = (

@@ -30,12 +30,15 @@ from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies import ablation
 from engine.studies.folding import folded
-from exporters import anymodel, dials, edited, source
-from exporters.book import Book
-from exporters.layout import PICK_ROW
-from exporters.model_book import ModelBook
-from exporters.reading import WorkbookFile
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book
+from exporters.edits import edited
+from exporters.file.reading import WorkbookFile
+from exporters.file.xlsx import write
+from exporters.model import source
+from exporters.model.layout import PICK_ROW
+from exporters.model.model_book import ModelBook
+from exporters.play import settings
 
 N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
@@ -153,7 +156,7 @@ def test_nothing_edited_nothing_found(name: str, built) -> None:
 def three_edits(sheets: Any) -> None:
     """A word picked in place of the second, another top-k, and a formula for a weight."""
     sheets["Play"][f"D{PICK_ROW + 1}"] = "dog"
-    sheets["Play"][f"C{dials.ROW + 4}"] = 3
+    sheets["Play"][f"C{settings.ROW + 4}"] = 3
     place = default_book("cat-sat").places["blocks.0.attn.h0.W_K"]
     row, col = place.cell(0, 0)
     sheets[place.sheet].cell(row + 1, col + 1).value = "=1+1"
@@ -237,7 +240,7 @@ TYPED_BADLY: list[tuple[CellAt, float | str, str]] = [
 def two_layers(tmp_path_factory) -> Path:
     """A workbook of two small layers."""
     model = random_model(ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2))
-    book = anymodel.build("two-layers", model, passage(model, [1, 2]))
+    book = model_workbook.build("two-layers", model, passage(model, [1, 2]))
     place = book.places["blocks.1.attn.h0.W_Q"]
     assert (place.sheet, place.cell(1, 0)) == WEIGHT
     return write(book, tmp_path_factory.mktemp("two") / "two-layers.xlsx")
@@ -359,7 +362,7 @@ def test_what_weights_cannot_say_is_refused() -> None:
 def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> None:
     """Those of golden models are read back in test_checkpoints, which has them."""
     model = MODELS[name]
-    book = anymodel.build("any", model, passage(model, [1, 2, 3], 4))
+    book = model_workbook.build("any", model, passage(model, [1, 2, 3], 4))
     path = write(book, tmp_path / "any.xlsx")
     edits = random_edits(book, 5, 1)
     cells = {book.cell(*cell): value for cell, value in edits.items()}
@@ -367,10 +370,10 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
 
 
 def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.source.MOST_CARRIED", 10)
+    monkeypatch.setattr("exporters.model.source.MOST_CARRIED", 10)
     folder = corner("gpt2", tmp_path / "gpt2")
     model = checkpoint.load(folder)
-    path = write(anymodel.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
+    path = write(model_workbook.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
     done = cli("diff", path)
     assert done.code == 2
     assert "--model" in done.err

@@ -17,9 +17,10 @@ from conftest import (
 from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, cosine, encoder
 
 import cellformer as cf
-from engine.models import checkpoint, tokenizing
-from exporters.book import Book
-from exporters.verify import read, verify
+from engine.models import checkpoint
+from engine.text import tokenizing
+from exporters.checking.verify import read, verify
+from exporters.compose.book import Book
 
 KINDS = ("sentence", "bert", "roberta")
 ERROR = re.compile(r"#(N/A|REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|ERROR!)")

@@ -18,10 +18,10 @@ from libreoffice import Typed, typed_by_hand
 import cellformer as cf
 from engine import Evaluator, ModelSpec
 from engine.models import checkpoint
-from engine.models.tokenizer import Characters
-from exporters.book import Book
-from exporters.large.play import RESULTS_ROW
-from exporters.model_book import ModelBook
+from engine.text.tokenizer import Characters
+from exporters.compose.book import Book
+from exporters.model.model_book import ModelBook
+from exporters.pages.large_play import RESULTS_ROW
 
 pytestmark = pytest.mark.office
 

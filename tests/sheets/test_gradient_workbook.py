@@ -12,9 +12,9 @@ from corners import with_few_words
 from cellformer import names
 from engine import Evaluator
 from engine.models.generate import passage
-from exporters.plan import LEAD
-from exporters.reading import WorkbookFile
-from exporters.verify import read, verify
+from exporters.checking.verify import read, verify
+from exporters.file.reading import WorkbookFile
+from exporters.model.plan import LEAD
 
 PRODUCT = re.compile(r"SUMPRODUCT\(([^()]*)\)")
 RANGE = re.compile(r"\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)")

@@ -6,9 +6,9 @@ import pytest
 import xlsxwriter
 from conftest import cli, needs
 
-from exporters import hyperformula
-from exporters.reading import WorkbookFile
-from exporters.verify import compare, read, verify
+from exporters.checking import hyperformula
+from exporters.checking.verify import compare, read, verify
+from exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.office
 

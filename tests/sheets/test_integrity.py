@@ -13,14 +13,14 @@ from libreoffice import Command, told_of
 
 import cellformer as cf
 from engine.cells.access import Rect
-from exporters import protection, verify
-from exporters.address import a1
-from exporters.book import Book, Place
-from exporters.large import play as one_token
-from exporters.layout import PLAY, PROMPT_COL
-from exporters.model_book import ModelBook
-from exporters.pages import built, play
-from exporters.pages.start import SHEET as START
+from exporters.checking import verify
+from exporters.compose.address import a1
+from exporters.compose.book import START, Book, Place
+from exporters.file import protection
+from exporters.model.layout import PLAY, PROMPT_COL
+from exporters.model.model_book import ModelBook
+from exporters.pages import large_play as one_token
+from exporters.pages import ledger, play
 
 WORKSHEETS = ("loss", "thin-superposition")
 BOOKS = ("cat-sat", "thin-dialogue-game", "fluffy-creature", "an encoder", *WORKSHEETS)
@@ -62,9 +62,9 @@ def answer(book: Book) -> CellAt:
 
 def typed_places(book: Book) -> list[Place]:
     """The tables of numbers that may be typed over, of more than one row and column."""
-    blocks = [w.block for w in built.watched(book) if w.block.kind in ("weight", "setting")]
+    blocks = [w.block for w in ledger.watched(book) if w.block.kind in ("weight", "setting")]
     places = [book.places[block.name] for block in blocks]
-    return [p for p in places if min(p.size) > 1 and not built._of_texts(book, p.block)]
+    return [p for p in places if min(p.size) > 1 and not ledger._of_texts(book, p.block)]
 
 
 def acts(book: Book) -> Iterator[Act]:
@@ -84,9 +84,9 @@ def acts(book: Book) -> Iterator[Act]:
     cells = place.rect(place.block.whole)
     yield Act(place.sheet, ("insert rows", place.sheet, cells.bottom - 1, 1))
     yield Act(place.sheet, ("delete rows", place.sheet, cells.top, 1))
-    yield Act(built.SHEET, ("insert rows", built.SHEET, built.TOP + 1, 1))
-    yield Act(built.SHEET, ("delete rows", built.SHEET, built.TOP, 1))
-    yield Act(built.SHEET, ("delete rows", built.SHEET, 0, 5))
+    yield Act(ledger.SHEET, ("insert rows", ledger.SHEET, ledger.TOP + 1, 1))
+    yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, ledger.TOP, 1))
+    yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, 0, 5))
     if isinstance(book, ModelBook) and not book.plan.live:
         ranks, _ = (one_token if book.large else play).order(book)
         ranking = a1(ranks.rect._replace(right=ranks.rect.left + 5))
@@ -102,12 +102,12 @@ def acts(book: Book) -> Iterator[Act]:
     yield Act(place.sheet, ("cut", place.sheet, one, last), refused=False)
     yield Act(place.sheet, ("fill down", place.sheet, a1(cells)), refused=False)
     yield Act(there, ("delete sheet", there), refused=False)
-    yield Act(built.SHEET, ("delete sheet", built.SHEET), refused=False)
+    yield Act(ledger.SHEET, ("delete sheet", ledger.SHEET), refused=False)
 
 
 def is_right(line: str) -> bool:
     """Whether a ledger is one."""
-    return line.startswith(("no edits", f"{built.SHEET}: ")) or " edit" in line[:12]
+    return line.startswith(("no edits", f"{ledger.SHEET}: ")) or " edit" in line[:12]
 
 
 @pytest.mark.office
@@ -137,7 +137,7 @@ def test_structural_acts_change_nothing_or_are_told_on_start(
 
 def random_edits(book: Book, rng: np.random.Generator) -> Iterator[list[Command]]:
     """Numbers, texts, dates, errors, nothing, and what is copied, each into what may be typed."""
-    watched = [w for w in built.watched(book) if w.typed]
+    watched = [w for w in ledger.watched(book) if w.typed]
     while True:
         line = watched[rng.integers(len(watched))]
         i, j = line.cell or (int(rng.integers(n)) for n in line.block.shape)
@@ -184,7 +184,7 @@ def test_an_error_in_any_input_is_named_and_harms_nothing(
 ) -> None:
     book, sheet = book_of(name), InIronCalc(written[name])
     formulas = verify.read(written[name]).formulas
-    for line in list(built.watched(book)):
+    for line in list(ledger.watched(book)):
         at = book.cell(line.block.name, *(line.cell or (0, 0)))
         if not line.typed:
             continue
@@ -221,7 +221,7 @@ def test_what_is_typed_is_open_and_formulas_are_locked(name: str, written: dict[
         assert sheet.protection.sheet and not sheet.protection.password
         assert not sheet.protection.autoFilter and not sheet.protection.formatCells
         assert sheet.protection.sort and sheet.protection.insertRows
-    for line in built.watched(book):
+    for line in ledger.watched(book):
         where, row, col = book.cell(line.block.name, *(line.cell or (0, 0)))
         locked = file[where].cell(row + 1, col + 1).protection.locked
         assert locked != line.typed, line.what

@@ -13,12 +13,12 @@ from engine import ModelSpec
 from engine.cells.values import CellError
 from engine.models.choosing import Sampling
 from engine.studies import ablation
-from exporters import verify
-from exporters.layout import PICK_ROW, PLAY, PROMPT_COL
-from exporters.model_book import ModelBook
+from exporters.checking import verify
+from exporters.file.reading import Value, WorkbookFile
+from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
+from exporters.model.model_book import ModelBook
 from exporters.pages.play import MESSAGE_ROW, RESULTS_ROW, n_results
 from exporters.pages.switches import writers
-from exporters.reading import Value, WorkbookFile
 
 LEDGER = script("ledger", "benchmarks")  # of benchmarks, which asks 50 sets of edits
 # of two layers the formulas would be twice as many, and of the same kinds

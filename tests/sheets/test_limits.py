@@ -10,11 +10,12 @@ from engine import ModelSpec, WordList
 from engine.cells.expression import Rounded
 from engine.models.generate import passage
 from engine.models.model import Model
-from exporters import anymodel, xlsx
-from exporters.audit import audit
-from exporters.book import Book
+from exporters.assemble import model_workbook
+from exporters.checking.audit import audit
+from exporters.compose.book import Book
+from exporters.file import xlsx
+from exporters.file.reading import WorkbookFile
 from exporters.pages import check
-from exporters.reading import WorkbookFile
 
 WORDS = ("wow!A1", "=x!B2", "'s'!C3", "1", "01", "*", "?", "a", "b", "c")
 IDS = [0, 7, 1, 8, 9]
@@ -29,7 +30,7 @@ def awkward(scale: float) -> Model:
 
 
 def build(model: Model, path: Path, ids: list[int] = IDS) -> tuple[Book, Path]:
-    book = anymodel.build("awkward", model, passage(model, ids))
+    book = model_workbook.build("awkward", model, passage(model, ids))
     return book, xlsx.write(book, path)
 
 

@@ -6,9 +6,9 @@ import zipfile
 import pytest
 from conftest import Built, default_book
 
-from exporters import legend, theme
+from exporters.compose import legend, theme
+from exporters.file.reading import WorkbookFile
 from exporters.pages import play
-from exporters.reading import WorkbookFile
 
 ROWS = re.compile(r'<row r="(\d+)"([^>]*)>')
 SEEN = ("cat-sat", "attention-by-columns")

@@ -9,11 +9,12 @@ from conftest import GOLDEN, InIronCalc, default_book, random_model
 from engine import ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel, theme
-from exporters.model_book import ModelBook
+from exporters.assemble import model_workbook
+from exporters.compose import theme
+from exporters.file.xlsx import write
+from exporters.model.model_book import ModelBook
 from exporters.pages import machine
 from exporters.pages.machine import SHEET, Canvas
-from exporters.xlsx import write
 
 SCREEN = 1180, 568  # pixels of Excel that a screen of 1366 x 768 shows of a sheet
 USUAL = 20  # height of a row
@@ -60,7 +61,7 @@ def test_twelve_layers_fold() -> None:
     n_heads, n_tokens = 7, 3
     spec = ModelSpec(3, 70, 12, n_layers=12, n_heads=n_heads, d_head=1, d_mlp=1)
     model = random_model(spec)
-    book = anymodel.build("deep", model, passage(model, [1, 2], n_tokens))
+    book = model_workbook.build("deep", model, passage(model, [1, 2], n_tokens))
     canvas = Canvas(book)
     assert pixels_down(book, row_of(book, "sum")) <= SCREEN[1]
     assert pixels_across(book, 1 + canvas.columns) <= SCREEN[0] + canvas.unit
@@ -74,7 +75,7 @@ def test_what_the_strips_add_is_the_stream_at_the_end(name: str) -> None:
     """Of every architecture, with norms before or after its sums, of layers one after the other or
     at once: each strip is what changes, so that all of them add up."""
     model = checkpoint.load(GOLDEN / name)
-    book = anymodel.build(name, model, passage(model, [3, 1, 2], 3))
+    book = model_workbook.build(name, model, passage(model, [3, 1, 2], 3))
     first, last = row_of(book, "embedding"), row_of(book, "sum")
     cols = range(1, 1 + Canvas(book).shown)
     strips = np.array(
@@ -90,7 +91,7 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
     looks, what it says."""
     spec = ModelSpec(9, 8, 6, n_layers=2, n_heads=2, d_head=4, d_mlp=5, position="learned")
     model = random_model(spec, seed=4)
-    book = anymodel.build("any", model, passage(model, [3, 1, 2], 6))
+    book = model_workbook.build("any", model, passage(model, [3, 1, 2], 6))
     sheet = InIronCalc(write(book, tmp_path / "any.xlsx"))
     said = dict[str, set[str]]()
     for text in ("w5", "w8 w0 w4 w4", "w2 w2 w7 w1 w6 w3"):
@@ -120,7 +121,7 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
 def test_its_colours_are_alike_on_both_sides_of_zero(tmp_path: Path) -> None:
     """Strips diverge about 0, tiles begin at 0; both say what full colour is."""
     model = checkpoint.load(GOLDEN / "llama")
-    book = anymodel.build("llama", model, passage(model, [3, 1, 2], 5))
+    book = model_workbook.build("llama", model, passage(model, [3, 1, 2], 5))
     kinds = [dressing for _, dressing in book.sheets[SHEET].dressings]
     n_heads = model.spec.n_layers * model.spec.n_heads
     assert kinds.count("diverging") == 2

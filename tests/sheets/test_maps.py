@@ -9,11 +9,12 @@ from conftest import InIronCalc, assert_recomputes_after, default_book, random_m
 
 from engine import InputError, ModelSpec
 from engine.models.generate import passage
-from exporters import anymodel, labels
-from exporters.book import Book
+from exporters.assemble import model_workbook
+from exporters.checking.verify import read
+from exporters.compose import label_placement
+from exporters.compose.book import Book
+from exporters.file.xlsx import write
 from exporters.pages import vocabulary
-from exporters.verify import read
-from exporters.xlsx import write
 from workbooks.dialogue_game import CHOSEN, game
 
 Edits = dict[str, float | str]
@@ -166,9 +167,9 @@ def test_labels_never_lie_on_each_other(seed: int) -> None:
     n, size = 60, (480, 400)
     points = rng.normal(size=(n, 2)) * rng.choice([1, 0.05], size=(n, 1))
     texts = ["w" * int(k) for k in rng.integers(1, 12, n)]
-    sides = labels.sides(points, texts, size)
-    at = labels.pixels(points, size)
-    boxes = [labels.box(*at[k], texts[k], side) for k, side in enumerate(sides) if side]
+    sides = label_placement.sides(points, texts, size)
+    at = label_placement.pixels(points, size)
+    boxes = [label_placement.box(*at[k], texts[k], side) for k, side in enumerate(sides) if side]
     assert len(boxes) > 5
     for k, one in enumerate(boxes):
         assert not any(one.meets(other) for other in boxes[:k])
@@ -179,7 +180,7 @@ def test_a_model_drawn_at_random(tmp_path: Path) -> None:
     model = random_model(
         ModelSpec(80, 12, 8, n_layers=1, n_heads=2, d_head=4, d_mlp=6, tied=True, bias=True)
     )
-    book = anymodel.build("random", model, passage(model, [3, 70, 2], 5))
+    book = model_workbook.build("random", model, passage(model, [3, 70, 2], 5))
     chosen = vocabulary.by_default(book)
     assert chosen.groups["in the sentence"] == [3, 70, 2] and len(chosen.ids) == vocabulary.SOME
     path = write(book, tmp_path / "random.xlsx")
@@ -194,11 +195,11 @@ def test_a_model_drawn_at_random(tmp_path: Path) -> None:
 def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path, monkeypatch) -> None:
     """Of a model that shows one token's logits alone: its words' own cells, each of which may be
     taken off; a weight of one is typed over."""
-    monkeypatch.setattr("exporters.plan.MANY_WORDS", N_WORDS - 1)
+    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", N_WORDS - 1)
     spec = ModelSpec(N_WORDS, 6, 8, n_layers=1, n_heads=1, d_head=3, d_mlp=4, tied=tied)
     model, ids = random_model(spec), {"a": [200, 7, 199], "b": [5, 12, 208]}
     given = passage(model, [3, 70], 3)
-    book = anymodel.build("random", model, given, words=ids)
+    book = model_workbook.build("random", model, given, words=ids)
     assert book.large and "Trajectory" not in book.sheets
     table = model.weights["W_E"] if tied else model.weights["W_U"].T
     x = table[[v for group in ids.values() for v in group]]
@@ -211,4 +212,4 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path, monkeypa
     after = book.edited({book.graph[name][i, j]: x for (name, i, j), x in edits.items()})
     assert after(book.graph["map.id"].area).ravel().tolist() == [200, 7, 199, 5, -1, 208]
     with pytest.raises(InputError, match="--words maps the words of a whole decoder"):
-        anymodel.build("random", model, given, live=("blocks.0",), words=ids)
+        model_workbook.build("random", model, given, live=("blocks.0",), words=ids)

@@ -15,15 +15,15 @@ from conftest import (
 
 from cellformer import names
 from engine import Model, ModelSpec
-from engine.models import objective
+from engine.learning import objective
 from engine.models.generate import passage
 from engine.studies import nudge
-from exporters import anymodel, tour
-from exporters.model_book import ModelBook
+from exporters.assemble import model_workbook, tour
+from exporters.checking.verify import FormulaCells, read
+from exporters.file.xlsx import write
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LOSS
 from exporters.pages import nudge as page
-from exporters.plan import LOSS
-from exporters.verify import FormulaCells, read
-from exporters.xlsx import write
 
 RATE, AFTER = (nudge.RATE, 0, 0), (nudge.LOSS_AFTER, 0, 0)
 
@@ -106,7 +106,7 @@ def test_a_model_whose_weights_are_all_0_is_built_and_its_edits_are_true(tmp_pat
     small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
     nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}
     model = Model(**{**vars(small), "weights": nothing})
-    book = anymodel.build("zeros", model, passage(model, [1, 2, 3]), followed=LOSS)
+    book = model_workbook.build("zeros", model, passage(model, [1, 2, 3]), followed=LOSS)
     path = write(book, tmp_path / "zeros.xlsx")
     sheet = InIronCalc(path)
     tries = page.tries(book)

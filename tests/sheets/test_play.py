@@ -14,12 +14,13 @@ from engine.cells.evaluator import Evaluator
 from engine.cells.values import CellError
 from engine.models.generate import passage
 from engine.models.prompt import graph
-from exporters import anymodel, verify
-from exporters.book import Book
-from exporters.layout import FROM_ROW, ID_ROW, PROMPT_COL
+from exporters.assemble import model_workbook
+from exporters.checking import verify
+from exporters.compose.book import Book
+from exporters.file.reading import WorkbookFile
+from exporters.file.xlsx import write
+from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from exporters.pages.play import MESSAGE_ROW, SENTENCE_ROW
-from exporters.reading import WorkbookFile
-from exporters.xlsx import write
 
 SPEC = ModelSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=3, d_mlp=5, position="learned", causal=False
@@ -40,7 +41,7 @@ SENTENCES = {  # how many words are given, and the message
 
 @cache
 def book() -> Book:
-    return anymodel.build("both-ways", MODEL, passage(MODEL, IDS))
+    return model_workbook.build("both-ways", MODEL, passage(MODEL, IDS))
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,9 @@ def test_what_was_shown_at_first_stays_when_a_cell_is_edited(name: str, monkeypa
     """The probabilities as built stand beside the live ones, and no formula lacks a value."""
     model, ids = golden_models()["bert"], [3, 1, 4, 2]
     if name == "many words":
-        monkeypatch.setattr("exporters.plan.MANY_WORDS", SPEC.d_vocab - 1)
+        monkeypatch.setattr("exporters.model.plan.MANY_WORDS", SPEC.d_vocab - 1)
         model = random_model(replace(SPEC, causal=True))
-    book = anymodel.build(name, model, passage(model, ids))
+    book = model_workbook.build(name, model, passage(model, ids))
     before, after = book.clean, book.edited({book.graph["W_E"][ids[0], 2]: 3.0})
     for sheet in book.sheets.values():
         for row, col in sheet.entries:

@@ -9,9 +9,9 @@ from openpyxl import Workbook
 
 from engine import InputError
 from engine.cells.values import CellError
-from exporters import programs
-from exporters.reading import WorkbookFile
-from exporters.verify import poison
+from exporters.checking import programs
+from exporters.checking.verify import poison
+from exporters.file.reading import WorkbookFile
 
 FORMULAS = {
     "=1/3": 1 / 3,

@@ -12,11 +12,11 @@ from conftest import THIN, cli, default_book, needs
 from libreoffice import Command, office
 
 from engine.cells.values import CellError
-from exporters import edited
-from exporters.model_book import ModelBook
-from exporters.pages import built as ledger
-from exporters.programs import XLSX
-from exporters.reading import WorkbookFile
+from exporters.checking.programs import XLSX
+from exporters.edits import edited
+from exporters.file.reading import WorkbookFile
+from exporters.model.model_book import ModelBook
+from exporters.pages import ledger
 
 N_SETS, N_TOGETHER = 6, 5  # 300 edits are 60 sets
 # what is typed, by hand or pasted; after an equals sign a formula

@@ -16,10 +16,11 @@ from engine import InputError
 from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel, xlsx
-from exporters.address import moved
-from exporters.reading import WorkbookFile
-from exporters.verify import poison
+from exporters.assemble import model_workbook
+from exporters.checking.verify import poison
+from exporters.compose.address import moved
+from exporters.file import xlsx
+from exporters.file.reading import WorkbookFile
 
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
 BOOKS = (*SAVED, f"{THIN}sampling")
@@ -73,9 +74,9 @@ def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
 
 
 def test_formulas_that_cells_share(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.plan.MANY_WORDS", 1)
+    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", 1)
     model = checkpoint.load(corner("llama", tmp_path / "llama"))
-    book = anymodel.build("llama", model, passage(model, [1, 2, 0, 2, 1]))
+    book = model_workbook.build("llama", model, passage(model, [1, 2, 0, 2, 1]))
     path = xlsx.write(book, tmp_path / "llama.xlsx")
     file = WorkbookFile(path)
     assert any(cell.from_first != (0, 0) for name in file for cell in file[name].cells.values())

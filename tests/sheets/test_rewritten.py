@@ -11,11 +11,12 @@ import cellformer as cf
 from cellformer import names
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel, edited
-from exporters.book import Book
-from exporters.programs import recompute_in_gnumeric
-from exporters.rewritten import alike
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.checking.programs import recompute_in_gnumeric
+from exporters.compose.book import Book
+from exporters.edits import edited
+from exporters.edits.formula_diff import alike
+from exporters.file.xlsx import write
 
 OFFICE = pytest.mark.office
 HEAD = "blocks.0.attn.h0"
@@ -61,7 +62,7 @@ def books(tmp_path_factory) -> dict[str, Book]:
     return {
         "cat-sat": default_book("cat-sat"),
         "loss": cf.build("loss"),
-        "distilbert": anymodel.build("distilbert", encoder, passage(encoder, [1, 2])),
+        "distilbert": model_workbook.build("distilbert", encoder, passage(encoder, [1, 2])),
     }
 
 

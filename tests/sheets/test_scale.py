@@ -37,14 +37,16 @@ from engine.cells.stored import SafetensorsFile, Stored, decimals
 from engine.models import checkpoint
 from engine.models.generate import passage
 from engine.studies.forecast import forecast
-from exporters import ahead, anymodel, deflate, layout, sheets, strips, xlsx
-from exporters.audit import audit
-from exporters.book import Book, Placed
-from exporters.plan import for_model
-from exporters.programs import Recomputed
-from exporters.reading import WorkbookFile
-from exporters.verify import FormulaCells, read, verify
-from exporters.xlsx import MAX_COLUMN
+from exporters.assemble import model_workbook
+from exporters.checking.audit import audit
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import FormulaCells, read, verify
+from exporters.compose.book import Book, Placed
+from exporters.file import deflate, precompress, row_xml, sheet_parts, xlsx
+from exporters.file.reading import WorkbookFile
+from exporters.file.xlsx import MAX_COLUMN
+from exporters.model import layout
+from exporters.model.plan import for_model
 
 MANY_WORDS, N_WORDS = 250, 300  # here so many are many
 IDS = [3, 1, 200]
@@ -67,8 +69,8 @@ def make(folder: Path, *sizes: int) -> Path:
 def fewer_are_many() -> Iterator[None]:
     """A workbook counts fewer words as many than it does elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.plan.MANY_WORDS", MANY_WORDS)
-        patch.setattr("exporters.edited.MANY_WORDS", MANY_WORDS)
+        patch.setattr("exporters.model.plan.MANY_WORDS", MANY_WORDS)
+        patch.setattr("exporters.edits.edited.MANY_WORDS", MANY_WORDS)
         yield
 
 
@@ -90,7 +92,7 @@ def in_file(many_words) -> Iterator[Model]:
 
 
 def build(model: Model, path: Path, live: tuple[str, ...] = ()) -> Path:
-    return xlsx.write(anymodel.build("many", model, passage(model, IDS), live), path)
+    return xlsx.write(model_workbook.build("many", model, passage(model, IDS), live), path)
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +126,10 @@ def formula_cells(architectures) -> dict[str, FormulaCells]:
 def large(folder: Path, n_tokens: int) -> Path:
     """The workbook of a checkpoint of few words, which counts them as many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.plan.MANY_WORDS", 1)
-        patch.setattr(strips, "FEWEST", 1)  # rows that are filled in
+        patch.setattr("exporters.model.plan.MANY_WORDS", 1)
+        patch.setattr(row_xml, "FEWEST", 1)  # rows that are filled in
         model = checkpoint.load(folder)
-        book = anymodel.build(folder.name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
+        book = model_workbook.build(folder.name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
         assert book.large
         return xlsx.write(book, folder.with_suffix(".xlsx"))
 
@@ -144,7 +146,7 @@ def parts(in_file, tmp_path_factory) -> dict[str, Path]:
 def compact(in_file, tmp_path_factory) -> Path:
     """A workbook that spells its formulas as one of very many does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model_book.MANY_FORMULAS", 0)
+        patch.setattr("exporters.model.model_book.MANY_FORMULAS", 0)
         return build(in_file, tmp_path_factory.mktemp("compact") / "compact.xlsx")
 
 
@@ -154,7 +156,7 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
     folder = tmp_path_factory.mktemp("stories")
     model = checkpoint.load(make(folder / "model", 8, 4, 2, 17_000, 64))
     ids = [(7919 * k + 13) % model.spec.d_vocab for k in range(4)]
-    book = anymodel.build("stories", model, passage(model, ids))
+    book = model_workbook.build("stories", model, passage(model, ids))
     return model, book, xlsx.write(book, folder / "stories.xlsx")
 
 
@@ -168,9 +170,9 @@ def office(
     paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
     found = libreoffice_shows(paths, folder / "office")
     model = checkpoint.load(many_words)
-    book = anymodel.build("many", model, passage(model, IDS))
+    book = model_workbook.build("many", model, passage(model, IDS))
     many = xlsx.write(book, folder / "many.xlsx")
-    block_1 = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    block_1 = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
     head_off = {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}
     typings: list[tuple[Path, dict[str, Typed]]] = [
         (many, {"typed id": {("Play", 9, 4): 77}, "head off": head_off}),
@@ -274,7 +276,7 @@ def test_many_words_in_libreoffice(several, kind: str, office) -> None:
 
 def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
     model = in_file.with_decimals()
-    book = anymodel.build("many", model, passage(model, IDS))
+    book = model_workbook.build("many", model, passage(model, IDS))
     file = WorkbookFile(xlsx.write(book, tmp_path / "short.xlsx"))
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
         place = book.places[name]
@@ -295,7 +297,7 @@ def test_typed_ids_and_the_ranking(many_words, office) -> None:
 
 def test_one_part_lives_and_the_rest_is_constant(in_file, parts) -> None:
     assert parts["part"].stat().st_size < parts["whole"].stat().st_size
-    book = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    book = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
     assert {b.name.split(".")[1] for b in book.graph if b.op} == {"1"}
 
 
@@ -332,7 +334,7 @@ def test_large_workbooks_keep_excels_rules(several, architectures, parts) -> Non
 @OFFICE
 def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office) -> None:
     assert_agrees(read(parts["part"]), office["part"])
-    book = anymodel.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    book = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
     live = Evaluator(in_file.graph(IDS))
     live.set("blocks.1.mlp.W_in", 2, 3, 1.5)
     out = book.places["blocks.1.resid_post"]
@@ -342,7 +344,7 @@ def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office
 
 
 def test_what_is_not_read_back_is_told(parts, many_words) -> None:
-    from exporters import edited
+    from exporters.edits import edited
 
     for path in parts.values():
         with pytest.raises(InputError, match="is not read back"):
@@ -381,7 +383,7 @@ def test_every_large_workbook_in_libreoffice(name: str, formula_cells, office) -
 @OFFICE
 def test_a_head_switched_off_in_the_sheet(many_words, office) -> None:
     model = checkpoint.load(many_words)
-    logits = anymodel.build("many", model, passage(model, IDS)).places["logits"]
+    logits = model_workbook.build("many", model, passage(model, IDS)).places["logits"]
     sheet = office["head off"][logits.sheet]
     found = [sheet[logits.top + k, logits.left] for k in range(N_WORDS)]
     live = Evaluator(model.graph(IDS))  # with every head's own share
@@ -408,7 +410,7 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
 
 
 def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(strips, "LONGEST", 100)
+    monkeypatch.setattr(row_xml, "LONGEST", 100)
     monkeypatch.setattr(xlsx, "FEW_OPERANDS", 0)
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
         build(checkpoint.load(many_words), tmp_path / "long.xlsx")
@@ -419,17 +421,17 @@ def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch
 def test_a_page_s_formula_that_no_program_takes(tmp_path: Path, monkeypatch, cores: int) -> None:
     """It is found as its sheet is written, where there are two cores by a copy of the program."""
     monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
-    monkeypatch.setattr(sheets, "THREADS", cores)
-    monkeypatch.setattr(strips, "LONGEST", 300)
+    monkeypatch.setattr(sheet_parts, "THREADS", cores)
+    monkeypatch.setattr(row_xml, "LONGEST", 300)
     model = checkpoint.load(corner("gpt2", tmp_path / "gpt2"))
-    book = anymodel.build("gpt2", model, passage(model, [1, 2]))
+    book = model_workbook.build("gpt2", model, passage(model, [1, 2]))
     with pytest.raises(InputError, match=r"^\w+![A-Z]+\d+ needs formulas of .* shorter prompt"):
         xlsx.write(book, tmp_path / "long.xlsx")
     assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 
 def test_a_workbook_too_large_to_be_compared_is_told(parts, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.reading.MOST_READ", 1000)
+    monkeypatch.setattr("exporters.file.reading.MOST_READ", 1000)
     with pytest.raises(InputError, match=r"holds .* MB"):
         verify(parts["whole"], "ironcalc")
 
@@ -471,7 +473,7 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
 def two_builds(tmp_path_factory) -> list[Book]:
     """The same workbook, built twice."""
     model = checkpoint.load(corner("gpt_neo", tmp_path_factory.mktemp("two") / "two layers"))
-    return [anymodel.build("two layers", model, passage(model, [1, 2])) for _ in range(2)]
+    return [model_workbook.build("two layers", model, passage(model, [1, 2])) for _ in range(2)]
 
 
 def test_two_builds_are_the_same_bytes(compressor, two_builds, tmp_path, monkeypatch) -> None:
@@ -479,7 +481,7 @@ def test_two_builds_are_the_same_bytes(compressor, two_builds, tmp_path, monkeyp
     monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
     built = []
     for book, cores in zip((*two_builds, two_builds[1]), (2, 2, 1), strict=True):
-        monkeypatch.setattr(sheets, "THREADS", cores)
+        monkeypatch.setattr(sheet_parts, "THREADS", cores)
         built.append(xlsx.write(book, tmp_path / "built.xlsx").read_bytes())
     assert built[0] == built[1] == built[2]
     with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
@@ -493,12 +495,12 @@ def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
     monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
     monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
     monkeypatch.setattr(building, "LARGE", 0)
-    for module in (xlsx, ahead):
+    for module in (xlsx, precompress):
         monkeypatch.setattr(module, "MOST_ADDRESSED", 0)
-    for module in (sheets, ahead):
+    for module in (sheet_parts, precompress):
         monkeypatch.setattr(module, "THREADS", 2)
     model = in_file.with_decimals()
-    return lambda placed: anymodel.build("many", model, passage(model, IDS), placed=placed)
+    return lambda placed: model_workbook.build("many", model, passage(model, IDS), placed=placed)
 
 
 def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monkeypatch) -> None:
@@ -512,7 +514,7 @@ def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monk
     monkeypatch.setattr(xlsx, "write", written)
     path = tmp_path / "built.xlsx"
     for cores in (2, 1):
-        monkeypatch.setattr(sheets, "THREADS", cores)
+        monkeypatch.setattr(sheet_parts, "THREADS", cores)
         building.write(on_several_sheets, path)
         files.append(path.read_bytes())
         assert [*tmp_path.iterdir()] == [path]
@@ -526,7 +528,7 @@ def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkey
     def ended(*args: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(ahead, "_pack", ended)
+    monkeypatch.setattr(precompress, "_pack", ended)
     with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
         building.write(on_several_sheets, tmp_path / "built.xlsx")
     assert [*tmp_path.iterdir()] == []
@@ -566,7 +568,7 @@ def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
         assert begun.parts
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), ahead.Ahead(tmp_path / "built.xlsx") as begun:
+    with pytest.raises(KeyboardInterrupt), precompress.Ahead(tmp_path / "built.xlsx") as begun:
         on_several_sheets(stop)
     assert [*tmp_path.iterdir()] == []
     assert not multiprocessing.active_children()
@@ -575,12 +577,12 @@ def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
 @pytest.mark.parametrize("most", [0, 1_000_000])
 def test_rows_are_filled_in_as_they_are_spelt(many_words, tmp_path, monkeypatch, most) -> None:
     """Also where a run of rows ends within a piece of the vocabulary, and columns are picked."""
-    monkeypatch.setattr("exporters.model_book.MANY_FORMULAS", most)
+    monkeypatch.setattr("exporters.model.model_book.MANY_FORMULAS", most)
     monkeypatch.setattr(layout, "MOST_COLUMNS", 100)
-    monkeypatch.setattr(strips, "RUN", 40)
+    monkeypatch.setattr(row_xml, "RUN", 40)
     model, written = checkpoint.load(many_words), []
     for fewest in (1, N_WORDS):  # rows that are filled in; none has so many
-        monkeypatch.setattr(strips, "FEWEST", fewest)
+        monkeypatch.setattr(row_xml, "FEWEST", fewest)
         written.append(build(model, tmp_path / "many.xlsx").read_bytes())
     assert written[0] == written[1]
 
@@ -605,7 +607,7 @@ def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> Non
     def stop(self) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("exporters.xlsx._Sheet._write_rows", stop)
+    monkeypatch.setattr("exporters.file.xlsx._Sheet._write_rows", stop)
     assert cli("build", "cat-sat", "-o", tmp_path / "c.xlsx").code == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -614,7 +616,7 @@ def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> Non
 def test_the_forecast_is_near(tmp_path: Path, tokens: int) -> None:
     model = checkpoint.load(make(tmp_path / "model", 2, 9, 3, 2100, 16))
     expected = forecast(model, tokens, for_model(model).readout)
-    book = anymodel.build("many", model, passage(model, [1] * tokens))
+    book = model_workbook.build("many", model, passage(model, [1] * tokens))
     n_formulas, n_cells = book.n_formulas, book.n_cells
     assert expected.n_formulas == pytest.approx(n_formulas, rel=0.15)
     assert expected.n_cells == pytest.approx(n_cells, rel=0.15)

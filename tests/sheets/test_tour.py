@@ -11,9 +11,9 @@ from conftest import GOLDEN, Built, default_book, random_model
 from engine import ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
-from exporters import anymodel, tour
-from exporters.glossary import TERMS
-from exporters.model_book import ModelBook
+from exporters.assemble import model_workbook, tour
+from exporters.model.glossary import TERMS
+from exporters.model.model_book import ModelBook
 
 NAMED_AT = {  # what a stop names: no stop before it may use the word
     "embedding": 2, "stream": 3, "attention": 4, "head": 4, "share": 4, "pattern": 4,
@@ -32,7 +32,7 @@ def book_of(name: str) -> ModelBook:
     alone = ModelSpec(7, 3, 8, position="learned")
     model = checkpoint.load(GOLDEN / name) if name != "no layer" else random_model(alone)
     second = [4, 5] if model.spec.gives == "sentence" else ()
-    return anymodel.build(name, model, passage(model, [3, 1, 2], 4, second=second))
+    return model_workbook.build(name, model, passage(model, [3, 1, 2], 4, second=second))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -87,6 +87,6 @@ def test_headers_say_what_they_mean(built: Built) -> None:
 
 def test_a_part_alone_has_no_tour(tmp_path: Path) -> None:
     model = checkpoint.load(GOLDEN / "gpt2")
-    book = anymodel.build("part", model, passage(model, [3, 1]), ["blocks.0"])
+    book = model_workbook.build("part", model, passage(model, [3, 1]), ["blocks.0"])
     assert not tour.stops(book)
     assert "Machine" not in book.sheets and "Glossary" in book.sheets

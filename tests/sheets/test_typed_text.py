@@ -19,17 +19,17 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 import cellformer as cf
 from engine.cells.texts import readable
-from engine.models import tokenizing
-from engine.models.detokenizing import held
 from engine.models.generate import passage
 from engine.models.spec import ModelSpec
-from engine.models.subwords import Library
-from engine.models.tokenizer import Characters, IdsOnly
-from exporters import anymodel
-from exporters.book import Book
-from exporters.large import play as large
-from exporters.reading import Value
-from exporters.verify import read, verify
+from engine.text import tokenizing
+from engine.text.detokenizing import held
+from engine.text.subwords import Library
+from engine.text.tokenizer import Characters, IdsOnly
+from exporters.assemble import model_workbook
+from exporters.checking.verify import read, verify
+from exporters.compose.book import Book
+from exporters.file.reading import Value
+from exporters.pages import large_play as large
 
 TALE = (
     "Once upon a time there was a little girl who liked to play with her dog. She didn't know "
@@ -181,7 +181,7 @@ def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
 def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
     whole = model("characters")
     words = replace(passage(whole, whole.vocabulary.encode("the dog"), 10), text_length=9)
-    where = anymodel.build("short", whole, words)
+    where = model_workbook.build("short", whole, words)
     path = cf.write(where, tmp_path / "short.xlsx")
     sheet = InIronCalc(path)
     for text, fine in (("the girls", 1), ("the little girl", 0)):
@@ -198,10 +198,10 @@ def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
 @cache
 def answering(kind: str, ids: tuple[int, ...] = ()) -> Book:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.plan.MANY_WORDS", 20)
+        patch.setattr("exporters.model.plan.MANY_WORDS", 20)
         given = ids or model(kind).vocabulary.encode("the dog")
         words = replace(passage(model(kind), given, N_TOKENS), text_length=TEXT_LENGTH)
-        return anymodel.build(f"many {kind}", model(kind), words)
+        return model_workbook.build(f"many {kind}", model(kind), words)
 
 
 def assert_answers(where: Book, cell: Callable[[CellAt], Value], ids: list[int]) -> None:
@@ -272,7 +272,7 @@ def test_of_many_words_ids_that_no_text_gives_are_built() -> None:
 
 def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.plan.MANY_WORDS", 20)
+        patch.setattr("exporters.model.plan.MANY_WORDS", 20)
         bare = replace(model("byte-level"), vocabulary=IdsOnly(272))
         where = cf.build(bare, ids=[3, 4], title="bare")
     assert "Tokenizer" not in where.sheets and "sentence" not in where.graph.blocks

@@ -13,9 +13,9 @@ import pytest
 import xlsxwriter
 from conftest import cli, needs
 
-from exporters import hyperformula, verify
-from exporters.programs import program
-from exporters.verify import Engine, Values
+from exporters.checking import hyperformula, verify
+from exporters.checking.programs import program
+from exporters.checking.verify import Engine, Values
 
 SCRIPT = "#!/bin/sh\ntouch {}\n"
 

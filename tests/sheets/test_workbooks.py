@@ -38,17 +38,13 @@ from engine.cells.values import CellError
 from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import passage
-from exporters import anymodel, hyperformula
-from exporters.address import position
-from exporters.audit import audit
-from exporters.book import Book, Entry, Run, Sheet
-from exporters.hyperformula import Answer
-from exporters.layout import PROMPT_COL, PROMPT_ROW
-from exporters.programs import Recomputed
-from exporters.reading import Value, WorkbookFile, related
-from exporters.story import Story, Suggestion
-from exporters.transformer import assemble, pages
-from exporters.verify import (
+from exporters.assemble import model_workbook
+from exporters.assemble.transformer import assemble, pages
+from exporters.checking import hyperformula
+from exporters.checking.audit import audit
+from exporters.checking.hyperformula import Answer
+from exporters.checking.programs import Recomputed
+from exporters.checking.verify import (
     ENGINES,
     MAX_FORMULAS_CELLS,
     FormulaCells,
@@ -61,7 +57,12 @@ from exporters.verify import (
     verify,
     verify_all,
 )
-from exporters.xlsx import write
+from exporters.compose.address import position
+from exporters.compose.book import Book, Entry, Run, Sheet
+from exporters.compose.story import Story, Suggestion
+from exporters.file.reading import Value, WorkbookFile, related
+from exporters.file.xlsx import write
+from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
@@ -90,7 +91,7 @@ OFFICE = pytest.mark.office
 def drawn(name: str, model: Model) -> Book:
     """The workbook of anybody's decoder, which draws its words."""
     sampling = Sampling(temperature=0.8, top_k=5)
-    return anymodel.build(name, model, passage(model, [2, 0, 1], 4, sampling, 1))
+    return model_workbook.build(name, model, passage(model, [2, 0, 1], 4, sampling, 1))
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +126,10 @@ def many_words(tmp_path_factory) -> dict[str, Path]:
     spec = ModelSpec(40, 4, 8, n_layers=2, n_heads=2, d_head=2, d_mlp=3, norm="layer", tied=True)
     model, folder = random_model(spec), tmp_path_factory.mktemp("many")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.plan.MANY_WORDS", 39)
+        patch.setattr("exporters.model.plan.MANY_WORDS", 39)
         return {
             name: write(
-                anymodel.build(name, model, passage(model, [7, 39, 1]), live), folder / file
+                model_workbook.build(name, model, passage(model, [7, 39, 1]), live), folder / file
             )
             for name, file, live in (
                 ("many words", "words.xlsx", ()),
@@ -622,10 +623,10 @@ def test_any_decoder_becomes_a_workbook_that_recomputes(engine, k, ids, any_deco
 def test_words_that_tie(many: int, tmp_path: Path, monkeypatch) -> None:
     """All logits alike: whatever ranks words finds the first of those that tie."""
     needs("ironcalc")
-    monkeypatch.setattr("exporters.plan.MANY_WORDS", many)
+    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", many)
     model = random_model(ModelSpec(5, 4, 4, n_layers=1, n_heads=1, d_head=2))
     model = replace(model, weights=dict(model.weights) | {"W_U": np.zeros((4, 5))})
-    path = write(anymodel.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
+    path = write(model_workbook.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
     report = verify(path, "ironcalc")
     assert report.agrees, report
 

@@ -10,10 +10,11 @@ from learnt import learnt
 from engine import ModelSpec
 from engine.models.generate import passage
 from engine.studies.forecast import Forecast, forecast
-from exporters import anymodel, xlsx
-from exporters.book import Book
-from exporters.model_book import ModelBook
-from exporters.plan import for_model
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book
+from exporters.file import xlsx
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import for_model
 
 WITHIN = 0.25
 
@@ -50,5 +51,5 @@ def test_a_llama_with_pieces_of_words(tmp_path: Path) -> None:
         d_mlp=50, activation="silu", position="rotary", norm="rms", final_norm=True,
     )  # fmt: skip
     model = replace(random_model(spec), vocabulary=tokenizer)
-    book = anymodel.build("pieces", model, passage(model, tokenizer.encode("a cat"), 6))
+    book = model_workbook.build("pieces", model, passage(model, tokenizer.encode("a cat"), 6))
     assert_near(book, xlsx.write(book, tmp_path / "pieces.xlsx"))

@@ -13,9 +13,9 @@ from engine.models import checkpoint, ops, parts
 from engine.models.forward import Architecture, Forward, weight_shapes
 from engine.models.generate import passage
 from engine.studies import lens
-from exporters import anymodel
-from exporters.verify import verify
-from exporters.xlsx import write
+from exporters.assemble import model_workbook
+from exporters.checking.verify import verify
+from exporters.file.xlsx import write
 
 SPEC = ModelSpec(d_vocab=6, d_model=5, n_ctx=8, n_layers=2, n_heads=2, d_head=3, d_mlp=4, bias=True)
 IDS = [1, 4, 2]
@@ -131,7 +131,7 @@ def test_workbooks_of_what_only_some_compute(name: str, tmp_path: Path) -> None:
     """Scores that fall with distance, words of another size than the stream."""
     needs("ironcalc")
     model = checkpoint.load(corner(name, tmp_path / name))
-    book = anymodel.build(name, model, passage(model, [2, 1], 3))
+    book = model_workbook.build(name, model, passage(model, [2, 1], 3))
     report = verify(write(book, tmp_path / f"{name}.xlsx"), "ironcalc")
     assert report.agrees, report
 
@@ -140,7 +140,7 @@ def test_workbooks_of_what_only_some_compute(name: str, tmp_path: Path) -> None:
 def test_its_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> None:
     needs("ironcalc")
     model = random(decoder(biased, capped))
-    book = anymodel.build("any", model, passage(model, IDS, 5))
+    book = model_workbook.build("any", model, passage(model, IDS, 5))
     report = verify(write(book, tmp_path / "any.xlsx"), "ironcalc")
     assert report.agrees, report
     with pytest.raises(InputError, match="no checkpoint layout"):

@@ -7,7 +7,8 @@ import pytest
 from conftest import GOLDEN, cli
 
 from engine.cells.gradient import backward
-from engine.models import checkpoint, objective
+from engine.learning import objective
+from engine.models import checkpoint
 from engine.studies import ablation, lens, sensitivity
 
 STEP = 1e-4

@@ -13,7 +13,7 @@ from engine.cells.batch import variants
 from engine.studies import ablation, lens
 from engine.studies.planes import principal
 from engine.studies.tsne import tsne
-from exporters.book import Book
+from exporters.compose.book import Book
 from exporters.pages import trajectory
 
 LOADED = golden_models()

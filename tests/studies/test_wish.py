@@ -14,8 +14,9 @@ from cellformer.command.printing import output_words
 from engine.models import checkpoint
 from engine.studies import wish
 from engine.studies.price import ALL, Text, price
-from exporters import edited, verify
-from exporters.pages import built
+from exporters.checking import verify
+from exporters.edits import edited
+from exporters.pages import ledger
 from workbooks.dialogue_game import game
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -147,7 +148,7 @@ def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path) -> None:
     path, said = wished
     shown = libreoffice_shows({"gpt2": path}, tmp_path / "office")["gpt2"]
     assert_agrees(verify.read(path), shown)
-    line = str(shown[built.SHEET][built.LINE_ROW, 0])
+    line = str(shown[ledger.SHEET][ledger.LINE_ROW, 0])
     assert line.startswith(f"{said['changed']} edits: ")
     assert line.endswith(f"now says {said['word']}")
 

@@ -9,9 +9,9 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.models.generate import Passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.cat_sat.printed import PRINTED
 from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, W_K, W_Q, W_V, WORDS
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from engine import Graph
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, SQRT, added, dot
-from exporters.story import Printed
+from exporters.compose.story import Printed
 from workbooks.cat_sat.weights import HEAD, POSITED_H, PRINTED_LOGITS, W_E, WORDS
 
 DIVISOR = "blocks.0.attn.sqrt_d_head"

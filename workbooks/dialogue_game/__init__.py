@@ -13,16 +13,17 @@ from dataclasses import replace
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
-from engine.models import checkpoint, training
+from engine.learning import training
+from engine.learning.recipe import Recipe
+from engine.learning.training import Progress
+from engine.models import checkpoint
 from engine.models.generate import Passage
-from engine.models.recipe import Recipe
-from engine.models.training import Progress
 from engine.studies import ablation
 from engine.studies.price import Text
-from exporters.book import Book
-from exporters.model_book import ModelBook
-from exporters.story import Chosen, Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Chosen, Story, Suggestion
+from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import calibration, game, measured, printed, rules
 
 TOPIC, AFTER, LEVEL = "A whole model", "induction", 3

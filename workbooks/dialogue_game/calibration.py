@@ -14,10 +14,10 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.expression import Expression, Nth
 from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
-from exporters import beside, layout
-from exporters.book import Chart, Series, Sheet
-from exporters.model_book import ModelBook
-from exporters.story import Suggestion
+from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.story import Suggestion
+from exporters.model import layout, side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import game, measured
 
 SHEET = "Calibration"
@@ -58,7 +58,7 @@ def add(book: ModelBook) -> None:
     for k, line in enumerate(TEXT):
         sheet.put(4 + k, 0, line)
     sheet.put(HEAT_ROW, 0, "temperature", "row label")
-    beside.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
+    side_tables.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
     sheet.rules[HEAT_ROW, 1] = {
         "validate": "decimal", "criteria": "between", "minimum": COLDEST, "maximum": 20,
         "error_message": "A temperature from 0.05 to 20.",
@@ -66,7 +66,7 @@ def add(book: ModelBook) -> None:
     _situations(book, sheet)
     _chart(book, sheet)
     _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
-    beside.suggest(book, sheet, TRIES_ROW, _tries(), (RIGHT + 1, RIGHT + 4))
+    side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (RIGHT + 1, RIGHT + 4))
 
 
 def _situations(book: ModelBook, sheet: Sheet) -> None:
@@ -79,10 +79,10 @@ def _situations(book: ModelBook, sheet: Sheet) -> None:
     for n, text in enumerate(SITUATIONS):
         col = LEFT + n * len(STEPS)
         sheet.put(SHARES_ROW - 2, col, text, "block")
-        beside.heads(sheet, SHARES_ROW - 1, col, STEPS, "label")
+        side_tables.heads(sheet, SHARES_ROW - 1, col, STEPS, "label")
         columns = np.column_stack([exact(text), logits(book, text)]).tolist()
         name, at = f"calibration.{n}", (SHARES_ROW, col)
-        _situation(book, sheet, beside.typed(book, sheet, name, at, columns, "basis"), col)
+        _situation(book, sheet, side_tables.typed(book, sheet, name, at, columns, "basis"), col)
 
 
 def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
@@ -95,9 +95,9 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
         return EXP((given[k, 1] - MAX(said)) / heat)
 
     one = (N_WORDS, 1)
-    exps = beside.computed(book, sheet, f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
+    exps = side_tables.computed(book, sheet, f"{name}.exp", (SHARES_ROW, col + 2), one, exp, "step")
     total = SUM(exps.area)
-    beside.computed(
+    side_tables.computed(
         book, sheet, f"{name}.model", (SHARES_ROW, col + 3), one,
         lambda k, _: exps[k, 0] / total, "live here",
     )  # fmt: skip
@@ -106,7 +106,7 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
     def loss(*_: int) -> Expression:
         return LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat
 
-    beside.computed(book, sheet, f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
+    side_tables.computed(book, sheet, f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
     sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
     lost = sheet[END, col + 3] - sheet[END + 1, col + 3]
     sheet.formula(END + 2, col + 3, lost, "step")
@@ -131,7 +131,7 @@ def logits(book: ModelBook, text: str) -> list[float]:
 
 def _chart(book: ModelBook, sheet: Sheet) -> None:
     """The grammar's share against the model's, a series for each situation, and the diagonal."""
-    ends = beside.typed(
+    ends = side_tables.typed(
         book, sheet, "calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis"
     )
     sheet.put(HEAT_ROW, 3, "diagonal", "row label")
@@ -156,7 +156,7 @@ def _counted(sheet: Sheet, row: int) -> None:
     sheet.put(row, RIGHT, "Counted over whole games", "heading")
     text = f"Every word after every word of {found['games']} fresh games, by what the model says: the grammar's share, and how many came; constants."
     sheet.put(row + 1, RIGHT, text, "note")
-    beside.heads(sheet, row + 2, RIGHT, heads, "label")
+    side_tables.heads(sheet, row + 2, RIGHT, heads, "label")
     styles = ("share", "share", "count", "basis", "basis", "basis")
     for k, line in enumerate(found["bins"], row + 3):
         for col, (value, style) in enumerate(zip(line, styles, strict=True)):
@@ -168,7 +168,9 @@ def _nonsense(book: ModelBook, sheet: Sheet, row: int) -> int:
     sheet.put(row, RIGHT, "A ranking always comes back", "heading")
     text = "In an order that no game has, words get scores all the same, which sum to one; and the first may look certain."
     sheet.put(row + 1, RIGHT, text, "note")
-    beside.heads(sheet, row + 2, RIGHT, ("first word", "probability", "entropy", "after"), "label")
+    side_tables.heads(
+        sheet, row + 2, RIGHT, ("first word", "probability", "entropy", "after"), "label"
+    )
     for k, words in enumerate(NONSENSE, row + 3):
         probs = softmax(logits(book, words))
         sheet.put(k, RIGHT, game.WORDS[int(probs.argmax())], "word")
@@ -179,11 +181,11 @@ def _nonsense(book: ModelBook, sheet: Sheet, row: int) -> int:
     last = book.views.stages
     probs_now = book.graph[f"lens.{len(last) - 1}.probs"].area
     first = MATCH(MAX(probs_now), probs_now, 0)
-    beside.computed(
+    side_tables.computed(
         book, sheet, "nonsense.word", (k, RIGHT), (1, 1),
         lambda *_: Nth(book.graph["outputs"].area, first), "word",
     )  # fmt: skip
-    beside.computed(
+    side_tables.computed(
         book, sheet, "nonsense.now", (k, RIGHT + 1), (1, 1), lambda *_: MAX(probs_now), "live"
     )
     sheet.put(k, RIGHT + 3, "after the sentence on Play, live: type one there", "note")

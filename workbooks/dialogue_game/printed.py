@@ -6,12 +6,12 @@ same; where a model keeps what it knows is not, and the figures that differ most
 
 from engine.cells.expression import Expression
 from engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
-from exporters import beside
-from exporters.book import Sheet
-from exporters.lookups import place_of_largest, product_sum
-from exporters.model_book import ModelBook
+from exporters.assemble.worksheets import Comparison, Worksheet, compare
+from exporters.compose.book import Sheet
+from exporters.compose.lookups import place_of_largest, product_sum
+from exporters.model import side_tables
+from exporters.model.model_book import ModelBook
 from exporters.pages import lens, vocabulary
-from exporters.tables import Comparison, Worksheet, compare
 from workbooks.dialogue_game import game
 
 SHEET = "Printed"
@@ -104,7 +104,7 @@ def along(book: ModelBook, stage: int) -> Expression:
 
 def _stages(book: ModelBook, sheet: Sheet, top: int) -> None:
     """Each stage: Tarso's probability, the word that leads, the way along Tarso."""
-    beside.heads(sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
+    side_tables.heads(sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
     for k, stage in enumerate(book.views.stages):
         row, chances = top + 1 + k, book.graph[f"lens.{k}.probs"].area.as_range
         sheet.put(row, 1, lens.stage_name(stage.name))

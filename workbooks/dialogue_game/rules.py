@@ -14,11 +14,11 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import IF, LARGE, MATCH
 from engine.studies import ablation
-from exporters import beside, layout
-from exporters.book import Sheet
-from exporters.dressing import When
-from exporters.model_book import ModelBook
-from exporters.story import Suggestion
+from exporters.compose.book import Sheet
+from exporters.compose.dressing import When
+from exporters.compose.story import Suggestion
+from exporters.model import layout, side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.dialogue_game import game, measured
 
 SHEET = "Rules"
@@ -54,7 +54,7 @@ def add(book: ModelBook) -> None:
     heads = [part for part in ablation.parts(book.graph) if part.rpartition(".")[2] != "mlp"]
     heads = [part for part in heads if not part.endswith(".attn")]
     _walk(book, sheet, heads)
-    row = beside.suggest(
+    row = side_tables.suggest(
         book, sheet, WALK_ROW + len(heads) + 4, _tries(heads), (TRY_COL, TRY_COL + 1)
     )
     _table(sheet, row)
@@ -65,7 +65,7 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
     last = book.passage.n_prompt - 1
     caller = min(1, last)
     n, top = len(heads), WALK_ROW + 1
-    beside.heads(sheet, WALK_ROW, 0, COLUMNS)
+    side_tables.heads(sheet, WALK_ROW, 0, COLUMNS)
     patterns = [book.graph[f"{head}.pattern"] for head in heads]
     for k, head in enumerate(heads):
         sheet.link(top + k, 0, short(head), book.address(patterns[k].area))
@@ -79,10 +79,10 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
         own = patterns[k][last, : last + 1]
         return LARGE(own, 1) if j == 0 else expression(patterns[k][last, caller])
 
-    beside.computed(book, sheet, "walk.word", (top, 1), (n, 1), words, "word")
-    beside.computed(book, sheet, "walk.share", (top, 2), (n, 2), shares, "live percent")
+    side_tables.computed(book, sheet, "walk.word", (top, 1), (n, 1), words, "word")
+    side_tables.computed(book, sheet, "walk.share", (top, 2), (n, 2), shares, "live percent")
     sheet.dress(sheet[top : top + n, 2:4], "scale")
-    guess = beside.typed(book, sheet, "walk.guess", (top, GUESS), [[""]] * n, "token")
+    guess = side_tables.typed(book, sheet, "walk.guess", (top, GUESS), [[""]] * n, "token")
     for k in range(n):
         sheet.rules[top + k, GUESS] = {"validate": "list", "source": ["yes", "no"]}
     _answers(book, sheet, heads, guess, top)
@@ -101,11 +101,13 @@ def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top:
         reply = IF(guess[k, 0] == right, "Right: ", "No: ") & text
         return IF(guess[k, 0] == "", "type yes or no", reply)
 
-    beside.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
+    side_tables.computed(book, sheet, "walk.answer", (top, ANSWER), (len(heads), 1), answer, "text")
     below = top + len(heads) + 1
     chance = book.graph["probs"][last, ident] + 0
     sheet.put(below, 0, word, "word")
-    beside.computed(book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent")
+    side_tables.computed(
+        book, sheet, "walk.now", (below, 1), (1, 1), lambda *_: chance, "live percent"
+    )
     sheet.put(below, 2, "is its probability now; switch heads off on", "note")
     sheet.link(below, 5, "Switches", "Switches!A1")
 
@@ -155,7 +157,7 @@ def _table(sheet: Sheet, row: int) -> None:
     sheet.put(row, 0, "Every rule with every part off, one at a time", "heading")
     text = f"How much of the probability is left to words that keep the rule, on average over {n_games} fresh games: constants, measured by the engine. Orange: below {BROKEN:.0%}."
     sheet.put(row + 1, 0, text, "note")
-    beside.heads(
+    side_tables.heads(
         sheet, row + 2, 1, [short(part) if part else "all work" for part in found], "label"
     )
     for k, (rule, meaning) in enumerate(game.RULES.items(), row + 3):

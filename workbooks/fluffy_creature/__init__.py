@@ -9,9 +9,9 @@ import numpy as np
 from engine import Model, ModelSpec, WordList
 from engine.models.generate import Passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.fluffy_creature.printed import PRINTED
 from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 

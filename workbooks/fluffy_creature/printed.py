@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from engine import Graph
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MATCH, MAX, SUM, added, dot
-from exporters.story import Printed
+from exporters.compose.story import Printed
 from workbooks.fluffy_creature.weights import BLOCK, HEAD, WEIGHTS, WORDS
 
 QUERIES = "4. Q, which is X: W_Q is the identity"

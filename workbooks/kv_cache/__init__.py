@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IF, MAX
-from exporters.book import Book, Chart, Series
-from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story, Suggestion
 from workbooks.kv_cache import numbers
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2

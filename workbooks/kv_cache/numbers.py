@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 
 TOKENS = ("the", "cat", "sat", "on", "mat")
 PROMPT, N, D, D_HEAD = 3, 5, 4, 2

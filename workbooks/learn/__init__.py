@@ -18,9 +18,9 @@ from engine.cells.expression import Expression
 from engine.cells.functions import INDEX, MATCH, MOD
 from engine.models.architectures import decoder
 from engine.models.forward import weight_shapes
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.tables import Workbook
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.learn import clock, game, how, sheets, step
 from workbooks.learn.sheets import Parts
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from exporters.tables import Workbook
+from exporters.assemble.worksheets import Workbook
 
 LINES = {
     "In LibreOffice": (

@@ -7,9 +7,9 @@ from engine.cells.access import Rect
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, MIN
 from engine.cells.graph import Graph
-from exporters.book import Chart, Place, Run, Series
-from exporters.stack import Labels, put, stack
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.block_list import Labels, put, stack
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Place, Run, Series
 from workbooks.learn import clock, game
 from workbooks.learn.step import Step
 

@@ -13,10 +13,10 @@ from engine import ModelSpec
 from engine.cells.batch import filled
 from engine.cells.block import Block
 from engine.cells.gradient import backward
-from engine.models import objective, optimizers
+from engine.learning import objective, optimizers
+from engine.learning.optimizers import Updated
 from engine.models.architectures import decoder
 from engine.models.forward import Forward, Readout, weight_shapes
-from engine.models.optimizers import Updated
 
 Values = dict[str, np.ndarray]
 RATE, BETA1, BETA2 = 0.02, 0.9, 0.99

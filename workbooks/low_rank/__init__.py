@@ -5,10 +5,10 @@ W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and
 """
 
 from engine.cells.functions import AND, MAX
-from exporters.book import Book
-from exporters.matrices import MatrixSheet
-from exporters.story import Story, Suggestion
-from exporters.tables import Workbook, near
+from exporters.assemble.matrices import MatrixSheet
+from exporters.assemble.worksheets import Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.low_rank import heads, ranks, sizes
 from workbooks.low_rank.heads import D_HEAD, HEADS
 

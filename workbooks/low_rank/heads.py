@@ -8,7 +8,7 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Expression
 from engine.cells.functions import EXP, MAX, SQRT
-from exporters.matrices import (
+from exporters.assemble.matrices import (
     Cells,
     Matrix,
     MatrixSheet,
@@ -17,7 +17,7 @@ from exporters.matrices import (
     shares_of_rows,
     vstack,
 )
-from exporters.tables import Texts
+from exporters.assemble.worksheets import Texts
 
 D_MODEL, D_HEAD, HEADS = 4, 2, (1, 2)
 WORDS = ("first", "second", "third")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
 
 SIZES = ("d_model", "n_heads", "n_layers", "n_vocab")
 MODELS = {

@@ -9,9 +9,9 @@ from dataclasses import fields
 
 from engine.cells.expression import Area
 from engine.cells.functions import MIN, SUM
-from exporters.book import Book, Chart, Series
-from exporters.story import Story
-from exporters.tables import Workbook, Worksheet, near
+from exporters.assemble.worksheets import Workbook, Worksheet, near
+from exporters.compose.book import Book, Chart, Series
+from exporters.compose.story import Story
 from workbooks.napkin import counts, sizes, training
 from workbooks.napkin.counts import Count, Model
 from workbooks.napkin.printed import comparisons

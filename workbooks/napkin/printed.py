@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.cells.expression import Area
-from exporters.tables import Comparison
+from exporters.assemble.worksheets import Comparison
 from workbooks.napkin import counts, sizes
 from workbooks.napkin.sizes import MODELS
 

@@ -7,7 +7,7 @@ et al. 2020, section 2.1).
 from collections.abc import Mapping
 
 from engine.cells.expression import Area, expression
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
 from workbooks.napkin.sizes import MODELS
 
 TRAINED = ("GPT-1", "GPT-2 XL", "GPT-3")

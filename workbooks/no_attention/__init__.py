@@ -6,9 +6,9 @@ switches: head by head they turn the transparent model into the whole one, and s
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
-from exporters.book import Book
-from exporters.story import Story, Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.no_attention.layers import (
     DELETED,
     LEFT,

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SQRT, added, dot
-from exporters.tables import Worksheet
+from exporters.assemble.worksheets import Worksheet
 from workbooks.two_layers.fitting import D_HEAD, D_MLP, D_MODEL, HEADS, N_HEADS, PROMPT
 
 WHOLE, TRANSPARENT, DELETED = MODELS = ("whole", "transparent", "deleted")

@@ -4,8 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, SQRT, SUM, SUMPRODUCT, added, dot
-from exporters.book import Chart, Series
-from exporters.tables import Formula, Worksheet
+from exporters.assemble.worksheets import Formula, Worksheet
+from exporters.compose.book import Chart, Series
 from workbooks.no_attention.layers import (
     DELETED,
     LEFT,

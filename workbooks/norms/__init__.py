@@ -5,9 +5,9 @@ Look at what changes in each, and at the size of the stream in a stack. Try a sc
 """
 
 from engine.cells.functions import MAX, SQRT
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Comparison, Workbook, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks.norms import stack, vectors
 from workbooks.norms.stack import LAYERS, NONE, POST, PRE, Stack
 from workbooks.norms.vectors import Given, Norm

@@ -6,8 +6,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
 
 X_0 = (1.0, -0.5, 0.25, 0.5)
 D = len(X_0)

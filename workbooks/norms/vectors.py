@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
 
 X = (2.0, -1.0, 0.5, 3.0, -0.5, 1.0)
 GAIN = (1.0, 1.5, 1.0, 0.5, 1.0, 2.0)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks.ocr_filter import head
 
 TOPIC, AFTER, LEVEL = "Attention", "", 1

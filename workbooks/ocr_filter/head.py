@@ -7,7 +7,7 @@ numbers. A filter of 3 x 3 needs two layers until one number has seen both corne
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 
 N = 5  # rows and columns of the picture
 SHARPNESS = 4.0

@@ -4,9 +4,9 @@ Look at what each axis of softmax sums to, at which numbers of Q a head takes, a
 of q · k grows with its length. Try the other axis, a wrong reshape, and a head of another width.
 """
 
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Workbook, near
+from exporters.assemble.worksheets import Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks.one_head import scale, softmax, tensors
 
 TOPIC, AFTER, LEVEL = "Attention", "attention-by-columns", 2

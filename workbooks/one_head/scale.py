@@ -4,8 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
-from exporters.story import Suggestion
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.story import Suggestion
 
 N, D_MOST = 100, 64  # pairs of q and k that are drawn, and how long they are at most
 WIDTHS = (4.0, 16.0, 64.0)

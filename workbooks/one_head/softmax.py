@@ -2,8 +2,8 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
-from exporters.story import Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.compose.story import Suggestion
 
 SCORES = ((1.0, 2.0, 3.0), (2.0, 4.0, 6.0))
 RIGHT = ((0.0900, 0.2447, 0.6652), (0.0159, 0.1173, 0.8668))  # that the notes' code prints

@@ -4,8 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import SQRT, SUMPRODUCT
-from exporters.story import Suggestion
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.compose.story import Suggestion
 
 T, HEADS, D_HEAD = 3, 2, 2
 D = HEADS * D_HEAD

@@ -7,10 +7,10 @@ concatenated. Try the switches: LayerNorm and MLP turn the attention-only model 
 from functools import partial
 
 from engine.cells.functions import AND, MAX, OR
-from exporters.book import Book
-from exporters.matrices import MatrixSheet
-from exporters.story import Story, Suggestion
-from exporters.tables import Workbook, near
+from exporters.assemble.matrices import MatrixSheet
+from exporters.assemble.worksheets import Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story, Suggestion
 from workbooks.one_layer import model, tables
 from workbooks.one_layer.weights import HEADS, VOCABULARY, N, typed
 

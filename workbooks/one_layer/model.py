@@ -3,8 +3,7 @@
 from engine.cells.access import Span
 from engine.cells.expression import Expression
 from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
-from exporters.book import Chart, Series
-from exporters.matrices import (
+from exporters.assemble.matrices import (
     Cells,
     Matrix,
     MatrixSheet,
@@ -14,7 +13,8 @@ from exporters.matrices import (
     sums_of_rows,
     vstack,
 )
-from exporters.tables import NEAR, Texts, Workbook
+from exporters.assemble.worksheets import NEAR, Texts, Workbook
+from exporters.compose.book import Chart, Series
 from workbooks.one_layer import tables
 from workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
-from exporters.tables import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
 from workbooks.one_layer.weights import HEADS
 
 HERE = {"n_vocab": 5, "d_model": 4, "H": 2, "n": 4, "n_layers": 1, "d_head": 2, "d_mlp": 6}

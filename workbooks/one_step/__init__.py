@@ -9,9 +9,9 @@ import numpy as np
 from engine import Model
 from engine.cells.expression import Area
 from engine.cells.functions import SUM
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Workbook, near
+from exporters.assemble.worksheets import Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks import cat_sat
 from workbooks.one_step import sheet
 from workbooks.one_step.blocks import PROMPT, WEIGHTS

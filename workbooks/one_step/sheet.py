@@ -7,8 +7,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
 from workbooks.one_step import passes
 from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 

@@ -5,9 +5,9 @@ the frequency map, at the shift by one matrix, and at the diagonals of rotary sc
 """
 
 from engine.cells.expression import Area
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Comparison, Workbook, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks.positions import average, hands, learned, rotary, shift
 from workbooks.positions import clock as clock_of_minutes
 from workbooks.positions.hands import BASE, Hands

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 
 WORDS = ("dog", "bites", "man", ".")
 VECTORS = (

@@ -2,7 +2,7 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, PI, SIN, SQRT, SUM
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 
 PERIODS = (1.0, 60.0, 720.0)  # in minutes: the second hand, the minute hand, the hour hand
 HANDS = ("second hand", "minute hand", "hour hand")

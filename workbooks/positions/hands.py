@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COS, INT, MOD, SIN
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
 
 D_MODEL, T, BASE = 8, 16, 10000.0
 DIMS = [f"dim {j}" for j in range(D_MODEL)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.cells.expression import Area
 from engine.cells.functions import IF, SQRT, SUMPRODUCT
-from exporters.tables import Workbook
+from exporters.assemble.worksheets import Workbook
 from workbooks.positions.hands import D_MODEL, DIMS
 
 SENTENCE = ("the", "cat", "saw", "the", "dog")  # one word twice: places 0 and 3

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 from workbooks.positions.hands import D_MODEL, DIMS
 
 M, N = 5.0, 2.0  # the places of the query and the key

@@ -2,7 +2,7 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 from workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
 
 K_SHIFT = 3.0

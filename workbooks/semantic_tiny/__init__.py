@@ -9,14 +9,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine import Model
-from engine.models import checkpoint, training
+from engine.learning import training
+from engine.learning.training import Progress
+from engine.models import checkpoint
 from engine.models.generate import Passage
-from engine.models.training import Progress
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.model_book import ModelBook
-from exporters.story import Chosen, Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Chosen, Story, Suggestion
+from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import models, printed, probes, semantics, study
 
 TOPIC, AFTER, LEVEL = "Words and positions", "gram-schmidt", 3

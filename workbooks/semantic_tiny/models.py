@@ -15,11 +15,12 @@ from engine.cells.functions import IF, SUM
 from engine.models import checkpoint
 from engine.studies.lens import scoring
 from engine.studies.planes import principal
-from exporters import beside, labels, layout, theme
-from exporters.book import Chart, Series, Sheet
-from exporters.lookups import product_sum
-from exporters.model_book import ModelBook
-from exporters.story import Suggestion
+from exporters.compose import label_placement, theme
+from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.lookups import product_sum
+from exporters.compose.story import Suggestion
+from exporters.model import layout, side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
 SHEET = "Two models"
@@ -65,9 +66,9 @@ def vectors(book: ModelBook) -> None:
         return expression(scored.words[word, d] if scored.by_rows else scored.words[d, word])
 
     top = VECTORS_ROW + MIDDLE_ROWS
-    beside.typed(book, sheet, "models.wide", (top, 2), own.tolist(), "weight blue")
+    side_tables.typed(book, sheet, "models.wide", (top, 2), own.tolist(), "weight blue")
     shape = (N_WORDS, book.model.spec.d_model)
-    beside.computed(book, sheet, "models.narrow", (top, left), shape, entry, "step green")
+    side_tables.computed(book, sheet, "models.narrow", (top, left), shape, entry, "step green")
     for k, word in enumerate(semantics.CONTENT):
         sheet.put(top + k, 1, word, "row label")
         sheet.put(top + k, left - 1, word, "row label")
@@ -88,7 +89,7 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    row = beside.suggest(book, sheet, TRIES_ROW, _tries(), (14, 16))
+    row = side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (14, 16))
     sheet.put(row - 1, 0, OPENS, "note")
 
 
@@ -101,17 +102,17 @@ def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:
     sheet.put(top - 1, left, cloud.title, "block")
     for k, text in enumerate(("mean", "component 1", "component 2")):
         sheet.put(top + k, left - 1, text, "row label")
-    mean = beside.computed(
+    mean = side_tables.computed(
         book, sheet, f"models.mean_{cloud.name}", (top, left), (1, table.shape[1]),
         lambda _, d: SUM(table[:, d]) / N_WORDS, "step",
     )  # fmt: skip
-    basis = beside.typed(
+    basis = side_tables.typed(
         book, sheet, f"models.basis_{cloud.name}", (top + 1, left), axes.tolist(), "basis"
     )
     points = _points(book, sheet, cloud, mean, basis, 1 + 2 * n)
     share = _share(table, mean, points)
     col = CHART_COLS[n]
-    beside.computed(
+    side_tables.computed(
         book,
         sheet,
         f"models.share_{cloud.name}",
@@ -136,7 +137,7 @@ def _points(
 
     sheet.put(POINTS_ROW - 1, col, cloud.name, "label")
     name = f"models.point_{cloud.name}"
-    return beside.computed(book, sheet, name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
+    return side_tables.computed(book, sheet, name, (POINTS_ROW, col), (N_WORDS, 2), along, "step")
 
 
 def _share(table: Block, mean: Block, points: Block) -> Expression:
@@ -150,7 +151,7 @@ def _share(table: Block, mean: Block, points: Block) -> Expression:
 def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -> None:
     """The map: a series for each word, named where there is room."""
     built = np.array(book.values[points.name], dtype=np.float64)
-    sides, series, col = labels.sides(built, semantics.CONTENT, SIZE), [], 8 + n
+    sides, series, col = label_placement.sides(built, semantics.CONTENT, SIZE), [], 8 + n
     sheet.put(POINTS_ROW - 1, col, f"on {cloud.name}", "label")
     colours = [
         theme.GROUPS[g] for g, (a, b) in enumerate(semantics.KINDS.values()) for _ in range(a, b)

@@ -9,10 +9,10 @@ import json
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COUNTIF, EXACT
-from exporters import beside
-from exporters.book import Sheet
-from exporters.model_book import ModelBook
-from exporters.tables import Comparison, Worksheet, compare
+from exporters.assemble.worksheets import Comparison, Worksheet, compare
+from exporters.compose.book import Sheet
+from exporters.model import side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 from workbooks.semantic_tiny.study import ASKED_ROW, N_AXES, REPORT
 
@@ -77,7 +77,7 @@ def _figures(study: Sheet) -> list[Comparison]:
 def _tests(ws: Worksheet, study: Sheet) -> None:
     """The essay's three acceptance tests, of every set of vectors."""
     ws.heading("The essay's acceptance tests, of the table and of two trainings")
-    beside.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
+    side_tables.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
     for col, row in enumerate(SETS.values(), 2):
         ws.formula(ws.cursor + 1, col, _share(study, row, 6), "percent")
         ws.formula(ws.cursor + 2, col, _probes(study, row), "count")
@@ -97,8 +97,8 @@ def _trap(ws: Worksheet) -> None:
     ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
     ws.text(*TRAP)
     rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]
-    beside.heads(ws.sheet, ws.cursor + 1, 2, ("fitted to", "held out", "held out"), "label")
-    beside.heads(ws.sheet, ws.cursor, 2, ("untrained", "untrained", "from 0.02"), "label")
+    side_tables.heads(ws.sheet, ws.cursor + 1, 2, ("fitted to", "held out", "held out"), "label")
+    side_tables.heads(ws.sheet, ws.cursor, 2, ("untrained", "untrained", "from 0.02"), "label")
     for k, axis in enumerate(semantics.AXES, ws.cursor + 2):
         ws.sheet.put(k, 1, axis)
         for col, (row, way) in enumerate(WAYS, 2):

@@ -19,11 +19,11 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
-from engine.models.training import initial
-from exporters import beside, layout
-from exporters.book import Chart, Series, Sheet
-from exporters.model_book import ModelBook
-from exporters.story import Suggestion
+from engine.learning.training import initial
+from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.story import Suggestion
+from exporters.model import layout, side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
 SHEET = "Probes"
@@ -71,7 +71,7 @@ def add(book: ModelBook) -> None:
     _results(book, sheet, probed)
     _anew(sheet, probed)
     _charts(sheet, probed)
-    beside.suggest(book, sheet, TRIES_ROW, _tries(), (13, 15))
+    side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (13, 15))
 
 
 def _probed(book: ModelBook) -> list[Probed]:
@@ -91,7 +91,7 @@ def _probed(book: ModelBook) -> list[Probed]:
 def _dial(book: ModelBook, sheet: Sheet) -> None:
     """How many components a probe may use."""
     sheet.put(ASKED_ROW, 0, "components", "row label")
-    beside.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
+    side_tables.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
     sheet.rules[ASKED_ROW, 1] = {
         "validate": "integer", "criteria": "between", "minimum": 1, "maximum": N_PARTS,
         "error_message": f"A whole number from 1 to {N_PARTS}.",
@@ -105,17 +105,17 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     def on(_: int, k: int) -> Expression:
         return IF(used > k, 1, 0)
 
-    beside.computed(book, sheet, "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
+    side_tables.computed(book, sheet, "probes.on", (WORK_ROW + 3, 1), (1, N_PARTS), on, "id")
 
 
 def _axes(book: ModelBook, sheet: Sheet) -> None:
     """What the table says of each axis: its mean, and how far the words spread."""
     table = book.graph["study.table"]
     sheet.put(WORK_ROW - 1, 0, "axis", "block")
-    beside.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
+    side_tables.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
     sheet.put(WORK_ROW, 0, "mean", "row label")
     sheet.put(WORK_ROW + 1, 0, "spread", "row label")
-    mean = beside.computed(
+    mean = side_tables.computed(
         book, sheet, "probes.mean", (WORK_ROW, 1), (1, N_AXES),
         lambda _, a: SUM(table[:, a]) / N_WORDS, "step",
     )  # fmt: skip
@@ -123,7 +123,9 @@ def _axes(book: ModelBook, sheet: Sheet) -> None:
     def spread(_: int, a: int) -> Expression:
         return SUMPRODUCT(table[:, a], table[:, a]) - N_WORDS * mean[0, a] ** 2
 
-    beside.computed(book, sheet, "probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step")
+    side_tables.computed(
+        book, sheet, "probes.spread", (WORK_ROW + 1, 1), (1, N_AXES), spread, "step"
+    )
 
 
 def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
@@ -136,7 +138,7 @@ def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
     first = top + 2 + N_AXES
     text = "words along each component, brought to one length: constants"
     sheet.put(first - 1, 1, text, "note")
-    beside.heads(sheet, first - 1, right, ("leverage", *semantics.AXES), "label")
+    side_tables.heads(sheet, first - 1, right, ("leverage", *semantics.AXES), "label")
     sheet.put(first - 2, right + 1, "error when held out", "block")
     centred = probed.vectors - probed.vectors.mean(axis=0)
     unit = np.linalg.svd(centred, full_matrices=False)[0]  # [n_words, N_PARTS]
@@ -144,18 +146,18 @@ def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
     for k, word in enumerate(semantics.CONTENT, first):
         sheet.put(k, 0, word, "row label")
     name = f"probes.{probed.name}"
-    parts = beside.typed(book, sheet, f"{name}.unit", (first, 1), unit.tolist(), "basis")
+    parts = side_tables.typed(book, sheet, f"{name}.unit", (first, 1), unit.tolist(), "basis")
 
     def slope(a: int, k: int) -> Expression:
         return on[0, k] * SUMPRODUCT(parts[:, k], table[:, a])
 
     shape = (N_AXES, N_PARTS)
-    slopes = beside.computed(book, sheet, f"{name}.slope", (top + 1, 1), shape, slope, "step")
+    slopes = side_tables.computed(book, sheet, f"{name}.slope", (top + 1, 1), shape, slope, "step")
 
     def pull(i: int, _: int) -> Expression:
         return 1 / N_WORDS + SUMPRODUCT(parts[i, :], parts[i, :], on.area.fixed)
 
-    pulls = beside.computed(
+    pulls = side_tables.computed(
         book, sheet, f"{name}.leverage", (first, right), (N_WORDS, 1), pull, "step"
     )
 
@@ -164,7 +166,7 @@ def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
         return left / (1 - pulls[i, 0])
 
     shape = (N_WORDS, N_AXES)
-    beside.computed(book, sheet, f"{name}.error", (first, right + 1), shape, error, "step")
+    side_tables.computed(book, sheet, f"{name}.error", (first, right + 1), shape, error, "step")
 
 
 def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
@@ -174,7 +176,7 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
     for way, text in enumerate(WAYS):
         first = 1 + way * len(probed)
         sheet.put(TABLE_ROW, first, text, "block")
-        beside.heads(sheet, TABLE_ROW + 1, first, [one.title for one in probed], "label")
+        side_tables.heads(sheet, TABLE_ROW + 1, first, [one.title for one in probed], "label")
     for a, axis in enumerate(semantics.AXES):
         sheet.put(TABLE_ROW + 2 + a, 0, axis, "row label")
 
@@ -189,14 +191,14 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
         return IF(spread[0, a] > 0, share, 0)
 
     shape, at = (N_AXES, 2 * len(probed)), (TABLE_ROW + 2, 1)
-    found = beside.computed(book, sheet, "probes.explained", at, shape, explained, "live")
+    found = side_tables.computed(book, sheet, "probes.explained", at, shape, explained, "live")
 
     def passed(_: int, col: int) -> Expression:
         return COUNTIF(found[:, col], f">{PASSES}")
 
     row = TABLE_ROW + 2 + N_AXES
     sheet.put(row, 0, f"above {PASSES}", "row label")
-    beside.computed(book, sheet, "probes.passed", (row, 1), (1, shape[1]), passed, "count")
+    side_tables.computed(book, sheet, "probes.passed", (row, 1), (1, shape[1]), passed, "count")
     for k, text in enumerate(SETS, row + 2):
         sheet.put(k, 1, text, "note")
     sheet.dress(sheet[at[0] : row, 1 : 1 + shape[1]], "scale")
@@ -206,7 +208,7 @@ def _anew(sheet: Sheet, probed: Sequence[Probed]) -> None:
     """What is left where the components do not know the word held out either: constants."""
     text = f"of words held out, the {BUILT} components found anew without each: constants"
     sheet.put(ANEW_ROW, 1, text, "block")
-    beside.heads(sheet, ANEW_ROW + 1, 1, [one.title for one in probed], "label")
+    side_tables.heads(sheet, ANEW_ROW + 1, 1, [one.title for one in probed], "label")
     for col, one in enumerate(probed, 1):
         for a, share in enumerate(held_out_anew(one.vectors, BUILT), ANEW_ROW + 2):
             sheet.put(a, col, float(share), "constant")

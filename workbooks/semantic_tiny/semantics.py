@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
+from engine.learning.recipe import IGNORED, Recipe
+from engine.learning.training import Progress, initial, trained
+from engine.learning.training import train as train_model
 from engine.models import checkpoint
-from engine.models.recipe import IGNORED, Recipe
-from engine.models.training import Progress, initial, trained
-from engine.models.training import train as train_model
 
 FOLDER = Path(__file__).parent.parent / "models" / "semantic-tiny"
 SCALES = (1.0, 0.02)  # standard deviation of the initial word vectors

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from engine.cells.expression import Expression, Nth
 from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
-from exporters import beside, layout
-from exporters.book import Sheet
-from exporters.model_book import ModelBook
-from exporters.story import Suggestion
+from exporters.compose.book import Sheet
+from exporters.compose.story import Suggestion
+from exporters.model import layout, side_tables
+from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
 
 SHEET = "Study"
@@ -47,7 +47,7 @@ def add(book: ModelBook) -> None:
         _cosines(book, sheet, asked, COSINES + k)
         _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
     sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
-    beside.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (10, 12))
+    side_tables.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (10, 12))
     _report(sheet)
 
 
@@ -56,26 +56,26 @@ def table(book: ModelBook) -> None:
     sheet = book.sheet(SHEET)
     sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
     words = [[word] for word in semantics.CONTENT]
-    beside.typed(book, sheet, "study.word", (TOP, 0), words, "word")
-    beside.heads(sheet, TOP - 1, 1, semantics.AXES, "label")
+    side_tables.typed(book, sheet, "study.word", (TOP, 0), words, "word")
+    side_tables.heads(sheet, TOP - 1, 1, semantics.AXES, "label")
     values = semantics.TABLE.tolist()
-    beside.typed(book, sheet, "study.table", (TOP, 1), values, "weight blue")
+    side_tables.typed(book, sheet, "study.table", (TOP, 1), values, "weight blue")
 
 
 def _asked(book: ModelBook, sheet: Sheet) -> None:
     """a − b + c: choose the words."""
     sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
-    beside.heads(sheet, ASKED_ROW - 1, 0, ("a", "− b", "+ c"), "label")
+    side_tables.heads(sheet, ASKED_ROW - 1, 0, ("a", "− b", "+ c"), "label")
     given = [[*semantics.ANALOGIES[0][:3]]]
-    asked = beside.typed(book, sheet, "study.asked", (ASKED_ROW, 0), given, "token")
+    asked = side_tables.typed(book, sheet, "study.asked", (ASKED_ROW, 0), given, "token")
     for k in range(3):
         sheet.lists[ASKED_ROW, k] = sheet[TOP : TOP + N_WORDS, 0].fixed
 
     def place(_: int, k: int) -> Expression:
         return IFERROR(MATCH(asked[0, k], words.area, 0) - 1, 0)
 
-    beside.computed(book, sheet, "study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
+    side_tables.computed(book, sheet, "study.place", (ASKED_ROW + 1, 0), (1, 3), place, "id")
 
 
 def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
@@ -91,7 +91,7 @@ def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
     if k == 1:
         sheet.put(WORK - 1, 0, "a − b + c of the learned vectors", "heading")
     name, shape = f"study.target_{asked.name}", (1, vectors.shape[1])
-    beside.computed(book, sheet, name, at, shape, entry, "step")
+    side_tables.computed(book, sheet, name, at, shape, entry, "step")
 
 
 def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
@@ -108,7 +108,7 @@ def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
     sheet.put(TOP - 2, col, asked.title, "label")
     sheet.put(TOP - 1, col, "cosine", "label")
     name = f"study.cosine_{asked.name}"
-    beside.computed(book, sheet, name, (TOP, col), (N_WORDS, 1), cosine, "live")
+    side_tables.computed(book, sheet, name, (TOP, col), (N_WORDS, 1), cosine, "live")
 
 
 def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -> None:
@@ -123,8 +123,8 @@ def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -
         return LARGE(cosines, rank + 1)
 
     row, shape, name = ASKED_ROW - 1, (NEAREST, 1), f"study.nearest_{asked.name}"
-    beside.computed(book, sheet, name, (row, left), shape, nearest, "word")
-    beside.computed(book, sheet, f"{name}_cosine", (row, left + 1), shape, largest, "step")
+    side_tables.computed(book, sheet, name, (row, left), shape, nearest, "word")
+    side_tables.computed(book, sheet, f"{name}_cosine", (row, left + 1), shape, largest, "step")
 
 
 def _tries() -> list[Suggestion]:

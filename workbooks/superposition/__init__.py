@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
-from engine.models.training import Progress
-from exporters.book import Book
-from exporters.story import Story
-from exporters.tables import Workbook
+from engine.learning.training import Progress
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.book import Book
+from exporters.compose.story import Story
 from workbooks.superposition import autoencoder, learning, room, sparsity, toy, trained
 from workbooks.superposition.autoencoder import FOUND, Autoencoder
 from workbooks.superposition.examples import NAMES

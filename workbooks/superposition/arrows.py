@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
-from exporters.book import Chart, Series
-from exporters.tables import Worksheet
+from exporters.assemble.worksheets import Worksheet
+from exporters.compose.book import Chart, Series
 
 SIDES = ("right", "left", "above", "left", "below")  # of its point, where a name stands
 

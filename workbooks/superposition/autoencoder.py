@@ -19,8 +19,8 @@ from engine.cells.functions import (
     added,
     dot,
 )
-from exporters.tables import Workbook, Worksheet
-from exporters.theme import GROUPS
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.theme import GROUPS
 from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
 from workbooks.superposition.learning import D_HIDDEN, N_LATENTS, PENALTIES, SEEN

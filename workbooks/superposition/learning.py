@@ -22,8 +22,9 @@ from engine.cells.batch import filled
 from engine.cells.files import read_json, replacing_folder
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
-from engine.models import ops, optimizers
-from engine.models.training import Progress
+from engine.learning import optimizers
+from engine.learning.training import Progress
+from engine.models import ops
 from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES, drawn, shares
 
 FOLDER = Path(__file__).parent.parent / "models" / "superposition"

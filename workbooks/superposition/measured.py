@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
 
 SEED = 117  # of 150 draws, that whose losses are nearest those of many: all models' to within 7 %

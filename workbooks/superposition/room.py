@@ -28,8 +28,8 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
-from exporters.book import Chart, Series
-from exporters.tables import Workbook, Worksheet
-from exporters.theme import GROUPS
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.book import Chart, Series
+from exporters.compose.theme import GROUPS
 from workbooks.superposition import measured
 from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import DRAWS, N_FEATURES, NAMES

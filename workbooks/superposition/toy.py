@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
-from exporters.tables import Workbook, Worksheet
-from exporters.theme import GROUPS
+from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.compose.theme import GROUPS
 from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import N_FEATURES, NAMES
 from workbooks.superposition.learning import D_HIDDEN, Learned

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
-from exporters.tables import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook, Worksheet
 from workbooks.superposition.examples import N_FEATURES, NAMES
 from workbooks.superposition.learning import (
     DECAYS,

@@ -12,9 +12,9 @@ from engine import Model, ModelSpec, WordList
 from engine.cells.evaluator import edited
 from engine.models.generate import Passage
 from engine.studies import ablation
-from exporters.book import Book
-from exporters.story import Printed, Story, Suggestion
-from exporters.transformer import assemble
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Book
+from exporters.compose.story import Printed, Story, Suggestion
 from workbooks.two_layers import fitting
 from workbooks.two_layers.study import study
 

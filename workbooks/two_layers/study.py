@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from exporters import layout
-from exporters.book import Sheet
-from exporters.model_book import ModelBook
-from exporters.transformer import STUDY
+from exporters.assemble.transformer import STUDY
+from exporters.compose.book import Sheet
+from exporters.model import layout
+from exporters.model.model_book import ModelBook
 from workbooks.two_layers.fitting import N_HEADS
 
 LAYERS = ("blocks.0", "blocks.1")

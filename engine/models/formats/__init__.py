@@ -17,7 +17,7 @@ from engine.cells.files import possible
 from engine.cells.packages import modules
 from engine.models.foreign import Config
 from engine.models.tensors import Tensors
-from engine.models.tokenizer import Tokenizer
+from engine.text.tokenizer import Tokenizer
 
 DECLARED = ("reads", "open_source")
 ENDINGS = (".gguf", ".bin", ".pt", ".pth", ".safetensors", ".json")

@@ -9,7 +9,7 @@ from engine.models import sentence_modules
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import TensorEntry, Tensors, of_folder
-from engine.models.tokenizer import load_tokenizer
+from engine.text.tokenizer import load_tokenizer
 
 FILES = re.compile(
     r"config\.json|(model\.safetensors|pytorch_model\.bin)(\.index\.json)?"

@@ -19,10 +19,10 @@ from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.gguf_file import MAGIC, Values, header
 from engine.models.tensors import TensorEntry, Tensors, entry
-from engine.models.tokenizer import IdsOnly, Library, Tokenizer
-from engine.models.tokenizers_library import asked
-from engine.models.vocabularies import LLAMA3 as LLAMA3_PATTERN
-from engine.models.vocabularies import PATTERNS, Kind, byte_level, sentence_pieces
+from engine.text.tokenizer import IdsOnly, Library, Tokenizer
+from engine.text.tokenizers_library import asked
+from engine.text.vocabularies import LLAMA3 as LLAMA3_PATTERN
+from engine.text.vocabularies import PATTERNS, Kind, byte_level, sentence_pieces
 
 OF_TOKENIZER = "tokenizer.ggml."
 

@@ -20,8 +20,8 @@ from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.spec import MAX_HEADS
 from engine.models.tensors import Tensors, entry
-from engine.models.tokenizer import IdsOnly, Library, Tokenizer
-from engine.models.vocabularies import Kind, sentence_pieces
+from engine.text.tokenizer import IdsOnly, Library, Tokenizer
+from engine.text.vocabularies import Kind, sentence_pieces
 
 MAGIC = 0x616B3432  # "ak42" before the version, from the first one on
 HEADER = 256  # bytes of it, from version 1 on

@@ -17,7 +17,7 @@ from engine.cells.files import check_size
 from engine.models.foreign import Config
 from engine.models.formats import Source
 from engine.models.tensors import Tensors, arrays, held, torch_load
-from engine.models.tokenizer import Characters, IdsOnly, Tokenizer
+from engine.text.tokenizer import Characters, IdsOnly, Tokenizer
 
 SIZES = {
     "n_layer": "n_layer",

@@ -1,0 +1,1 @@
+"""Training: objectives, optimizers, and steps made by cells or by torch."""

@@ -1,0 +1,157 @@
+"""A model of anybody's text: its sizes and recipe, checks on the way, the best one kept."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.learning import training
+from engine.learning.corpus import Corpus
+from engine.learning.recipe import Recipe
+from engine.learning.training import Progress
+from engine.models.model import Model
+from engine.models.spec import ModelSpec
+
+N_CHECKS = 10  # of a run, evenly spread
+MOST_WINDOWS = 400  # of the part held out, in a check on the way
+WINDOWS_AT_ONCE = 100
+SAMPLE_LENGTH, SAMPLE_HEAT = 200, 0.8  # tokens of a sample, and its temperature
+MOST_HELD = 2_000_000_000  # numbers that a step holds: 8 GB in torch, 16 in numpy
+
+
+@dataclass(frozen=True)
+class TextRun:
+    """What is to be trained: the vocabulary, a GPT-2 style decoder's sizes, and for how long."""
+
+    n_pieces: int | None = None  # of a BPE learnt from the text; None: characters
+    n_layers: int = 4
+    n_heads: int = 4
+    d_model: int = 128
+    d_mlp: int | None = None  # None: four times d_model
+    context: int = 64
+    steps: int = 2000
+    batch: int = 32
+    learning_rate: float = 3e-3
+    half: bool = False  # weights rounded to float16, which halves their file
+
+    def spec(self, n_words: int) -> ModelSpec:
+        """The model's sizes. Raises InputError for heads that do not divide the model, and for what
+        is too large to be trained here."""
+        if self.d_model % self.n_heads:
+            raise InputError(f"{self.n_heads} heads do not divide d_model = {self.d_model}")
+        spec = ModelSpec(
+            d_vocab=n_words,
+            d_model=self.d_model,
+            n_ctx=self.context,
+            n_layers=self.n_layers,
+            n_heads=self.n_heads,
+            d_head=self.d_model // self.n_heads,
+            d_mlp=self.d_mlp or 4 * self.d_model,
+            activation="gelu_tanh",
+            position="learned",
+            norm="layer",
+            final_norm=True,
+            tied=True,
+            bias=True,
+        )
+        if (n := self._held(spec)) > MOST_HELD:
+            raise InputError(
+                f"a step of training would hold {n:,} numbers, and {MOST_HELD:,} is the most; "
+                "choose a smaller --d-model, --d-mlp, --layers, --vocab, --context or --batch"
+            )
+        return spec
+
+    def _held(self, spec: ModelSpec) -> int:
+        """About how many numbers a step holds: of each weight its gradient and two moments as well,
+        and what a batch computes, forward and back. Norms and biases are left out."""
+        width, hidden, length = spec.d_model, spec.d_mlp, spec.n_ctx
+        words = (spec.d_vocab + length) * width
+        n_weights = words + spec.n_layers * width * (4 * width + 2 * hidden)
+        layer = 8 * width + 2 * hidden + 2 * spec.n_heads * length  # computed for a token
+        computed = spec.n_layers * layer + 2 * spec.d_vocab
+        return 4 * n_weights + 2 * self.batch * length * computed
+
+    @property
+    def recipe(self) -> Recipe:
+        """A full learning rate for half of the steps, then its decay."""
+        return Recipe(
+            steps=self.steps,
+            batch=self.batch,
+            embed_scale=0.05,
+            learning_rate=self.learning_rate,
+            flat=0.5,
+            betas=(0.9, 0.99),
+            weight_decay=0.1,
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far a run is: the loss on a part of what is held out, in nats per token, and a sample."""
+
+    step: int
+    loss: float
+    sample: str
+
+
+def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | Model]:
+    """Each step's progress, a check now and then and, last, the model of the best check.
+
+    Raises InputError where the run comes to no number.
+    """
+    spec = run.spec(len(corpus.words.texts))
+    windows = corpus.windows(MOST_WINDOWS)
+    every = max(1, run.steps // N_CHECKS)
+    least, best = np.inf, dict[str, np.ndarray]()
+    for step in training.train(spec, run.recipe, corpus.batches, seed):
+        if isinstance(step, dict):
+            break
+        yield step
+        done = step.step + 1
+        if done % every == 0 or done == run.steps:
+            found = loss(spec, step.weights, windows)
+            if found < least:
+                least, best = found, {name: w.copy() for name, w in step.weights.items()}
+            yield Check(done, found, sample(spec, step.weights, corpus, seed))
+    if not best:
+        raise InputError("the loss is no longer a number; try a lower --learning-rate")
+    yield training.trained(spec, best, corpus.words, run.half)
+
+
+def loss(spec: ModelSpec, weights: Mapping[str, np.ndarray], windows: np.ndarray) -> float:
+    """The mean loss over windows of ids [n_windows, length], in nats per token."""
+    logits_of = training.reader(spec, weights)
+    total = 0.0
+    for start in range(0, len(windows), WINDOWS_AT_ONCE):
+        ids = windows[start : start + WINDOWS_AT_ONCE]
+        logits = logits_of(ids[:, :-1])  # [n_windows, length - 1, d_vocab]
+        logits -= logits.max(axis=-1, keepdims=True)
+        chosen = np.take_along_axis(logits, ids[:, 1:, None], axis=-1)[..., 0]
+        total += float((np.log(np.exp(logits).sum(axis=-1)) - chosen).sum())
+    return total / windows[:, 1:].size
+
+
+def sample(spec: ModelSpec, weights: Mapping[str, np.ndarray], corpus: Corpus, seed: int) -> str:
+    """What a model goes on with after the first token that is held out."""
+    logits_of = training.reader(spec, weights)
+    rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
+    ids = corpus.held_out[:1].tolist()
+    for _ in range(SAMPLE_LENGTH):
+        seen = ids[-spec.n_ctx :]
+        window = np.array([seen + [0] * (spec.n_ctx - len(seen))])  # what follows is not seen
+        logits = logits_of(window)[0, len(seen) - 1] / SAMPLE_HEAT
+        shares = np.exp(logits - logits.max()).cumsum()
+        token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
+        ids.append(min(token, spec.d_vocab - 1))
+    return corpus.words.decode(ids)
+
+
+def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:
+    """How well a model does on all of what is held out."""
+    found = loss(model.spec, model.weights, corpus.windows())
+    each = found * len(corpus.held_out) / corpus.n_characters
+    return [
+        ("held-out loss, nats per token", f"{found:.4f}"),
+        ("nats per character", f"{each:.4f}"),
+    ]

@@ -1,0 +1,236 @@
+"""Token ids to text in cells: a sentence and its continuation as one line, as it is decoded.
+
+Each token adds its text to the line. Where tokens are bytes, some are no text by themselves: the
+cells then count how many bytes of a character are still to come, and put it together from its
+bits; what is no UTF-8 becomes U+FFFD, as the `tokenizers` library has it. There are two ways:
+
+- byte-level pieces: a character that is broken off is one such sign (Unicode, table 3-8);
+- bytes that stand in for pieces: unless all that follow each other are UTF-8, each is such a sign.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import (
+    AND,
+    IF,
+    IFERROR,
+    INDEX,
+    LEFT,
+    LEN,
+    MATCH,
+    MID,
+    MIN,
+    REPT,
+    UNICHAR,
+)
+from engine.cells.graph import Graph
+from engine.text import detokenizing
+from engine.text.detokenizing import ALL_TEXT, FIELDS, NO_TEXT, Decoding
+from engine.text.tokenizer import Tokenizer
+
+TOKENS = ("token", "")
+
+
+def add(g: Graph, tokenizer: Tokenizer) -> None:
+    """Add the text of a graph's tokens, `text.whole` [1, 1]; nothing where they have none."""
+    decoding = detokenizing.read(tokenizer)
+    if decoding:
+        KINDS[decoding.of](g, decoding).add()
+
+
+class Line:
+    """The tables from token ids to a line of text: tokens that are texts."""
+
+    def __init__(self, g: Graph, decoding: Decoding):
+        self.graph, self.tokens = g.at("text"), g["tokens"]
+        self.n, self.decoding = self.tokens.shape[0], decoding
+
+    def add(self) -> None:
+        """Add the texts of the pieces, that of each token, and the line as it grows."""
+        self._pieces()
+        text = self.column("text", self.steps())
+        line = self.column("line", lambda t: self.before(line, t, "") & text[t, 0])
+        whole = line[self.n - 1, 0] & self.end()
+        if self.decoding.stripped:
+            whole = IF(LEFT(whole, 1) == " ", MID(whole, 2, LEN(whole)), whole)
+        self.graph.table("whole", (1, 1), lambda i, j: whole)
+
+    def steps(self) -> Callable[[int], Expression]:
+        """Add what the texts are made of; gives the text that the token at a place adds."""
+        if self.decoding.first == self.decoding.later:
+            return lambda t: self.own(self.later, t)
+        first = self._texts("first", self.decoding.first)
+
+        def begins(t: int) -> Expression:
+            before = self.before(begun, t)
+            here = IF(self.piece(t, "left out") == 1, before, 1) if self.decoding.odd else 1
+            return expression(here)
+
+        begun = self.column("begun", begins)
+        return lambda t: IF(self.before(begun, t) == 0, self.own(first, t), self.own(self.later, t))
+
+    def end(self) -> Expression:
+        """What comes behind the last token's text."""
+        return expression("")
+
+    # --- what all of them share -------------------------------------------------------------
+
+    def _pieces(self) -> None:
+        """The text of every id, and what is told of those that are no text by themselves."""
+        self.later = self._texts("later", self.decoding.later)
+        if self.decoding.odd:
+            rows = [ALL_TEXT, *sorted(self.decoding.odd.values())]
+            self.odd = self.graph.input("odd", np.array(rows, dtype=np.float64), kind="table")
+            ids = self.odd[:, 0].fixed
+            self.row = self.column("row", lambda t: IFERROR(MATCH(self.tokens[t, 0], ids, 0), 1))
+
+    def _texts(self, name: str, texts: Sequence[str]) -> Block:
+        found = np.array([detokenizing.held(text) for text in texts], dtype=object)
+        return self.graph.input(name, found[:, None], kind="table")
+
+    def column(self, name: str, formula: Callable[[int], Any]) -> Block:
+        """A table [n_tokens, 1]."""
+        cell = formula
+        return self.graph.table(name, (self.n, 1), lambda t, _: expression(cell(t)), TOKENS)
+
+    def before(self, column: Block, t: int, at_first: Any = 0) -> Expression:
+        """What a column says of the token before; of what comes before the first, that."""
+        return column[t - 1, 0] if t else expression(at_first)
+
+    def piece(self, t: int, name: str) -> Expression:
+        """What FIELDS say of the piece at a place."""
+        return INDEX(self.odd[:, FIELDS.index(name)].fixed, self.row[t, 0])
+
+    def own(self, texts: Block, t: int) -> Expression:
+        """The text of the piece at a place; blank cells are empty texts."""
+        return INDEX(texts.area.fixed.as_range, self.tokens[t, 0] + 1) & ""
+
+
+class ByteLevel(Line):
+    """Pieces that are bytes: one may continue a character, and leave another open."""
+
+    def steps(self) -> Callable[[int], Expression]:
+        before, piece = self.before, self.piece
+        bits_of = self.odd[:, FIELDS.index("bits 1") : FIELDS.index("bits 3") + 1].fixed
+
+        def takes(t: int) -> Expression:
+            low, high = (
+                piece(t, "first") >= before(lowest, t),
+                piece(t, "first") <= before(highest, t),
+            )
+            here = MIN(before(to_come, t), piece(t, "continuing"))
+            return IF(AND(before(to_come, t) > 0, low, high), here, 0)
+
+        def fills(t: int) -> Expression:
+            k, bits = takes_[t, 0], before(open_, t)
+            return IF(k > 0, bits * 64**k + INDEX(bits_of, self.row[t, 0], k), bits)
+
+        def stays(t: int) -> Expression:
+            k = takes_[t, 0]
+            all_of_it = AND(piece(t, "more") == 0, k == piece(t, "continuing"))
+            return IF(all_of_it, IF(k < before(to_come, t), 1, 0), 0)
+
+        def follows(name: str, on: Callable[[int], Any]) -> Callable[[int], Expression]:
+            return lambda t: IF(stays_[t, 0] == 1, on(t), piece(t, name))
+
+        def text(t: int) -> Expression:
+            loose = REPT(NO_TEXT, piece(t, "continuing") - takes_[t, 0]) & self.own(self.later, t)
+            done = takes_[t, 0] == before(to_come, t)
+            closed = IF(done, character(filled[t, 0]), IF(stays_[t, 0] == 1, "", NO_TEXT))
+            return IF(before(to_come, t) == 0, "", closed) & loose
+
+        takes_ = self.column("takes", takes)
+        filled = self.column("filled", fills)
+        stays_ = self.column("stays", stays)
+        to_come = self.column(
+            "to_come", follows("to come", lambda t: before(to_come, t) - takes_[t, 0])
+        )
+        open_ = self.column("open", follows("bits", lambda t: filled[t, 0]))
+        lowest = self.column(
+            "lowest", follows("lowest", lambda t: IF(takes_[t, 0] > 0, 128, before(lowest, t)))
+        )
+        highest = self.column(
+            "highest", follows("highest", lambda t: IF(takes_[t, 0] > 0, 191, before(highest, t)))
+        )
+        self.to_come = to_come
+        return text
+
+    def end(self) -> Expression:
+        return IF(self.to_come[self.n - 1, 0] > 0, NO_TEXT, "")
+
+
+class Fallback(Line):
+    """Single bytes that stand in for pieces: what follows each other is text, or is not."""
+
+    def steps(self) -> Callable[[int], Expression]:
+        before, piece = self.before, self.piece
+
+        def follows(name: str, on: Callable[[int], Any]) -> Callable[[int], Expression]:
+            def formula(t: int) -> Expression:
+                here = IF(piece(t, "continuing") == 1, on(t), piece(t, name))
+                return self.unless_left_out(t, columns[name], here)
+
+            return formula
+
+        def fits(t: int) -> Expression:
+            first, low, high = piece(t, "first"), columns["lowest"], columns["highest"]
+            goes_on = AND(first >= before(low, t), first <= before(high, t))
+            begins = AND(piece(t, "continuing") == 0, piece(t, "unfit") == 0)
+            open_ = before(columns["to come"], t) > 0
+            return IF(IF(open_, goes_on, begins), before(sound, t, 1), 0)
+
+        def sounds(t: int) -> Expression:
+            here = IF(piece(t, "byte") == 0, 1, fits(t))
+            return self.unless_left_out(t, sound, here, 1)
+
+        def counts(t: int) -> Expression:
+            here = IF(piece(t, "byte") == 0, 0, before(run, t) + 1)
+            return self.unless_left_out(t, run, here)
+
+        def joins(t: int) -> Expression:
+            closed = IF(columns["to come"][t, 0] == 0, character(columns["bits"][t, 0]), "")
+            added = IF(piece(t, "continuing") == 1, closed, self.own(self.later, t))
+            here = IF(piece(t, "byte") == 0, "", before(joined, t, "") & added)
+            return self.unless_left_out(t, joined, here, "")
+
+        def stands(t: int) -> Expression:
+            whole = AND(sound[t, 0] == 1, columns["to come"][t, 0] == 0)
+            return IF(whole, joined[t, 0], REPT(NO_TEXT, run[t, 0]))
+
+        def text(t: int) -> Expression:
+            waits = piece(t, "left out") + piece(t, "byte") > 0
+            return IF(waits, "", before(stood, t, "") & self.own(self.later, t))
+
+        columns: dict[str, Block] = {}
+        for name, on in (
+            ("to come", lambda t: before(columns["to come"], t) - 1),
+            ("bits", lambda t: before(columns["bits"], t) * 64 + piece(t, "bits 1")),
+            ("lowest", lambda t: 128),
+            ("highest", lambda t: 191),
+        ):
+            columns[name] = self.column(name.replace(" ", "_"), follows(name, on))
+        sound = self.column("sound", sounds)
+        run = self.column("run", counts)
+        joined = self.column("joined", joins)
+        stood = self.stood = self.column("stands", stands)
+        return text
+
+    def unless_left_out(self, t: int, column: Block, here: Any, at_first: Any = 0) -> Expression:
+        """What is told here; of a token that is left out, what was told before it."""
+        return IF(self.piece(t, "left out") == 1, self.before(column, t, at_first), here)
+
+    def end(self) -> Expression:
+        return expression("") & self.stood[self.n - 1, 0]
+
+
+def character(code: Expression) -> Expression:
+    """The character of a code, if there is one."""
+    return IFERROR(UNICHAR(code), NO_TEXT)
+
+
+KINDS = {"texts": Line, "bytes": ByteLevel, "fallback": Fallback}

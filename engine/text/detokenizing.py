@@ -1,0 +1,170 @@
+"""What a tokenizer makes of each id when it decodes: the text that it adds, or the bytes.
+
+Read from the decoder of the `tokenizers` library, step by step; see `textline` for the cells.
+"""
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.text.subwords import Library, byte_alphabet, decoder_steps
+from engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
+
+NO_TEXT = "\ufffd"
+# of a piece: its id, whether it is left out, is a byte, fits nowhere; how many bytes it begins with
+# that continue a character, the first of them, the bits of one, two, three of them; whether it has
+# more; the character that it leaves open: bytes to come, bits so far, limits of the next byte
+FIELDS = (
+    *("id", "left out", "byte", "unfit", "continuing", "first", "bits 1", "bits 2", "bits 3"),
+    *("more", "to come", "bits", "lowest", "highest"),
+)
+ALL_TEXT = (-1, *(int(name == "more") for name in FIELDS[1:]))  # of a piece that is in order
+Open = tuple[int, int, int, int]  # bytes to come, bits, limits
+CLOSED: Open = (0, 0, 0, 0)
+NARROW = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}
+
+
+@dataclass
+class Decoding:
+    """What a tokenizer makes of each id."""
+
+    later: list[str]  # the text that it adds to a line
+    first: list[str]  # the same of one that a line begins with
+    odd: dict[int, tuple[int, ...]] = field(default_factory=dict)  # FIELDS of pieces out of order
+    # what pieces may be: texts alone, any bytes, or a single byte that stands in for a piece
+    of: Literal["texts", "bytes", "fallback"] = "texts"
+    stripped: bool = False  # whether a line's first space is left out
+
+
+# --- what a tokenizer does ------------------------------------------------------------------------
+
+
+def read(tokenizer: Tokenizer) -> Decoding | None:
+    """How a tokenizer decodes; None where it has no text, or a way that has no formulas here."""
+    if isinstance(tokenizer, Characters):
+        return Decoding(list(tokenizer.words), list(tokenizer.words))
+    if isinstance(tokenizer, WordList):
+        return Decoding([f" {word}" for word in tokenizer.words], list(tokenizer.words))
+    return _of_library(tokenizer) if isinstance(tokenizer, Library) else None
+
+
+def _of_library(tokenizer: Library) -> Decoding | None:
+    added = tokenizer.inner.get_added_tokens_decoder()
+    special = {i for i, token in added.items() if token.special}
+    found = [tokenizer.inner.id_to_token(i) for i in range(tokenizer.n)]
+    left_out = {i for i, piece in enumerate(found) if piece is None or i in special}
+    pieces = ["" if i in left_out else piece for i, piece in enumerate(found)]
+    steps = decoder_steps(tokenizer.inner.decoder)
+    kinds = [step["type"] for step in steps]
+    decoding: Decoding | None
+    if kinds == ["ByteLevel"]:
+        decoding = _of_byte_level(pieces)
+    elif kinds and set(kinds) <= {"Replace", "ByteFallback", "Fuse", "Strip"}:
+        decoding = _of_sentence_pieces(pieces, steps)
+    elif kinds == ["Metaspace"]:
+        decoding = _of_metaspace(pieces, steps[0])
+    elif kinds == ["WordPiece"]:
+        decoding = _of_word_pieces(pieces, steps[0])
+    elif not kinds:
+        decoding = Decoding([f" {piece}" for piece in pieces], pieces)
+    else:
+        return None
+    if decoding is not None:
+        for i in left_out:
+            decoding.later[i] = decoding.first[i] = ""
+            decoding.odd[i] = (i, 1, *(0,) * (len(FIELDS) - 2))
+    return decoding
+
+
+def _of_byte_level(pieces: Sequence[str]) -> Decoding:
+    """Every piece is bytes: those that continue a character, text, those that leave one open."""
+    texts, odd, alphabet = [], {}, byte_alphabet()
+    for i, piece in enumerate(pieces):
+        spelled = all(c in alphabet for c in piece)
+        held = bytes(alphabet[c] for c in piece) if spelled else piece.encode()
+        text, fields = _of_bytes(held)
+        texts.append(text)
+        if any(fields):
+            odd[i] = (i, 0, 0, 0, *fields)
+    return Decoding(texts, texts[:], odd, "bytes")
+
+
+def _of_bytes(held: bytes) -> tuple[str, tuple[int, ...]]:
+    """The text amidst bytes, and what FIELDS say of those before and behind it."""
+    n = next((k for k, byte in enumerate(held) if byte & 0xC0 != 0x80), len(held))
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(held[n:])
+    behind = _left_open(decoder.getstate()[0])
+    if not n and behind == CLOSED:
+        return text, ()
+    bits = [0]
+    for byte in held[: min(n, 3)]:
+        bits.append(bits[-1] * 64 + byte - 0x80)
+    first = held[0] if n else 0
+    return text, (n, first, *[*bits[1:], 0, 0, 0][:3], int(n < len(held)), *behind)
+
+
+def _left_open(begun: bytes) -> Open:
+    """What is to come of a character of which these bytes are there."""
+    if not begun:
+        return CLOSED
+    n = 2 if begun[0] < 0xE0 else 3 if begun[0] < 0xF0 else 4
+    bits = begun[0] & (0x7F >> n)
+    for byte in begun[1:]:
+        bits = bits * 64 + byte - 0x80
+    low, high = NARROW.get(begun[0], (0x80, 0xBF)) if len(begun) == 1 else (0x80, 0xBF)
+    return n - len(begun), bits, low, high
+
+
+def _of_sentence_pieces(pieces: Sequence[str], steps: list[dict[str, Any]]) -> Decoding | None:
+    """SentencePiece's: a sign for the space, and bytes that stand in for pieces."""
+    kinds = [step["type"] for step in steps]
+    if "Strip" in kinds and (kinds[-1] != "Strip" or "Fuse" not in kinds):
+        return None
+    strip = steps[-1] if "Strip" in kinds else None
+    if strip and (strip["content"], strip["start"], strip["stop"]) != (" ", 1, 0):
+        return None
+    texts, odd = list(pieces), {}
+    for step in steps:
+        if step["type"] == "Replace":
+            if "String" not in step["pattern"]:
+                return None
+            old, new = step["pattern"]["String"], step["content"]
+            texts = [text.replace(old, new) for text in texts]
+    for i, text in enumerate(texts if "ByteFallback" in kinds else ()):
+        if BYTE.fullmatch(text):
+            byte = int(text[3:5], 16)
+            texts[i], fields = _of_bytes(bytes([byte]))
+            unfit = texts[i] == NO_TEXT
+            odd[i] = (i, 0, 1, int(unfit), *(fields or (0,) * (len(FIELDS) - 4)))
+    of: Literal["texts", "fallback"] = "fallback" if odd else "texts"
+    return Decoding(texts, texts[:], odd, of, strip is not None)
+
+
+def _of_metaspace(pieces: Sequence[str], step: dict[str, Any]) -> Decoding:
+    sign, kept = step["replacement"], step.get("prepend_scheme", "always") == "never"
+    later = [piece.replace(sign, " ") for piece in pieces]
+    return Decoding(later, later[:] if kept else [piece.replace(sign, "") for piece in pieces])
+
+
+def _of_word_pieces(pieces: Sequence[str], step: dict[str, Any]) -> Decoding:
+    def tidied(text: str) -> str:
+        for old, new in TIDIED if step["cleanup"] else ():
+            text = text.replace(old, new)
+        return text
+
+    prefix = step["prefix"]
+    joined = [p.removeprefix(prefix) if p.startswith(prefix) else f" {p}" for p in pieces]
+    return Decoding([tidied(text) for text in joined], [tidied(piece) for piece in pieces])
+
+
+TIDIED = (  # as the library's `cleanup` has it
+    (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"),
+    (" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
+)  # fmt: skip
+
+
+def held(text: str) -> str:
+    """A text that a file can hold: U+FFFD for control characters but a line's end and a tab."""
+    return "".join(c if c in "\n\t" or c >= " " else NO_TEXT for c in text)

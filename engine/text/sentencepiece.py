@@ -1,0 +1,86 @@
+"""SentencePiece's own file, tokenizer.model: its pieces and what becomes of a text before them.
+
+A protocol buffer, of which the few fields are read that matter for byte pairs of a text that is
+left as it is, which is how Llama, Mistral and Gemma were trained.
+"""
+
+import struct
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+
+PIECE, TRAINER, NORMALIZER = 1, 2, 3  # the parts of a model
+TEXT, SCORE, KIND = 1, 2, 3  # the fields of a piece
+MODEL_TYPE = 3  # of the trainer
+CHARACTER_MAP, SPACE_BEFORE, FEWER_SPACES = 2, 3, 4  # of the normalizer
+UNIGRAM, BPE = 1, 2
+MOST_BYTES = 20_000_000  # of a file; the largest have 5 million
+MOST_FIELDS = 1_000_000  # of a message: a piece is one, and the largest vocabularies have 262,000
+MOST_DIGITS = 10  # of seven bits: a number has 64 bits at most
+REMEDY = "AutoTokenizer.from_pretrained and save_pretrained make a tokenizer.json"
+
+
+class UnreadError(InputError):
+    """A file that is whole, it may be, and isn't read here: a model has its ids all the same."""
+
+
+def tokenizer(path: Path) -> Any:
+    """The library's tokenizer of a file, without what is put around a text. Raises UnreadError."""
+    from engine.text.vocabularies import Kind, sentence_pieces
+
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError("too many bytes")
+        found = list(fields(path.read_bytes()))
+        pieces = [dict(fields(value)) for field, value in found if field == PIECE]
+        parts = dict(found)
+        trainer, rules = (dict(fields(parts.get(part, b""))) for part in (TRAINER, NORMALIZER))
+        texts = [piece[TEXT].decode("utf-8") for piece in pieces]
+        scores = [struct.unpack("<f", piece.get(SCORE, bytes(4)))[0] for piece in pieces]
+        kinds = [piece.get(KIND, int(Kind.NORMAL)) for piece in pieces]
+        if not texts or not all(map(isfinite, scores)):
+            raise ValueError("no pieces, or scores that are no numbers")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error):
+        raise UnreadError(f"{path} is no model of SentencePiece; {REMEDY}") from None
+    if trainer.get(MODEL_TYPE, UNIGRAM) != BPE:
+        raise UnreadError(f"{path} is not read here, for it isn't byte pairs; {REMEDY}")
+    if rules.get(CHARACTER_MAP) or rules.get(FEWER_SPACES, 1):
+        raise UnreadError(f"{path} is not read here, for it rewrites a text first; {REMEDY}")
+    return sentence_pieces(texts, scores, kinds, space_before=bool(rules.get(SPACE_BEFORE, 1)))
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message, each with its number: numbers, and the bytes of what is longer."""
+    at, n = 0, 0
+    while at < len(data):
+        key, at = _number(data, at)
+        n += 1
+        if not key >> 3 or n > MOST_FIELDS:
+            raise ValueError("a field without a number, or too many fields")
+        if key & 7 == 0:
+            value, at = _number(data, at)
+            yield key >> 3, value
+            continue
+        size = {1: 8, 5: 4}.get(key & 7)
+        if size is None:
+            if key & 7 != 2:
+                raise ValueError("a kind of field that is no longer in use")
+            size, at = _number(data, at)
+        if at + size > len(data):
+            raise ValueError("a field that is cut short")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = 0
+    for k in range(MOST_DIGITS):
+        byte = data[at + k]
+        value |= (byte & 127) << 7 * k
+        if byte < 128:
+            return value, at + k + 1
+    raise ValueError("a number without an end")

@@ -1,0 +1,281 @@
+"""Tokenizers of the `tokenizers` library: ids of a text, the text of ids, every piece's own text.
+
+They are read as transformers reads them: tokenizer.json as it stands, its post-processor included;
+GPT-2's vocab.json with merges.txt, BERT's vocab.txt, SentencePiece's tokenizer.model; and what
+added_tokens.json, special_tokens_map.json and tokenizer_config.json add to them.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+from engine.cells.files import read_json
+from engine.cells.values import is_whole
+from engine.models.foreign import Config
+from engine.text import sentencepiece
+from engine.text import tokenizers_library as library
+
+FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt", "tokenizer.model")
+OF_BERT = {  # what the library calls options of tokenizer_config.json
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
+NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens that have a part
+
+
+@dataclass(frozen=True)
+class Library:
+    """A tokenizer of the library, for an embedding of `n` rows.
+
+    A row that has no piece is shown as its number; a piece that has no row is refused when used.
+    """
+
+    inner: Any
+    n: int
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        own = _convention(self.inner.decoder)
+        pieces = map(self.inner.id_to_token, range(self.n))
+        return tuple(f"<{i}>" if piece is None else own(piece) for i, piece in enumerate(pieces))
+
+    @cached_property
+    def byte_fallback(self) -> bool:
+        """Whether what is in no piece becomes pieces of one byte each."""
+        return any(step["type"] == "ByteFallback" for step in decoder_steps(self.inner.decoder))
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        ids = library.encode(self.inner, text, special)
+        for i in ids:
+            if i >= self.n:
+                raise InputError(
+                    f"the prompt has the token {self.inner.id_to_token(i)!r}, whose id is {i}, "
+                    f"and the model's embedding has {self.n} rows; write it without, or give --ids"
+                )
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, self.n)
+        return library.decode(self.inner, ids)
+
+
+def check_known(ids: Sequence[int], n: int) -> None:
+    """Raise InputError for an id that stands for nothing, of `n` that there are."""
+    for i in ids:
+        if not (is_whole(i) and 0 <= i < n):
+            raise InputError(f"no token has the id {i!r}; ids run from 0 to {n - 1}")
+
+
+# --- a piece's own text -----------------------------------------------------------------------
+
+
+def byte_alphabet() -> dict[str, int]:
+    """GPT-2's alphabet: the character that stands for each byte in a byte-level piece."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    unseen = [b for b in range(256) if b not in seen]
+    return {chr(b): b for b in seen} | {chr(256 + k): b for k, b in enumerate(unseen)}
+
+
+def _spelled_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8 by themselves, as SentencePiece writes a byte."""
+    assert isinstance(error, UnicodeDecodeError)
+    found = error.object[error.start : error.end]
+    return "".join(f"<0x{byte:02X}>" for byte in found), error.end
+
+
+codecs.register_error("spelled bytes", _spelled_bytes)
+
+
+def _convention(decoder: Any) -> Callable[[str], str]:
+    """How a piece alone becomes the text that it stands for, its leading space included.
+
+    The decoder's own answer for one id will not do: it strips the space that a text begins with.
+    """
+    steps = decoder_steps(decoder)
+    if any(step["type"] == "ByteLevel" for step in steps):
+        return _of_bytes
+    replaced = [
+        (step["replacement"], " ")
+        if step["type"] == "Metaspace"
+        else (step["pattern"].get("String", ""), step["content"])
+        for step in steps
+        if step["type"] in ("Metaspace", "Replace")
+    ]
+
+    def text(piece: str) -> str:
+        for old, new in replaced:
+            piece = piece.replace(old, new) if old else piece
+        return piece
+
+    return text
+
+
+def decoder_steps(decoder: Any) -> list[dict[str, Any]]:
+    """What a decoder does, step by step, as tokenizer.json says it."""
+    if decoder is None:
+        return []
+    whole = json.loads(decoder.__getstate__())
+    return whole["decoders"] if whole["type"] == "Sequence" else [whole]
+
+
+_BYTES = byte_alphabet()
+
+
+def _of_bytes(piece: str) -> str:
+    """The text of a byte-level piece; one that was added whole is no spelling of bytes."""
+    if not all(character in _BYTES for character in piece):
+        return piece
+    return bytes(_BYTES[character] for character in piece).decode("utf-8", "spelled bytes")
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def read(folder: Path, n: int) -> Library | None:
+    """The tokenizer of a checkpoint folder's files; None where there are none.
+
+    Raises InputError for files that cannot be used; `sentencepiece.UnreadError` for another kind.
+    """
+    config = _Config(folder)
+    inner = _inner(folder, config)
+    if inner is None:
+        return None
+    bos = config.token("bos")
+    begin = n if bos is None else inner.token_to_id(bos)
+    return Library(inner, n, None if begin is None or begin >= n else begin)
+
+
+def _inner(folder: Path, config: "_Config") -> Any:
+    """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
+    from engine.text import vocabularies
+
+    single, vocab, merges, words, model = (folder / name for name in FILES)
+    if single.is_file():
+        inner = library.from_file(single)
+    elif vocab.is_file() and merges.is_file():
+        qwen = str(config.values.get("tokenizer_class", "")).startswith("Qwen2")
+        prefix = config.said.get("add_prefix_space", bool, False)
+        inner = vocabularies.byte_level_files(vocab, merges, qwen, prefix)
+        config.default(("eos", "unk") if qwen else ("bos", "eos", "unk"), "<|endoftext|>")
+    elif words.is_file():
+        asked = {ours: config.said.optional(own, bool, None) for ours, own in OF_BERT.items()}
+        options = {ours: value for ours, value in asked.items() if value is not None}
+        inner = vocabularies.word_pieces(words, options)
+        config.default(("unk",), "[UNK]")
+    elif model.is_file():
+        inner = sentencepiece.tokenizer(model)
+        config.default(("bos",), "<s>")
+        config.default(("eos",), "</s>")
+    else:
+        return None
+    with library.asked(f"{folder}: its added tokens"):
+        config.add_to(inner)
+        if inner.post_processor is None and not single.is_file():
+            config.post_process(inner)
+    return inner
+
+
+class _Config:
+    """What the files beside a vocabulary say of its special and added tokens."""
+
+    def __init__(self, folder: Path):
+        self.folder, path = folder, folder / "tokenizer_config.json"
+        self.values = json_object(folder / "special_tokens_map.json") | json_object(path)
+        self.said = Config(path, self.values)
+
+    def default(self, parts: Sequence[str], token: str) -> None:
+        """Say what the token of these parts is where the files do not."""
+        self.values = {f"{part}_token": token for part in parts} | self.values
+
+    def token(self, part: str) -> str | None:
+        """The token of a part, `bos`; None where there is none."""
+        return _content(self.values.get(f"{part}_token"))
+
+    def add_to(self, inner: Any) -> None:
+        """Add the tokens that the vocabulary lacks, mark as special those that it has.
+
+        Raises InputError for an id that is not the next one: the library counts on.
+        """
+        known = {token.content for token in inner.get_added_tokens_decoder().values()}
+        special = set(self._special())
+        added = self._added(special)
+        new = {t.content for _, t in added if inner.token_to_id(t.content) is None}
+        inner.add_tokens([token for _, token in added if token.content not in known])
+        for i, token in added:
+            if token.content in new and inner.token_to_id(token.content) != i:
+                raise InputError(
+                    f"{self.folder}: the added token {token.content!r} has id {i}, and the next "
+                    f"that is free is {inner.token_to_id(token.content)}"
+                )
+        lacking = [text for text in sorted(special - known) if inner.token_to_id(text) is not None]
+        inner.add_special_tokens(lacking)
+
+    def post_process(self, inner: Any) -> None:
+        """Put the begin- and end-of-text tokens where the files ask for them."""
+        from tokenizers import processors
+
+        wanted = {p: self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")}
+        found = {p: (t, inner.token_to_id(t)) for p, t in wanted.items() if t}
+        found = {p: pair for p, pair in found.items() if pair[1] is not None}
+        template = ["$A"]
+        if "bos" in found:
+            template.insert(0, found["bos"][0])
+        if "eos" in found:
+            template.append(found["eos"][0])
+        inner.post_processor = processors.TemplateProcessing(
+            single=template, special_tokens=list(dict.fromkeys(found.values()))
+        )
+
+    def _special(self) -> Iterator[str]:
+        more = [self.values.get(f"{kind}_special_tokens") for kind in ("additional", "extra")]
+        lists = [value for value in more if isinstance(value, list)]
+        for value in (*(self.token(part) for part in NAMED), *(v for one in lists for v in one)):
+            content = _content(value)
+            if content:
+                yield content
+
+    def _added(self, special: set[str]) -> list[tuple[int, Any]]:
+        """Every added token with its id, in the order of the ids."""
+        from tokenizers import AddedToken
+
+        found = {}
+        beside = self.folder / "added_tokens.json"
+        given = json_object(beside)
+        library.check_pieces(given, given.values(), str(beside))
+        for content, i in given.items():
+            kind = content in special
+            found[i] = AddedToken(content, normalized=not kind, special=kind)
+        for i, token in self.said.get("added_tokens_decoder", dict, {}).items():
+            if not (re.fullmatch(r"\d{1,9}", i) and _content(token) and isinstance(token, dict)):
+                raise InputError(
+                    f"{self.said.path}: added_tokens_decoder has {i!r}: {token!r}, which is no id "
+                    "with its token; take the file from the model's folder anew"
+                )
+            library.check_pieces([token["content"]], (), str(self.said.path))
+            found[int(i)] = AddedToken(**token)
+        return sorted(found.items(), key=lambda item: item[0])
+
+
+def _content(token: Any) -> str | None:
+    """A token that a file gives as text, or as text with how it is matched."""
+    content = token.get("content") if isinstance(token, dict) else token
+    return content if isinstance(content, str) else None
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """What a JSON file holds, nothing where there is no file. Raises InputError."""
+    if not path.is_file():
+        return {}
+    values = read_json(path)
+    if not isinstance(values, dict):
+        raise InputError(f"{path} holds no object")
+    return values

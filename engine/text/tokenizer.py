@@ -1,0 +1,281 @@
+"""Text to token ids and back, and how a token is shown.
+
+A tokenizer has `texts`, what each id stands for, `encode` and `decode`. Word lists and characters
+are ours; subword pieces are the `tokenizers` library's, see `engine.text.subwords`.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from engine.cells.errors import InputError, nearest
+from engine.cells.files import read_json
+from engine.cells.texts import escaped
+from engine.text import subwords
+from engine.text.sentencepiece import UnreadError
+from engine.text.subwords import Library as Library
+from engine.text.subwords import check_known, json_object
+
+MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
+LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
+
+
+class Tokenizer(Protocol):
+    """What a model needs of its tokenizer."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text of every id, the space that it begins with included."""
+
+    @property
+    def begin(self) -> int | None:
+        """The token that a text begins with, if there is one."""
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens after which a text is at its end."""
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """The ids of a text, with the special tokens that the tokenizer itself adds unless not
+        `special`. Raises InputError for text that has none."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids, as it is read: special tokens left out, bytes joined to characters."""
+
+
+@dataclass(frozen=True)
+class WordList:
+    """A vocabulary of whole words, split at white space; a word's id is its place in the list.
+
+    A word's case is forgiven where it fits one word alone, as on the sheets.
+    """
+
+    words: tuple[str, ...]
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+
+    ONE: ClassVar = "a word is a text without white space"
+
+    def __post_init__(self) -> None:
+        for word in self.words:
+            if not (isinstance(word, str) and self._whole(word)):
+                raise InputError(f"the vocabulary has {word!r}; {self.ONE}")
+        refuse_duplicates(self.words)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.words
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        return [self._id(self._forgiven(word)) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, len(self.words))
+        return " ".join(self.words[i] for i in ids)
+
+    def _whole(self, word: str) -> bool:
+        """Whether a text, once split, is this one entry."""
+        return word.split() == [word]
+
+    def _id(self, word: str) -> int:
+        if word not in self._ids:
+            raise InputError(f"{word!r} is not in the vocabulary; {nearest(word, self.words)}")
+        return self._ids[word]
+
+    def _forgiven(self, word: str) -> str:
+        """The one word of the list that this is but for its case, or the word itself."""
+        alike = self._lowered.get(word.lower(), [])
+        return alike[0] if len(alike) == 1 and word not in self._ids else word
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    @cached_property
+    def _lowered(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for word in self.words:
+            found.setdefault(word.lower(), []).append(word)
+        return found
+
+
+@dataclass(frozen=True)
+class Characters(WordList):
+    """A vocabulary of characters, white space included."""
+
+    ONE: ClassVar = "an entry is one character"
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        return [self._id(character) for character in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, len(self.words))
+        return "".join(self.words[i] for i in ids)
+
+    def _whole(self, word: str) -> bool:
+        return len(word) == 1
+
+
+@dataclass(frozen=True)
+class IdsOnly:
+    """No vocabulary: ids stand for themselves."""
+
+    n: int
+    begin: int | None = None
+    ends: tuple[int, ...] = ()
+    reason: str = "this model has no tokenizer"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(map(str, range(self.n)))
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        raise InputError(f"{self.reason}; give token ids, as --ids 0,1,3")
+
+    def decode(self, ids: Sequence[int]) -> str:
+        check_known(ids, self.n)
+        return " ".join(map(str, ids))
+
+
+def mask_of(tokenizer: Tokenizer) -> int | None:
+    """The token that stands for a masked word, if there is one."""
+    return next((tokenizer.texts.index(text) for text in MASKS if text in tokenizer.texts), None)
+
+
+def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
+    """The text of ids, each part of it as soon as no later id can change it.
+
+    All parts together are what `decode` gives. A byte waits for those that may complete it, and
+    where bytes stand in for pieces, for all that follow it: one that fits nowhere spoils the rest.
+    """
+    runs = isinstance(tokenizer, Library) and tokenizer.byte_fallback
+    seen: list[int] = []
+    text, given = "", 0
+    for i in ids:
+        seen.append(i)
+        before, text = text, tokenizer.decode(seen)
+        waits = text.endswith("\ufffd") or (runs and BYTE.fullmatch(tokenizer.texts[i]))
+        if text != before and not waits:
+            yield text[given:]
+            given = len(text)
+    if given < len(text):
+        yield text[given:]
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def load_tokenizer(folder: Path, n: int) -> Tokenizer:
+    """The tokenizer of a checkpoint folder with `n` token ids; ids only where there is none."""
+    found = _load(folder, n)
+    config, generation = (json_object(folder / f) for f in ("config.json", GENERATION))
+    begin, ends = (
+        [i for i in _ids(generation.get(key)) or _ids(config.get(key)) if i < n]
+        for key in ("bos_token_id", "eos_token_id")
+    )
+    return replace(found, begin=begin[0] if begin else found.begin, ends=tuple(ends))
+
+
+GENERATION = "generation_config.json"
+
+
+def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
+    for name, kind in (("words.json", WordList), ("characters.json", Characters)):
+        if (folder / name).is_file():
+            words = _word_list(folder / name)
+            if len(words) != n:
+                raise InputError(f"{folder / name} has {len(words)} entries for {n} token ids")
+            return kind(tuple(words))
+    try:
+        return subwords.read(folder, n) or IdsOnly(n)
+    except UnreadError as error:
+        return IdsOnly(n, reason=str(error))
+
+
+def _ids(value: Any) -> list[int]:
+    """Token ids, which a file gives as one number, as a list, or as null."""
+    values = value if isinstance(value, list) else [value]
+    return [i for i in values if isinstance(i, int) and i >= 0]
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write a tokenizer's files where `load_tokenizer` finds them."""
+    if isinstance(tokenizer, Library):
+        tokenizer.inner.save(str(folder / "tokenizer.json"))
+    elif isinstance(tokenizer, WordList):
+        name = "characters.json" if isinstance(tokenizer, Characters) else "words.json"
+        (folder / name).write_text(json.dumps(tokenizer.words), encoding="utf-8")
+    ends = list(tokenizer.ends) or None
+    if tokenizer.begin is not None or ends:
+        values = {"bos_token_id": tokenizer.begin, "eos_token_id": ends}
+        (folder / GENERATION).write_text(json.dumps(values), encoding="utf-8")
+
+
+def _word_list(path: Path) -> list[str]:
+    words = read_json(path)
+    if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
+        raise InputError(f"{path} is not a list of texts")
+    return words
+
+
+def refuse_duplicates(words: tuple[str, ...]) -> None:
+    """Raise InputError where one text has two ids: a sheet could not tell them apart."""
+    seen: dict[str, int] = {}
+    for i, word in enumerate(words):
+        if word in seen:
+            raise InputError(f"the vocabulary has {word!r} twice, as ids {seen[word]} and {i}")
+        seen[word] = i
+
+
+# --- how a token is shown -----------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Every token as a sheet shows it: readable, without a space, no two alike.
+
+    Those that would look alike get their id after a `\\#`, which no text that is shown has.
+    """
+    found = [show(text) for text in texts]
+    count = Counter(found)
+    return tuple(_cut(text, f"\\#{i}") if count[text] > 1 else text for i, text in enumerate(found))
+
+
+def show(text: str) -> str:
+    """One token as a sheet shows it: a space as ␣, what cannot be seen escaped, the long cut.
+
+    A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
+    and so is `_x0041_`, which is how a spreadsheet file spells A.
+    """
+    text = text[: LONGEST + len("_x0041_")]  # nothing of the rest is seen
+    if text.isalnum() and text.isascii() and len(text) <= LONGEST:
+        return text
+    out = "".join(_sign(character) for character in text)
+    return _cut(re.sub(r"_(?=x[0-9a-fA-F]{4}_)", r"_\\", out) or "\\empty")
+
+
+def _sign(character: str) -> str:
+    if character == " ":
+        return "␣"
+    if character in "\\␣":
+        return "\\" + character
+    return character if character.isprintable() else escaped(character)
+
+
+def _cut(text: str, mark: str = "") -> str:
+    """A text of which as much stays as has room with its mark."""
+    if _width(text) + len(mark) <= LONGEST:
+        return text + mark
+    while _width(text) + 1 + len(mark) > LONGEST:
+        text = text[:-1]
+    return text + "…" + mark
+
+
+def _width(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2

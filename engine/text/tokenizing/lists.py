@@ -1,0 +1,30 @@
+"""A vocabulary of characters, in cells: each is looked up."""
+
+import numpy as np
+
+from engine.cells.expression import Expression
+from engine.cells.functions import COUNTIF
+from engine.text.tokenizer import Characters
+from engine.text.tokenizing import result
+from engine.text.tokenizing.result import Result
+from engine.text.tokenizing.steps import Steps
+from engine.text.tokenizing.unicode import OTHER, OUTSIDE, TAB_IN_LINES, UNREADABLE
+
+
+def add_characters(steps: Steps, tokenizer: Characters) -> Result:
+    """The id of each character."""
+    ids = {ord(word): i for i, word in enumerate(tokenizer.words) if len(word) == 1}
+    ids.pop(TAB_IN_LINES, None)
+    rows = {0: (OTHER, -1), 1: (OUTSIDE, -1), UNREADABLE: (OUTSIDE, -1)}
+    for code, i in ids.items():
+        rows[code] = (OTHER, i)
+        if code + 1 not in ids:
+            rows[code + 1] = (OUTSIDE, -1)
+    steps.text()
+    steps.look_up(np.array([(code, *row) for code, row in sorted(rows.items())], dtype=np.float64))
+    found = steps.row("id", lambda k: steps.field_of(2, steps.entry[0, k]), runs=True)
+
+    def ident(k: int) -> Expression:
+        return found[0, k]
+
+    return result.add(steps, ident, COUNTIF(steps.code.area, ">0"))

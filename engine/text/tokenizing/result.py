@@ -1,0 +1,79 @@
+"""What comes out: the ids, how many there are, and what the reader is told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import IF, INDEX, MIN
+from engine.text.tokenizing.settings import Settings
+from engine.text.tokenizing.steps import Steps
+
+NO_ID = -1
+
+
+@dataclass(frozen=True)
+class Result:
+    """The cells that a workbook takes from its tokenizer.
+
+    `sentence` [1, 1] is typed. `ids` [n_tokens, 1] are the ids, -1 behind the last; `n_ids` [1, 1]
+    is how many there are, 0 where the text cannot be tokenized here. `message` [1, 1] says why, or
+    how many there are; `fine` [1, 1] is 1 where all of the text became ids.
+    """
+
+    sentence: Block
+    ids: Block
+    n_ids: Block
+    message: Block
+    fine: Block
+
+
+def add(
+    steps: Steps,
+    ident: Callable[[int], Expression],
+    n: Expression,
+    settings: Settings | None = None,
+    special: bool = False,
+) -> Result:
+    """Add the ids: those of the text, `ident(k)` the k-th of `n`, between the special tokens."""
+    before = settings.before if settings and special else []
+    after = settings.after if settings and special else []
+    problem = steps.one("problem", _first(steps))
+    count = steps.one("count", n)
+    fixed, wrong = count[0, 0].fixed, problem[0, 0].fixed
+
+    def id_of(t: int, _: int) -> Expression:
+        k = t - len(before)
+        if k < 0:
+            return IF(wrong > 0, NO_ID, before[t])
+        found: Expression = expression(NO_ID)
+        for place, last in reversed(list(enumerate(after))):
+            found = IF(fixed == k - place, last, found)
+        if k < steps.n:
+            found = IF(fixed > k, ident(k), found)
+        return IF(wrong > 0, NO_ID, found)
+
+    ids = steps.graph.table("ids", (steps.n_tokens, 1), id_of)
+    pieces = steps.pieces
+
+    def token(t: int, _: int) -> Expression:
+        return IF(ids[t, 0] < 0, "", INDEX(pieces.area.fixed, ids[t, 0] + 1))
+
+    steps.graph.table("token", (steps.n_tokens, 1), token)
+    whole = fixed + (len(before) + len(after))
+    n_ids = steps.one("n_ids", IF(wrong > 0, 0, MIN(steps.n_tokens, whole)))
+    fine = steps.one("fine", IF(wrong > 0, 0, IF(whole > steps.n_tokens, 0, 1)))
+    told = IF(whole == 1, "1 token", whole & " tokens")
+    left_out = whole & f" tokens: only the first {steps.n_tokens} fit, the rest is left out"
+    message = IF(whole == 0, "nothing is typed", IF(whole > steps.n_tokens, left_out, told))
+    for k, (_, text) in reversed(list(enumerate(steps.problems, 1))):
+        message = IF(wrong == k, text, message)
+    return Result(steps.sentence, ids, n_ids, steps.one("message", message), fine)
+
+
+def _first(steps: Steps) -> Expression:
+    """The number of the first problem that there is; 0 for none."""
+    found: Expression = expression(0)
+    for k, (condition, _) in reversed(list(enumerate(steps.problems, 1))):
+        found = IF(condition, k, found)
+    return found

@@ -1,0 +1,331 @@
+"""The steps that all tokenizers share: the sentence, its characters, and symbols out of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.expression import Area, Constant, Expression, Row, expression
+from engine.cells.functions import (
+    AND,
+    EXACT,
+    IF,
+    IFERROR,
+    INDEX,
+    INT,
+    LEFT,
+    LEN,
+    MATCH,
+    MID,
+    MOD,
+    OR,
+    SUBSTITUTE,
+    TRIM,
+    UNICHAR,
+    UNICODE,
+)
+from engine.cells.graph import Graph
+from engine.text.tokenizer import Tokenizer, shown
+from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
+from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
+
+SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
+# a character beyond the first 65,536 in UTF-16: a first half, 1024 of which there are, and a second
+FIRST_HALF, SECOND_HALF, HALVES, BEYOND = 0xD800, 0xDC00, 1024, 0x10000
+Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
+
+
+def one_symbol(mark: Mark) -> float:
+    """How many symbols an added token is."""
+    return 1.0
+
+
+@dataclass
+class Steps:
+    """A graph that a tokenizer's tables are added to, row by row, each as wide as the text."""
+
+    graph: Graph
+    tokenizer: Tokenizer
+    typed: str
+    text_length: int
+    n_tokens: int
+    problems: list[Problem] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)  # added tokens that are found in the text
+
+    def __post_init__(self) -> None:
+        held = np.array([[self.typed]], dtype=object)
+        self.sentence = self.graph.input("sentence", held, kind="table")
+        self.graph = self.graph.at("tokenizer")
+        self.n = self.text_length
+        self.missing = 0  # a symbol that stands for what the vocabulary lacks
+
+    def input(self, name: str, values: Any) -> Block:
+        """A table of the tokenizer's own: numbers or texts [rows, columns].
+
+        A second sentence's tokenizer reads those of the first.
+        """
+        if (first := f"tokenizer.{name}") in self.graph.blocks:
+            return self.graph[first]
+        return self.graph.input(name, values, kind="table")
+
+    @cached_property
+    def pieces(self) -> Block:
+        """The vocabulary as people read it, by symbol: a symbol is an id plus 1."""
+        texts = shown(self.tokenizer.texts)
+        return self.input("pieces", np.array([[text] for text in texts], dtype=object))
+
+    def one(self, name: str, formula: Any) -> Block:
+        """A single cell."""
+        return self.graph.table(name, (1, 1), lambda i, j: expression(formula))
+
+    def row(self, name: str, formula: Callable[[int], Any], runs: bool = False) -> Block:
+        """A row as wide as the text, by column."""
+        return self.graph.table(name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs)
+
+    # --- the text and its characters --------------------------------------------------------
+
+    def text(self, settings: Settings | None = None) -> None:
+        """The text as it is tokenized, its characters, and their codes."""
+        typed: Any = self.sentence[0, 0]
+        if settings:
+            self.marks = settings.marks
+            found = {mark.text for mark in self.marks}
+            self._refuse_added([text for text in settings.added if text not in found])
+            typed = self._marked(typed) if self.marks else typed
+            typed = _collapsed(typed, settings)
+        if settings and settings.prefix:
+            self.n += 1
+            typed = _prefixed(typed, settings)
+        self.number = self.graph.input("number", np.arange(1.0, self.n + 1)[None, :], kind="table")
+        self.whole = self.one("text", typed & "")
+        self._codes()
+
+    def _refuse_added(self, added: Sequence[str]) -> None:
+        """A text that is one token wherever it stands is left to the tokenizer."""
+        if not added:
+            return
+        texts = self.input("added", np.array([[text] for text in added], dtype=object))
+        sentence = self.sentence[0, 0].fixed
+
+        def holds(k: int, j: int) -> Expression:
+            return IF(LEN(SUBSTITUTE(sentence, texts[k, 0], "")) < LEN(sentence), 1, 0)
+
+        held = self.graph.table("holds", (len(added), 1), holds)
+        which = MATCH(1, held.area.as_range, 0)
+        name = INDEX(texts.area, which, 1) if len(added) > 1 else texts[0, 0]
+        self.refuse(
+            IFERROR(which, 0) > 0,
+            expression("the text holds ") & name & ", which is a token by itself: leave it out",
+        )
+
+    def _marked(self, typed: Expression) -> Expression:
+        """The text with one character, of private use, for each token that stands in it whole."""
+        n = len(self.marks)
+        texts = np.array([[mark.text] for mark in self.marks], dtype=object)
+        self.mark_texts = self.input("marks", texts)
+        whole = typed.fixed if isinstance(typed, Area) else typed
+
+        def marked(k: int, _: int) -> Expression:
+            sign = UNICHAR(FIRST_MARK + k)
+            before = self.marked[k - 1, 0] if k else whole
+            found: Expression = SUBSTITUTE(before, self.mark_texts[k, 0], sign)
+            for spaces in SPACES_BEFORE if self.marks[k].strips else ():
+                found = SUBSTITUTE(found, expression(" " * spaces) & sign, sign)
+            return found
+
+        def clash(k: int, _: int) -> Expression:
+            """Whether the sign itself was typed; or a line's end stands where spaces are taken."""
+            sign = UNICHAR(FIRST_MARK + k)
+            there: Expression = self.marked[k, 0]
+            typed_so = LEN(SUBSTITUTE(whole, sign, "")) < LEN(whole)
+            if not self.marks[k].strips:
+                return IF(typed_so, 1, 0)
+            for code in (9, 10):
+                there = SUBSTITUTE(there, UNICHAR(code) & sign, "")
+            return IF(OR(typed_so, LEN(there) < LEN(self.marked[k, 0])), 1, 0)
+
+        self.marked = self.graph.table("marked", (n, 1), marked)
+        clashes = self.graph.table("clash", (n, 1), clash)
+        which = IFERROR(MATCH(1, clashes.area.as_range, 0), 0)
+        name = INDEX(self.mark_texts.area, which, 1) if n > 1 else self.mark_texts[0, 0]
+        message = expression("what is typed about ") & name & " has no ids here"
+        self.refuse(which > 0, message)
+        return self.marked[n - 1, 0]
+
+    def _codes(self) -> None:
+        """A column for each character. Excel counts a character beyond the first 65,536 as two,
+        which LEN(UNICHAR()) tells, and half of it has no code; other programs give the half's own,
+        so that the two are put together here."""
+        text = self.whole[0, 0].fixed
+
+        def wide(k: int) -> Expression:
+            return IF(self.code[0, k] > 65535, LEN(UNICHAR(self.code[0, k])), 1)
+
+        def position(k: int) -> Any:
+            return 1 if k == 0 else self.position[0, k - 1] + wide(k - 1)
+
+        def code(k: int) -> Expression:
+            at = self.position[0, k]
+            one, other = (UNICODE(MID(text, place, 1)) for place in (at, at + 1))
+            pair = (one - FIRST_HALF) * HALVES + other - SECOND_HALF + BEYOND
+            half = INT(one / HALVES) == FIRST_HALF // HALVES
+            of_two = IFERROR(UNICODE(MID(text, at, 2)), UNREADABLE)
+            return IF(at > LEN(text), 0, IFERROR(IF(half, pair, one), of_two))
+
+        self.position = self.row("position", position)
+        self.code = self.row("code", code)
+        self.character = self.row("character", self._character)
+        last = self.n - 1
+        self.refuse(
+            AND(self.code[0, last] > 0, self.position[0, last] + wide(last) <= LEN(text)),
+            expression(f"the text is longer than {self.text_length} characters"),
+        )
+
+    def _character(self, k: int) -> Expression:
+        """A character as people see it, or the token that it stands for."""
+        code, n = self.code[0, k], len(self.marks)
+        if not n:
+            return _sign(code)
+        text: Expression = self.mark_texts[0, 0].fixed
+        if n > 1:
+            text = INDEX(self.mark_texts.area.fixed, code - (FIRST_MARK - 1), 1)
+        return IF(AND(code >= FIRST_MARK, code < FIRST_MARK + n), text, _sign(code))
+
+    def look_up(
+        self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol
+    ) -> None:
+        """Each character's row in a table [ranges, fields] whose first column is the first code of
+        a range, and its kind, which is the second. `of_mark` gives the third for what stands for an
+        added token."""
+        fields = [of_mark(mark) for mark in self.marks]
+        self.characters = self.input("characters", with_marks(characters, fields))
+        first, kinds = self.characters[:, 0].fixed, self.characters[:, 1].fixed
+        self.entry = self.row("entry", lambda k: MATCH(self.code[0, k], first, 1), runs=True)
+        self.kind = self.row("kind", lambda k: INDEX(kinds, self.entry[0, k]), runs=True)
+        self.refuse_first(self.kind, OUTSIDE)
+
+    def field_of(self, column: int, entry: Any) -> Expression:
+        """A field of the table of characters."""
+        return INDEX(self.characters[:, column].fixed, entry)
+
+    def refuse(self, condition: Expression, message: Expression) -> None:
+        """Have the sheet say what is wrong, and give no ids."""
+        self.problems.append((condition, message))
+
+    def refuse_first(self, row: Block, value: float) -> None:
+        """Name the first character whose cell in a row has a value."""
+        which = MATCH(value, row.area, 0)
+        sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
+        text = expression("the character ") & sign & " (code " & code & ") has no ids here"
+        self.refuse(IFERROR(which, 0) > 0, text)
+
+    # --- symbols ----------------------------------------------------------------------------
+
+    def spread(self, length: Callable[[int], Any], runs: bool = True) -> None:
+        """Each character gives so many symbols: a column for each symbol, with the number of its
+        character, and the place within what that character gives, from 0."""
+        self.gives = self.row("gives", length, runs)
+
+        def before(k: int) -> Any:
+            return 0 if k == 0 else self.before[0, k - 1] + self.gives[0, k - 1]
+
+        self.before = self.row("before", before)
+        last = self.n - 1
+        self.total = self.one("total", self.before[0, last] + self.gives[0, last])
+        total, starts = self.total[0, 0].fixed, self.before.area.fixed
+
+        def source(k: int) -> Expression:
+            number = self.number[0, k].fixed_rows
+            return IF(number > total, 0, MATCH(number - 1, starts, 1))
+
+        def within(k: int) -> Expression:
+            place = self.number[0, k].fixed_rows - 1 - self.of_source(self.before, k)
+            return IF(self.source[0, k] > 0, place, 0)
+
+        self.source = self.row("source", source, runs=True)
+        self.within = self.row("within", within, runs=True)
+        self.refuse(
+            self.total[0, 0] > self.n,
+            expression("the text is longer than the ") & self.n & " symbols of this sheet: "
+            "a letter with an accent may count as two, an emoji as four",
+        )
+
+    def of_source(self, row: Block, k: int) -> Expression:
+        """What a row of characters says of the character that symbol k comes from; of the first
+        where there is no symbol."""
+        at = self.source[0, k]
+        return INDEX(row.area.fixed, 1, IF(at > 0, at, 1))
+
+    def utf8(self, k: Any) -> Expression:
+        """How many bytes of UTF-8 a character has."""
+        code = self.code[0, k]
+        long = IF(code < 2048, 2, IF(code < 65536, 3, 4))
+        return IF(code < 1, 0, IF(code < 128, 1, long))
+
+    def bytes(self) -> Block:
+        """The byte that each symbol is: six bits of the code, behind the sign of its place."""
+
+        def byte(k: int) -> Expression:
+            code, length = self.of_source(self.code, k), self.of_source(self.gives, k)
+            place = self.within[0, k]
+            bits = INT(code / 64 ** (length - 1 - place))
+            lead = IF(length < 2, 0, IF(length < 3, 192, IF(length < 4, 224, 240)))
+            return IF(self.source[0, k] > 0, IF(place > 0, 128 + MOD(bits, 64), bits + lead), -1)
+
+        return self.row("byte", byte, runs=True)
+
+
+def _sign(code: Area) -> Expression:
+    """A character as people see it."""
+    control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
+    return IF(
+        code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
+    )
+
+
+def _collapsed(typed: Expression, settings: Settings) -> Expression:
+    """Texts replaced, and several spaces as one, where the tokenizer has them so."""
+    for old, new in settings.replaced:
+        typed = SUBSTITUTE(typed, old, new)
+    if settings.collapsed == "ends too":
+        return TRIM(SUBSTITUTE(SUBSTITUTE(typed, UNICHAR(10), " "), UNICHAR(9), " "))
+    if settings.collapsed != "between":
+        return typed
+    first, last = LEFT(typed, 1), MID(typed, LEN(typed), 1)
+    inner: Expression = TRIM(typed)
+    if settings.stripped != "ends":
+        inner = IF(EXACT(first, " "), " ", "") & inner
+    if not settings.stripped:
+        inner = inner & IF(EXACT(last, " "), " ", "")
+    alone = "" if settings.stripped else first
+    return IF(LEN(typed) > 0, IF(LEN(TRIM(typed)) > 0, inner, alone), "")
+
+
+def _prefixed(typed: Expression, settings: Settings) -> Expression:
+    """A space before the text, as the tokenizer puts it."""
+    with_space = expression(" ") & typed
+    if settings.prefix == "always":
+        return IF(LEN(typed) > 0, with_space, "")
+    code = UNICODE(typed)
+    there = OR(code == 32, code == ord(SPACE_SIGN)) if settings.signed else code == 32
+    return IF(LEN(typed) > 0, IF(there, typed, with_space), "")
+
+
+def shifted(
+    formula: Callable[[Any], Expression], k: Any, last: int, at_end: Callable[[int], Any]
+) -> Expression:
+    """A formula that reads the column to the right: what stands in the last columns, from `last`
+    on, is another one. `k` is a column, or a run of them."""
+    if not isinstance(k, np.ndarray):
+        return expression(at_end(k)) if k >= last else formula(k)
+    inner = k[k < last]
+    rest: list[Expression] = [expression(at_end(int(c))) for c in k[k >= last]]
+    return Row([formula(inner), *rest]) if inner.size else Row(rest)
+
+
+def zero(k: int) -> Constant:
+    """Nothing."""
+    return Constant(0.0)

@@ -1,0 +1,205 @@
+"""Tables of characters: what each code point is to a tokenizer, as few ranges of codes.
+
+What the library itself takes for a letter, a number, a space or a punctuation sign is asked of the
+library, for it knows another Unicode than Python does.
+"""
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.text.tokenizers_library import normalizing, splitting
+
+END, LETTER, NUMBER, SPACE, NEWLINE, OTHER, ALONE, OUTSIDE = range(8)  # kinds of characters
+KINDS = ("end", "letter", "number", "space", "newline", "other", "by itself", "outside")
+LAST = 0x33480  # beyond it there is nothing, but for
+TAGS, PRIVATE = range(0xE0000, 0xE01F0), 0xF0000  # tags of flags, variants; private use
+UNREADABLE = 0x110000  # stands for what is no character
+SURROGATES = range(0xD800, 0xE000)
+TAB_IN_LINES = 1  # what LibreOffice reads for a tab in a text of several lines
+FIRST_MARK = 0xE000  # of private use: characters that stand for added tokens
+MOST_OUT = 3  # characters that one is normalized to
+STAYS, AT_ONCE = "ⵣ", 1000  # a letter that nothing changes or joins; characters asked at once
+
+
+class Character(NamedTuple):
+    """What a character is: its kind, how many it becomes, the first of them less its own code, and
+    the others."""
+
+    kind: int
+    n: int = 1
+    shift: int = 0
+    second: int = 0
+    third: int = 0
+
+
+@lru_cache(maxsize=1)
+def _asked() -> tuple[np.ndarray, np.ndarray, str]:
+    """Every code that a table tells of, which of them are characters, and these."""
+    codes = np.array([*range(LAST + 1), *TAGS, TAGS.stop, PRIVATE, UNREADABLE])
+    unread = np.isin(codes, [0, TAB_IN_LINES, *SURROGATES, UNREADABLE])
+    return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
+
+
+def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
+    """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
+
+    A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
+    Code 0 is the end of the text. Characters beyond those that are asked about are not given.
+    """
+    codes, read, _ = _asked()
+    fields = np.empty((len(Character._fields), len(codes)))  # [fields, codes]
+    fields[:] = np.reshape(Character(OTHER), (-1, 1))
+    fields[0, _places(kind_of)] = [*kind_of.values()]
+    if others:
+        numbers = np.fromiter(chain.from_iterable(others.values()), np.float64)  # one by one
+        fields[:, _places(others)] = numbers.reshape(len(others), -1).T
+    fields[:, ~read] = np.reshape(Character(OUTSIDE), (-1, 1))
+    fields[:, 0] = Character(END, 0)
+    begins = np.ones(len(codes), dtype=bool)
+    begins[1:-1] = (fields[:, 1:-1] != fields[:, :-2]).any(axis=0)
+    return np.column_stack([codes[begins], fields[:, begins].T])
+
+
+def _places(characters: Iterable[str]) -> np.ndarray:
+    """Where characters stand among the codes that a table tells of."""
+    return np.searchsorted(_asked()[0], [*map(ord, characters)])
+
+
+def changed(ask: Callable[[str], str]) -> dict[str, str]:
+    """What the library makes of every character that it changes, asked of many at once."""
+    characters = _asked()[-1].replace(STAYS, "")
+    found: dict[str, str] = {}
+    for k in range(0, len(characters), AT_ONCE):
+        some = characters[k : k + AT_ONCE]
+        made = ask(STAYS.join(["", *some, ""])).split(STAYS)[1:-1]
+        found |= {old: new for old, new in zip(some, made, strict=True) if old != new}
+    return found
+
+
+def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
+    """A table of characters in which some codes stand for added tokens: each by itself, with the
+    field that is given for it behind its kind."""
+    if not fields:
+        return characters
+    at = int(np.searchsorted(characters[:, 0], FIRST_MARK, side="right"))
+    marks = np.zeros((len(fields) + 1, characters.shape[1]))
+    marks[:, 0] = FIRST_MARK + np.arange(len(fields) + 1)
+    marks[:-1, 1], marks[:-1, 2] = ALONE, fields
+    marks[-1, 1:] = characters[at - 1, 1:]
+    return np.concatenate([characters[:at], marks, characters[at:]])
+
+
+@lru_cache(maxsize=1)
+def kinds() -> dict[str, int]:
+    """Letters, numbers, spaces and newlines as the library's patterns have them.
+
+    It is slow to split a long text: it splits all characters once, where their kind changes, and
+    says which the first of each piece is.
+    """
+    text = "".join(chr(c) for c in range(1, LAST) if c not in SURROGATES)
+    pieces = splitting(r"\p{L}+|\p{N}+|\s+", "isolated")(text)
+    firsts = "".join(piece[0] for piece in pieces)
+    kind_of: dict[str, int] = {}
+    for pattern, kind in ((r"\p{L}", LETTER), (r"\p{N}", NUMBER), (r"\s", SPACE)):
+        others = set("".join(splitting(pattern, "removed")(firsts)))
+        kind_of |= {first: kind for first in firsts if first not in others}
+    found = {c: kind_of[piece[0]] for piece in pieces if piece[0] in kind_of for c in piece}
+    return found | {"\n": NEWLINE, "\r": NEWLINE}
+
+
+# --- normalizers ----------------------------------------------------------------------------
+
+
+def moved(parts: list[dict[str, Any]]) -> Mapping[str, str]:
+    """What the library's normalizers make of every character that they change."""
+    return _moved(json.dumps(parts)) if parts else {}
+
+
+@lru_cache(maxsize=8)  # a workbook that is held against its file asks for its own again
+def _moved(spelt: str) -> Mapping[str, str]:
+    parts = json.loads(spelt)
+    apply = normalizing(parts)
+    if all(part["type"] != "Precompiled" for part in parts):
+        return changed(apply)
+    each = ((character, apply(character)) for character in _asked()[-1])  # it may join any two
+    return {old: new for old, new in each if old != new}
+
+
+def joining(parts: list[dict[str, Any]]) -> frozenset[str]:
+    """Characters that a normalizer may join with, or move before, those that they stand beside."""
+    return _joining(frozenset(part["type"] for part in parts))
+
+
+@lru_cache(maxsize=8)
+def _joining(names: frozenset[str]) -> frozenset[str]:
+    if not names & {"NFC", "NFKC", "NFD", "NFKD", "Precompiled", "BertNormalizer"}:
+        return frozenset()
+    if names == {"BertNormalizer"}:  # it takes every mark away
+        return frozenset(c for c in _combining() if unicodedata.category(c) != "Mn")
+    jamo = {chr(c) for c in range(0x1100, 0x1200)}
+    others = {"\r", "\u200d", "\ufe0f"} | {chr(c) for c in range(0x1F1E6, 0x1F200)}
+    return _combining() | _seconds() | jamo | (others if "Precompiled" in names else set())
+
+
+@lru_cache(maxsize=1)
+def _combining() -> frozenset[str]:
+    """Marks, which may be moved before others."""
+    return frozenset(c for c in map(chr, range(LAST)) if unicodedata.combining(c))
+
+
+@lru_cache(maxsize=1)
+def _seconds() -> frozenset[str]:
+    """Characters that another one is composed with."""
+    pairs = (unicodedata.decomposition(c).split() for c in map(chr, range(LAST)))
+    found = (int(pair[1], 16) for pair in pairs if len(pair) == 2 and pair[0][0] != "<")
+    return frozenset(map(chr, found))
+
+
+def normalized(
+    parts: list[dict[str, Any]],
+    kind_of: Mapping[str, int],
+    alphabet: Iterable[str],
+    cut_off: bool = False,
+    nothing: int = OTHER,
+) -> np.ndarray:
+    """The table of a tokenizer that looks characters up after normalizing them.
+
+    `kind_of` has the kinds of normalized characters that are not OTHER. `cut_off`: one that is
+    given spaces about it stands by itself; else what becomes a space is outside. `nothing` is the
+    kind of one that is taken away. A character whose result has none of the `alphabet` stands for
+    itself, since no piece has it.
+    """
+    apart, letters = joining(parts), set(alphabet)
+    alone, taken_away, out_of_reach = Character(ALONE), Character(nothing, 0), Character(OUTSIDE)
+
+    def of(character: str, out: str) -> Character:
+        core = (out.strip(" ") or out) if cut_off else out
+        if character in apart:
+            return out_of_reach
+        if not core or core == character:  # most of them: taken away, or given spaces
+            return alone if core else taken_away
+        among = {kind_of.get(c, OTHER) for c in core}
+        spaced = not cut_off and any(map(str.isspace, out))
+        if spaced or len(core) > MOST_OUT or len(among) > 1:
+            return out_of_reach
+        kind = among.pop() if core == out else ALONE
+        if not letters & {character, *core}:
+            return Character(kind)
+        codes = [*map(ord, core), 0, 0]
+        return Character(kind, len(core), codes[0] - ord(character), codes[1], codes[2])
+
+    outside = apart if cut_off or not parts else apart | set(spaces()) - {" "}
+    others = {character: of(character, out) for character, out in moved(parts).items()}
+    return table({**kind_of, **dict.fromkeys(outside, OUTSIDE)}, others)
+
+
+@lru_cache(maxsize=1)
+def spaces() -> str:
+    """Every character of white space, as Python has them."""
+    return "".join(filter(str.isspace, _asked()[-1]))

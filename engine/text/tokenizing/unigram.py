@@ -1,0 +1,179 @@
+"""Unigram in cells: the pieces whose scores add up to the most, by dynamic programming.
+
+`best` is the largest sum of scores of the pieces of a text that ends at a symbol: of every piece
+that ends there, its score and the best of what is before it. The way back from the last symbol
+gives the pieces.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import AND, IF, INDEX, INT, MATCH, MAX
+from engine.text.tokenizing import result
+from engine.text.tokenizing.result import Result
+from engine.text.tokenizing.settings import SPACE_SIGN, Settings
+from engine.text.tokenizing.steps import Steps
+from engine.text.tokenizing.trie import MOST_NODES, Tree, tree, walk
+from engine.text.tokenizing.unicode import OTHER, OUTSIDE, normalized, spaces
+
+NO_PIECE = -1_000_000_000  # a score
+UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
+
+
+def add(steps: Steps, settings: Settings, special: bool) -> Result:
+    """Normalized characters, the tree of pieces, the best path."""
+    vocabulary = settings.model["vocab"]
+    pieces = [(0, piece, i + 1, score) for i, (piece, score) in enumerate(vocabulary)]
+    found = tree(pieces)
+    if len(found.rows) > MOST_NODES:
+        raise InputError("this tokenizer's vocabulary is larger than a sheet")
+    steps.text(settings)
+    steps.look_up(_characters(settings))
+    worst = min(score for _, score in vocabulary)
+    return Path(steps, settings, found, worst - UNKNOWN).result(special)
+
+
+@lru_cache(maxsize=16)  # it asks the library about every character
+def _characters(settings: Settings) -> np.ndarray:
+    """The table of characters. Where spaces are collapsed, what is white space, a typed sign for
+    it, and what leaves spaces side by side, is outside."""
+    typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
+    white = OUTSIDE if settings.stripped else typed_sign
+
+    kinds = dict.fromkeys(spaces(), white) | {" ": OTHER, SPACE_SIGN: typed_sign}
+    nothing = OUTSIDE if settings.collapsed else OTHER
+    alphabet = {" "}.union(*(piece for piece, _ in settings.model["vocab"]))
+    return normalized(settings.normalizers, kinds, alphabet, nothing=nothing)
+
+
+class Path:
+    """The rows from symbols to the best path."""
+
+    def __init__(self, steps: Steps, settings: Settings, found: Tree, unknown: float):
+        self.steps, self.settings, self.n, self.unknown = steps, settings, steps.n, unknown
+        steps.spread(lambda k: steps.field_of(2, steps.entry[0, k]))
+        self.symbol = steps.row("symbol", self._symbol, runs=True)
+        self.begins = steps.row("begins", self._begins)
+        self.room = steps.row("room", self._room)
+        self.longest = min(found.longest, self.n)
+        self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
+        self.score = steps.graph.table("score", (self.longest, self.n), self._score)
+        self.best = steps.row("best", lambda k: MAX(self.score[:, k]))
+        self.near = steps.row("near", lambda k: INT(self.best[0, k] * 1000) / 1000)
+        self.behind = steps.graph.table("behind", (self.longest, self.n), self._behind)
+        self.length = steps.row("last", self._length)
+        self.ends = steps.row("ends", self._ends)
+        self.left = steps.row("left", self._left)
+        self.piece = steps.row("piece", self._piece)
+        self.taken = steps.row("taken", self._taken)
+
+    def _symbol(self, k: int) -> Expression:
+        """The code of the normalized character; of a space, SentencePiece's sign."""
+        steps = self.steps
+        entry = steps.of_source(steps.entry, k)
+        first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
+        place = steps.within[0, k]
+        other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
+        code = IF(place == 0, first, other)
+        if self.settings.signed:
+            code = IF(code == 32, ord(SPACE_SIGN), code)
+        return IF(steps.source[0, k] > 0, code, 0)
+
+    def _begins(self, k: int) -> Any:
+        """Whether a piece must begin: no piece goes across a space."""
+        if k == 0 or not self.settings.split:
+            return 1 if k == 0 else 0
+        return IF(self.symbol[0, k] == ord(SPACE_SIGN), 1, 0)
+
+    def _room(self, k: int) -> Any:
+        """How many symbols a piece may have."""
+        if k + 1 == self.n:
+            return IF(self.symbol[0, k] > 0, 1, 0)
+        more = IF(self.begins[0, k + 1] > 0, 1, self.room[0, k + 1] + 1)
+        return IF(self.symbol[0, k] > 0, more, 0)
+
+    def _root(self, k: int) -> Expression:
+        return expression(1)
+
+    def _before(self, k: int) -> Any:
+        return self.best[0, k] if k >= 0 else 0
+
+    def _score(self, row: int, k: int) -> Any:
+        """The best of a path whose last piece ends here: the longest in the first row. A character
+        that is no piece is unknown."""
+        length = self.longest - row
+        start = k - length + 1
+        if start < 0:
+            return expression(NO_PIECE)
+        node, unknown = self.walk.nodes[length - 1, start], expression(NO_PIECE)
+        if length == 1:
+            unknown = self._before(start - 1) + self.unknown
+        own = IF(node > 0, node, 1)
+        score = self._before(start - 1) + self.walk.score(own)
+        return IF(self.walk.symbol(own) > 0, score, unknown)
+
+    def _behind(self, row: int, k: int) -> Expression:
+        """How far a path is from a number near the best. The same pieces in another order come to
+        sums that differ in the last digit, which LibreOffice takes for the same number: less what
+        is near to them, they are two."""
+        return self.score[row, k] - self.near[0, k].fixed_rows
+
+    def _length(self, k: int) -> Expression:
+        """Of the last piece of the best path that ends here."""
+        return self.longest + 1 - MATCH(self.best[0, k] - self.near[0, k], self.behind[:, k], 0)
+
+    def _ends(self, k: int) -> Expression:
+        """Whether a piece of the best path ends here: the last does, and what is before another."""
+        number = self.steps.number[0, k].fixed_rows
+        last = IF(number == self.steps.total[0, 0].fixed, 1, 0)
+        if k + 1 == self.n:
+            return last
+        return IF(last > 0, 1, IF(self.left[0, k + 1] == number, 1, 0))
+
+    def _left(self, k: int) -> Expression:
+        """How many symbols are before the piece of the best path that a symbol is of."""
+        number = self.steps.number[0, k].fixed_rows
+        after: Any = self.left[0, k + 1] if k + 1 < self.n else 0
+        return IF(self.ends[0, k] > 0, number - self.length[0, k], after)
+
+    def _piece(self, k: int) -> Expression:
+        """The symbol of the piece that ends here; 0: it is unknown, or none ends."""
+        start = self.steps.number[0, k].fixed_rows - self.length[0, k] + 1
+        node = INDEX(self.walk.nodes.area.fixed, self.length[0, k], start)
+        return IF(self.ends[0, k] > 0, self.walk.symbol(IF(node > 0, node, 1)), 0)
+
+    def _taken(self, k: int) -> Any:
+        """How many tokens there are up to here; unknown characters side by side are one."""
+        one = self.ends[0, k] + 0
+        if k == 0:
+            return one
+        before = AND(self.piece[0, k] == 0, self.begins[0, k] == 0, self.ends[0, k - 1] > 0)
+        joined = AND(before, self.piece[0, k - 1] == 0)
+        return self.taken[0, k - 1] + IF(joined, 0, one)
+
+    def result(self, special: bool) -> Result:
+        """The ids of the pieces."""
+        steps, unknown = self.steps, self.settings.model["unk_id"]
+        if self.settings.model.get("byte_fallback") or unknown is None:
+            self._refuse_unknown()
+        counted, total = self.taken.area.fixed, self.taken[0, self.n - 1]
+
+        def ident(k: int) -> Expression:
+            piece = INDEX(self.piece.area.fixed, 1, MATCH(k + 1, counted, 0))
+            return IF(piece > 0, piece - 1, unknown or 0)
+
+        return result.add(steps, ident, total, self.settings, special)
+
+    def _refuse_unknown(self) -> None:
+        """Unknown characters give bytes, or nothing: they are told to the reader."""
+
+        def missing(k: int) -> Expression:
+            return IF(AND(self.ends[0, k] > 0, self.piece[0, k] == 0), 1, 0)
+
+        found = self.steps.row("missing", missing)
+        message = "the text has a character that no piece of the vocabulary has"
+        self.steps.refuse(MAX(found.area) > 0, expression(message))

@@ -1,0 +1,181 @@
+"""WordPiece in cells: of each word the longest piece that it begins with, then of what is left.
+
+A word that does not come out is the unknown token. A list of whole words is the same with pieces
+that begin words alone, and an unknown word is told to the reader.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import AND, IF, IFERROR, INDEX, MATCH, OR
+from engine.text.tokenizer import WordList
+from engine.text.tokenizers_library import berts_words
+from engine.text.tokenizing import result
+from engine.text.tokenizing.result import Result
+from engine.text.tokenizing.settings import Settings
+from engine.text.tokenizing.steps import Steps
+from engine.text.tokenizing.trie import Tree, tree, walk
+from engine.text.tokenizing.unicode import ALONE, FIRST_MARK, SPACE, changed, normalized, spaces
+
+
+def add(steps: Steps, settings: Settings, special: bool) -> Result:
+    """Normalized characters, words, the longest pieces."""
+    vocabulary, mark = settings.vocabulary, settings.model["continuing_subword_prefix"]
+    pieces = [
+        (1, piece[len(mark) :], i + 1, 0.0) if piece.startswith(mark) else (0, piece, i + 1, 0.0)
+        for piece, i in vocabulary.items()
+    ]
+    pieces += [(0, chr(FIRST_MARK + k), mark.id + 1, 0.0) for k, mark in enumerate(settings.marks)]
+    steps.text(settings)
+    steps.look_up(_characters(settings))
+    unknown = vocabulary[settings.model["unk_token"]]
+    longest = settings.model["max_input_chars_per_word"]
+    words = Words(steps, tree(pieces, 2), longest)
+    return words.result(unknown, settings, special)
+
+
+@lru_cache(maxsize=16)  # it asks the library about every character
+def _characters(settings: Settings) -> np.ndarray:
+    """The table of characters."""
+    alphabet = {character for piece in settings.vocabulary for character in piece}
+    return normalized(settings.normalizers, _bert_kinds(), alphabet, cut_off=True)
+
+
+@lru_cache(maxsize=1)
+def _bert_kinds() -> dict[str, int]:
+    """What BERT's pre-tokenizer leaves out, or cuts off by itself."""
+    found = changed(lambda text: " ".join(berts_words(text)))
+    return {" ": SPACE} | {old: SPACE if new == " " else ALONE for old, new in found.items()}
+
+
+def add_words(steps: Steps, tokenizer: WordList) -> Result:
+    """Words between white space, each an entry of the list."""
+    pieces = [(0, word, i + 1, 0.0) for i, word in enumerate(tokenizer.words)]
+    alphabet = {character for word in tokenizer.words for character in word}
+    steps.text()
+    steps.look_up(normalized([], dict.fromkeys(spaces(), SPACE), alphabet))
+    words = Words(steps, tree(pieces, 2), steps.n)
+    which = MATCH(1, words.fails.area, 0)
+    at = INDEX(steps.number.area, 1, which)
+    message = expression("the word that begins at character ") & at & " is not in the vocabulary"
+    steps.refuse(IFERROR(which, 0) > 0, message)
+    return words.result(0)
+
+
+class Words:
+    """The rows from symbols to the pieces of words."""
+
+    def __init__(self, steps: Steps, found: Tree, longest_word: int):
+        self.steps, self.n, self.longest_word = steps, steps.n, longest_word
+        steps.spread(lambda k: steps.field_of(2, steps.entry[0, k]))
+        self.symbol = steps.row("symbol", self._symbol, runs=True)
+        self.word_kind = steps.row("word_kind", self._kind, runs=True)
+        self.begins = steps.row("begins", self._begins)
+        self.room = steps.row("room", self._room)
+        self.longest = min(found.longest, self.n)
+        self.walk = walk(steps, found, self.symbol, self.room, self._root, self.longest)
+        self.length_so_far = steps.graph.table(
+            "longest", (self.longest, self.n), self._length, runs=True
+        )
+        self.starts = steps.row("starts", self._starts)
+        self.next = steps.row("next", self._next)
+        self.failing = steps.row("failing", self._failing)
+        self.fails = steps.row("fails", self._fails)
+
+    def _symbol(self, k: int) -> Expression:
+        """The code of the normalized character."""
+        steps, entry = self.steps, self.steps.of_source(self.steps.entry, k)
+        first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
+        place = steps.within[0, k]
+        other = IF(place == 1, steps.field_of(4, entry), steps.field_of(5, entry))
+        return IF(steps.source[0, k] > 0, IF(place == 0, first, other), 0)
+
+    def _kind(self, k: int) -> Expression:
+        steps = self.steps
+        return IF(steps.source[0, k] > 0, steps.of_source(steps.kind, k), SPACE)
+
+    def _begins(self, k: int) -> Expression:
+        """Whether a word begins: not in white space, and behind it, or about a sign by itself."""
+        kind = self.word_kind[0, k]
+        if k == 0:
+            return IF(kind == SPACE, 0, 1)
+        before = self.word_kind[0, k - 1]
+        return IF(kind == SPACE, 0, IF(OR(kind == ALONE, before == ALONE, before == SPACE), 1, 0))
+
+    def _room(self, k: int) -> Expression:
+        """How many symbols are left of the word, this one counted."""
+        if k + 1 == self.n:
+            return IF(self.word_kind[0, k] == SPACE, 0, 1)
+        more = IF(self.begins[0, k + 1] > 0, 1, self.room[0, k + 1] + 1)
+        return IF(self.word_kind[0, k] == SPACE, 0, more)
+
+    def _root(self, k: int) -> Expression:
+        return IF(self.begins[0, k] > 0, 1, 2)
+
+    def _length(self, step: int, k: int) -> Expression:
+        """The longest piece of up to so many symbols."""
+        shorter = self.length_so_far[step - 1, k] if step else expression(0)
+        node = self.walk.nodes[step, k]
+        return IF(self.walk.symbol(IF(node > 0, node, 1)) > 0, step + 1, shorter)
+
+    def _own(self, k: int) -> Expression:
+        return self.length_so_far[self.longest - 1, k]
+
+    def _starts(self, k: int) -> Expression:
+        """Whether a piece begins: with the word, or where the piece before it ends."""
+        if k == 0:
+            return self.begins[0, k] + 0
+        number = self.steps.number[0, k].fixed_rows
+        follows = IF(self.next[0, k - 1] == number, 1, 0)
+        return IF(self.room[0, k] > 0, IF(self.begins[0, k] > 0, 1, follows), 0)
+
+    def _next(self, k: int) -> Expression:
+        """Where the next piece begins; a piece that is not found goes on for ever."""
+        number = self.steps.number[0, k].fixed_rows
+        own = IF(self._own(k) > 0, number + self._own(k), 0)
+        return IF(self.starts[0, k] > 0, own, self.next[0, k - 1] if k else 0)
+
+    def _failing(self, k: int) -> Expression:
+        """Whether the rest of a word has a piece that is not found."""
+        here = AND(self.starts[0, k] > 0, self._own(k) == 0)
+        if k + 1 == self.n:
+            return IF(here, 1, 0)
+        return IF(here, 1, IF(self.room[0, k] > 1, self.failing[0, k + 1], 0))
+
+    def _fails(self, k: int) -> Expression:
+        """Whether the word that a symbol is of is unknown."""
+        before: Any = self.fails[0, k - 1] if k else 0
+        whole: Expression = self.failing[0, k]
+        if self.longest_word < self.n:
+            whole = IF(self.room[0, k] > self.longest_word, 1, whole)
+        return IF(self.begins[0, k] > 0, whole, IF(self.room[0, k] > 0, before, 0))
+
+    def result(
+        self, unknown: int, settings: Settings | None = None, special: bool = False
+    ) -> Result:
+        """The ids: of each piece, or one for a word that is unknown."""
+        steps, nodes = self.steps, self.walk.nodes
+
+        def ident(k: int) -> Expression:
+            length = self._own(k)
+            node = INDEX(nodes[:, k], IF(length > 0, length, 1), 1)
+            piece = self.walk.symbol(IF(node > 0, node, 1)) - 1
+            return IF(self.fails[0, k] > 0, unknown, piece)
+
+        def taken(k: int) -> Expression:
+            if k == 0:
+                return self.begins[0, k] + 0
+            here = IF(self.fails[0, k] > 0, self.begins[0, k], self.starts[0, k])
+            return self.taken[0, k - 1] + here
+
+        found = steps.row("id", ident)
+        self.taken = steps.row("taken", taken)
+        counted, total = self.taken.area.fixed, self.taken[0, self.n - 1]
+
+        def chosen(k: int) -> Expression:
+            return INDEX(found.area.fixed, 1, MATCH(k + 1, counted, 0))
+
+        return result.add(steps, chosen, total, settings, special)

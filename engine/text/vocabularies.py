@@ -1,0 +1,177 @@
+"""Tokenizers of the `tokenizers` library, from vocabularies as older files and formats keep them.
+
+Three kinds: byte-level BPE (GPT-2's), which comes with its merges and the name of a pattern that
+splits a text first; SentencePiece's BPE, whose merges follow from the scores of its pieces; and
+BERT's list of pieces. What they hold is foreign: it goes through the library's wall.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import BertWordPieceTokenizer as BertTokenizer
+from tokenizers.models import BPE, WordPiece
+from tokenizers.processors import TemplateProcessing
+
+from engine.cells.errors import InputError
+from engine.cells.files import check_size, read_json
+from engine.text.tokenizers_library import asked, check_pieces
+
+Ends = Sequence[str | None]  # what comes before a text, and behind it
+
+
+class Kind(IntEnum):
+    """What a piece of a vocabulary is, by the number that SentencePiece and GGUF have for it."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+WORD_AND_SPACE = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3 = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}|{WORD_AND_SPACE}"
+QWEN2 = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{WORD_AND_SPACE}"
+PATTERNS = dict.fromkeys(("llama-bpe", "llama3", "llama-v3"), LLAMA3) | {"qwen2": QWEN2}
+BEFORE_DIGITS = ("smollm", "starcoder", "refact", "command-r")  # every digit stands alone there
+AS_GPT2 = ("", "default", "gpt-2")
+
+
+def byte_level(
+    pieces: Sequence[str],
+    merges: Sequence[str],
+    pattern: str,
+    kinds: Sequence[int],
+    ends: Ends = (None, None),
+) -> Tokenizer:
+    """Byte-level BPE; `pattern` is what llama.cpp calls the way that a text is split first.
+
+    `ends` are the pieces that every text is put between, if any.
+    """
+    check_pieces(pieces, (), "the vocabulary")
+    used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
+    pairs = [_pair(merge) for merge in merges]
+    known = [pair for pair in pairs if all(p in used for p in (*pair, "".join(pair)))]
+    with asked("its merges"):
+        inner = Tokenizer(BPE(used, known, ignore_merges=PATTERNS.get(pattern) == LLAMA3))
+    if PATTERNS.get(pattern) == QWEN2:
+        inner.normalizer = normalizers.NFC()
+    inner.pre_tokenizer = _splitter(pattern)
+    inner.decoder = decoders.ByteLevel()
+    return _finish(inner, pieces, kinds, ends)
+
+
+def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tokenizer:
+    """The same of GPT-2's two files, or of Qwen's, which splits words otherwise; `prefix` puts a
+    space before every text."""
+    pieces = read_json(vocab)
+    if not isinstance(pieces, dict):
+        raise InputError(f"{vocab} holds no tokens with their ids; fetch the file again")
+    check_pieces(pieces, pieces.values(), str(vocab))
+    check_size(merges)
+    with asked(f"{vocab} and {merges.name}"):
+        inner = Tokenizer(BPE.from_file(str(vocab), str(merges)))
+    inner.decoder = decoders.ByteLevel()
+    level = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=not qwen)
+    inner.pre_tokenizer = level
+    if qwen:
+        inner.normalizer = normalizers.NFC()
+        words = pre_tokenizers.Split(Regex(QWEN2), "isolated")
+        inner.pre_tokenizer = pre_tokenizers.Sequence([words, level])
+    return inner
+
+
+def word_pieces(path: Path, options: Mapping[str, bool]) -> Tokenizer:
+    """BERT's tokenizer, a piece a line."""
+    check_size(path)
+    with asked(str(path)):
+        pieces = WordPiece.read_file(str(path))
+        check_pieces(pieces, (), str(path))
+        inner: Tokenizer = BertTokenizer(pieces, **options)._tokenizer
+    return inner
+
+
+def _pair(merge: str) -> tuple[str, str]:
+    left, _, right = merge.partition(" ")
+    return left, right
+
+
+def _splitter(pattern: str) -> Any:
+    """The pre-tokenizer of a name: what splits a text before its bytes are merged."""
+    as_gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if pattern in AS_GPT2:
+        return as_gpt2
+    if pattern in BEFORE_DIGITS:
+        return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), as_gpt2])
+    if pattern not in PATTERNS:
+        known = ", ".join((*AS_GPT2[1:], *BEFORE_DIGITS, *PATTERNS))
+        raise InputError(f"its tokenizer splits text as {pattern!r}; known ways are {known}")
+    split = pre_tokenizers.Split(Regex(PATTERNS[pattern]), "isolated")
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([split, bytes_only])
+
+
+def sentence_pieces(
+    pieces: Sequence[str],
+    scores: Sequence[float],
+    kinds: Sequence[int],
+    ends: Ends = (None, None),
+    space_before: bool = True,
+) -> Tokenizer:
+    """SentencePiece's BPE: spaces are ▁, and what is in no piece becomes pieces of single bytes."""
+    check_pieces(pieces, (), "the vocabulary")
+    used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
+    unknown = next((p for p, k in zip(pieces, kinds, strict=True) if k == Kind.UNKNOWN), None)
+    merged = [p for p, kind in zip(pieces, kinds, strict=True) if kind == Kind.NORMAL]
+    merges = _merges(merged, dict(zip(pieces, scores, strict=True)))
+    with asked("its pieces"):
+        model = BPE(used, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
+        inner = Tokenizer(model)
+    spaces = normalizers.Replace(" ", "▁")
+    prepend = [normalizers.Prepend("▁")] if space_before else []
+    inner.normalizer = normalizers.Sequence([*prepend, spaces])
+    back: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    inner.decoder = decoders.Sequence(back + [decoders.Strip(" ", 1, 0)] * space_before)
+    return _finish(inner, pieces, kinds, ends)
+
+
+def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, str]]:
+    """The pairs that make up pieces: those of the best piece first, shorter pieces before longer.
+
+    SentencePiece merges the two neighbours whose union has the best score, however it came about.
+    """
+    place = {piece: i for i, piece in enumerate(pieces)}
+    found = [
+        (-scores[piece], place[left], place[right], left, right)
+        for piece in pieces
+        for left, right in ((piece[:k], piece[k:]) for k in range(1, len(piece)))
+        if left in place and right in place
+    ]
+    return [(left, right) for *_, left, right in sorted(found)]
+
+
+def _finish(
+    inner: Tokenizer,
+    pieces: Sequence[str],
+    kinds: Sequence[int],
+    ends: Ends,
+) -> Tokenizer:
+    """Pieces that are never split, and those that every text is put between."""
+    whole = {Kind.CONTROL: True, Kind.UNKNOWN: True, Kind.USER_DEFINED: False}  # special or not
+    inner.add_tokens(
+        [
+            AddedToken(piece, normalized=False, special=whole[Kind(kind)])
+            for piece, kind in zip(pieces, kinds, strict=True)
+            if kind in whole
+        ]
+    )
+    if any(ends):
+        template = [piece for piece in (ends[0], "$A", ends[1]) if piece]
+        ids = [(piece, inner.token_to_id(piece)) for piece in ends if piece]
+        inner.post_processor = TemplateProcessing(single=template, special_tokens=ids)
+    return inner

@@ -1,0 +1,77 @@
+"""Blocks of a graph one under another on a worksheet, in the order of computation.
+
+So a program that computes cells from left to right and from top to bottom, as Excel does where
+cells wait for each other in a circle, has computed what a cell reads before it comes to the cell.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.formula import equation
+from exporters.assemble.worksheets import Worksheet
+from exporters.compose import theme
+from exporters.compose.book import Place, Run
+from exporters.model import words
+from exporters.model.layout import caption, read_along
+
+Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
+
+
+def stack(ws: Worksheet, block: Block, labels: Labels, followed: str) -> None:
+    """Put a block at the cursor, under its name, its formula and what it means. A block that others
+    read along its rows lies on its side, so that every product runs down columns."""
+    on_its_side = read_along(ws.book.graph, block) == 1
+    text = f"{block.name} = {equation(block)}" if block.op else block.name
+    meaning = words.meaning(block, followed)
+    ws.text(f"{text}   {words.shape(block)}   {meaning}", style="equation")
+    put(ws, block, ws.cursor + 2, 1, labels, on_its_side)
+    ws.sheet.put(ws.cursor, 1, caption(block), "block")
+    height, _ = ws.book.places[block.name].size
+    ws.cursor += height + 3
+
+
+def put(
+    ws: Worksheet,
+    block: Block,
+    top: int,
+    left: int,
+    labels: Labels,
+    on_its_side: bool = False,
+    style: str = "",
+) -> Place:
+    """Put a block's cells where they are to stand, with labels above and to the left; in a style of
+    theme's, or else in that of its kind."""
+    place = Place(block, ws.sheet.name, top, left, on_its_side)
+    if block.op:
+        ws.book.places[block.name] = place
+        ws.sheet.regions.append((place, theme.region_style(block, _reads_elsewhere(ws, block))))
+    else:
+        ws.book.lay(place, style or _style(block))
+    down, across = reversed(block.axes) if on_its_side else block.axes
+    height, width = place.size
+    _label(ws, Rect(top - 1, top, left, left + width), across, labels, "label")
+    _label(ws, Rect(top, top + height, left - 1, left), down, labels, "row label")
+    if min(block.shape) > 1:
+        ws.sheet.dressings.append((place.rect(block.whole), "diverging"))
+    return place
+
+
+def _style(block: Block) -> str:
+    """The style of cells that hold numbers, or have a formula each."""
+    if block.kind == "ids":
+        return "input count"
+    return f"{theme.kind(block)} {'black' if block.expression else 'blue'}"
+
+
+def _reads_elsewhere(ws: Worksheet, block: Block) -> bool:
+    sheets = {ws.book.places[b.name].sheet for _, _, b in block.operands}
+    return sheets != {ws.sheet.name}
+
+
+def _label(ws: Worksheet, area: Rect, axis: str, labels: Labels, style: str) -> None:
+    """The texts along an axis, or its numbers; an axis without a name has none."""
+    if axis in labels:
+        ws.sheet.runs.append(Run(area, style, labels[axis]))
+    elif axis:
+        ws.sheet.runs.append(Run(area, "row number" if style == "row label" else "label number"))

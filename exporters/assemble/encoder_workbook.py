@@ -1,0 +1,56 @@
+"""The workbook of any encoder: what it is asked for, and three edits to try."""
+
+from engine.models import encoding
+from engine.models.generate import Passage
+from engine.models.model import Model
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Placed
+from exporters.compose.story import Story, Suggestion
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import for_model
+
+MASKED = "Play: type a sentence with a mask in it; the words that may stand there are ranked."
+SENTENCES = "Play: type two sentences; the cosine of their vectors says how alike they are."
+MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
+
+
+def build(title: str, model: Model, passage: Passage, placed: Placed | None = None) -> ModelBook:
+    """The workbook of a prompt, or of two sentences; `placed` is told of it before its values are
+    computed."""
+    plan, spec = for_model(model), model.spec
+    two = spec.gives == "sentence"
+    room = f"room for {len(passage.ids)} tokens" + (" in each sentence" if two else "")
+    story = Story(
+        title=f"{title}: every cell of a {model.kind} model",
+        source="Made by cellformer from a checkpoint.",
+        about=[
+            f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
+            f"{spec.d_vocab:,} tokens; every token sees all others.",
+            f"There is {room}; every number is a formula down to the weights.",
+        ],
+        look=[
+            SENTENCES if two else MASKED,
+            MORE,
+            "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+        ],
+        tries=_tries(model, passage.prompts),
+    )
+    return assemble(title, model, passage, story, plan=plan, placed=placed)
+
+
+def _tries(model: Model, given: list[list[int]]) -> list[Suggestion]:
+    """A sentence, the other one or the temperature, and a weight."""
+    two = len(given) > 1
+    typed = [encoding.text_of(model.vocabulary, ids) is not None for ids in given]
+    cells = ["sentence" if typed[0] else "tokens"]
+    seen = "and see the ranking change" if not two else "and see the cosine change"
+    texts = [f"Type another {'sentence' if typed[0] else 'token id'}, {seen}."]
+    if two:
+        cells.append(f"{encoding.SECOND}.{'sentence' if typed[1] else 'tokens'}")
+        texts.append("Type the same here: the cosine of a sentence with itself is 1.")
+    else:
+        cells.append("temperature")
+        texts.append("Type 3: words' probabilities come closer to each other.")
+    weight = "blocks.0.mlp.W_out" if model.spec.n_layers else "W_pos"
+    texts.append(f"Type 5 into the first weight of {weight}, {seen}.")
+    return [Suggestion(t, (c, 0, 0)) for t, c in zip(texts, [*cells, weight], strict=True)]

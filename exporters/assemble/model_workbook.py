@@ -1,0 +1,157 @@
+"""The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from engine import Evaluator, Graph, InputError, Model
+from engine.cells.part import only_live
+from engine.models import encoding, prompt
+from engine.models.forward import Forward
+from engine.models.generate import Passage
+from engine.text import tokenizing
+from engine.text.tokenizer import shown
+from exporters.assemble import encoder_workbook
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import Placed
+from exporters.compose.story import Story, Suggestion
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LEAD, LOSS, MANY_WORDS, Followed, Plan, for_model
+from exporters.pages import vocabulary
+
+TYPE = "Play: type a sentence; "
+TYPE_TOKENS = "Play: type a sentence of tokens with a space between each; "
+CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others."
+VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
+ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
+IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
+BACK: Mapping[Followed, Sequence[str]] = {
+    "": (),
+    LEAD: (
+        "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
+        "with every other cell. Play says which words these are.",
+    ),
+    LOSS: (
+        "Nudge: every weight takes one step against the sentence’s loss; watch the model learn it.",
+        "Gradient, Backward: how the loss changes with every weight, and with every other cell.",
+    ),
+}
+FEW_VIEWS = "Heads: where each token looks. Switches: heads and MLPs off."
+MOST_COPIED = 4_000_000  # numbers of a weight that an edit is tried in
+
+
+def build(
+    title: str,
+    model: Model,
+    passage: Passage,
+    live: Sequence[str] = (),
+    followed: Followed = "",
+    words: Mapping[str, Sequence[int]] | None = None,
+    placed: Placed | None = None,
+) -> ModelBook:
+    """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
+    too; with maps of `words`, ids by their groups. `placed` is told of it before its values are
+    computed. Raises InputError if the model does not support them.
+    """
+    plan = replace(for_model(model, live), followed=followed)
+    if words and (live or plan.gives != "next word"):
+        raise InputError("--words maps the words of a whole decoder, which says the next one")
+    if followed and plan.reduced:
+        raise InputError(
+            f"--gradient and --nudge need a full decoder of at most {MANY_WORDS:,} words; "
+            "‘cellformer gradient’ prints the gradients of others"
+        )
+    if plan.gives != "next word" and not live:
+        return encoder_workbook.build(title, model, passage, placed)
+    story = _story(title, model, passage, plan)
+    chosen = vocabulary.of_groups(words) if words else None
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)
+
+
+def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
+    """What the start sheet says. The graph that its edits are tried in is let go before the book
+    makes its own: together they would be the most that a large build holds."""
+    graph = encoding.graph(model, passage, plan.readout)
+    texts = shown(model.vocabulary.texts)
+    spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
+    return Story(
+        title=f"{title}: every cell of a {model.kind} model",
+        source="Made by cellformer from a checkpoint.",
+        about=[
+            f"{spec.n_layers} layers, {spec.n_heads} heads, vectors of {spec.d_model} numbers, "
+            f"{spec.d_vocab:,} tokens.",
+            f"The prompt has {passage.n_prompt} tokens, and room for {len(passage.ids)}; "
+            + (
+                f"live is {', '.join(plan.live)}, and what it reads is constant."
+                if plan.live
+                else "every number is a formula down to the weights."
+            ),
+        ],
+        look=[
+            *_look(model, passage, plan, typed),
+            "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
+            *BACK[plan.followed],
+        ],
+        tries=live_tries(graph, plan.live)
+        if plan.live
+        else tries(graph, texts, passage.n_prompt - 1, typed),
+    )
+
+
+def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
+    """What to look at, in two lines."""
+    if plan.reduced:
+        return (ANSWERED if typed else IDS), FEW_VIEWS
+    how = CONTINUED if plan.continues else BOTH_WAYS
+    spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])
+    return (TYPE if spelt else TYPE_TOKENS) + how, VIEWS
+
+
+def tries(
+    graph: Forward, texts: tuple[str, ...], last: int, typed: bool = False
+) -> list[Suggestion]:
+    """The last token, the temperature, and one weight: what each does is computed here."""
+    current = int(graph.inputs["tokens"][last, 0])
+    other = (current + 1) % graph.spec.d_vocab
+    weight = next(
+        b
+        for b in reversed(list(graph))
+        if b.kind == "weight" and b.shape[0] > 1 and b.whole.size <= MOST_COPIED
+    )
+    word = f"Choose ‘{texts[other]}’"
+    if graph.readout.one_token:
+        word = f"Type {other}, the id of ‘{texts[other]}’"
+    picked: tuple[str, int, int] | int = last
+    if graph.readout.one_token:
+        picked = ("prompt.pick" if typed else "tokens", last, 0)
+    edits: tuple[tuple[str, tuple[str, int, int, float], tuple[str, int, int] | int], ...] = (
+        (word, ("tokens", last, 0, float(other)), picked),
+        ("Type 3", ("temperature", 0, 0, 3.0), ("temperature", 0, 0)),
+        ("Type 5", (weight.name, 0, 0, 5.0), (weight.name, 0, 0)),
+    )
+    if graph.readout.one_token:  # what it does is a whole pass away
+        return [
+            Suggestion(f"{text}, and see the ranking on Play change.", at) for text, _, at in edits
+        ]
+    return [
+        Suggestion(f"{text}: {effect(graph, edit, texts, last)}.", at) for text, edit, at in edits
+    ]
+
+
+def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
+    """Three cells of the live part: weights and settings that its blocks read."""
+    inputs = only_live(graph, live).inputs
+    found = [graph[name] for name in inputs if name.startswith(tuple(live))]
+    found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
+    text = "Type 0, and see the cells that follow change; Check says that something was edited."
+    return [Suggestion(text, (block.name, 0, 0)) for block in (*found[:2], *found[-1:])]
+
+
+def effect(
+    graph: Graph, edit: tuple[str, int, int, float], texts: tuple[str, ...], row: int
+) -> str:
+    """What an edit does to the word whose probability moves most."""
+    live = Evaluator(graph)
+    live.set(*edit)
+    before, after = graph.values["probs"][row], live["probs"][row]
+    v = int(abs(after - before).argmax())
+    return f"‘{texts[v]}’ goes from {before[v]:.1%} to {after[v]:.1%}"

@@ -1,0 +1,95 @@
+"""Start: what this workbook is, what to look at, what to try, where everything is."""
+
+from collections.abc import Sequence
+
+from exporters.assemble.tour import Stop
+from exporters.compose.address import quoted
+from exporters.compose.book import START, Book, Sheet
+from exporters.compose.story import Story, Suggestion
+from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
+
+TOP = 4  # below the ledger and the verdict
+LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
+LONGEST_MERGED = 145  # of one that the last column is part of
+PROTECTED = (
+    "Formulas and labels are locked, without a password. Excel: Review > Unprotect Sheet; "
+    "LibreOffice: Tools > Protect Sheet."
+)
+
+
+def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
+    """The first thing that a reader sees; of a model, with the stops of its tour."""
+    sheet = book.sheet(START)
+    book.tries = story.tries
+    sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
+    sheet.put(0, 0, story.title, "title")
+    sheet.put(1, 0, story.source, "note")
+    row = _section(sheet, TOP, "What this is", story.about)
+    if stops:
+        row = _tour(book, sheet, row, stops)
+    sheet.put(row, 0, "Three things to try", "heading")
+    for k, suggestion in enumerate(story.tries, 1):
+        where = cell_of(book, suggestion)
+        sheet.put(row + k, 0, k, "stop number")
+        _lead(sheet, row + k, 1, where.replace("'", ""), where)
+        sheet.put(row + k, 2, suggestion.text, "wrapped")
+        sheet.heights[row + k] = LINE * (1 + len(suggestion.text) // LONGEST)
+        if suggestion.watch:
+            seen = _address(book, *suggestion.watch)
+            _lead(sheet, row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
+    row += len(story.tries) + 2
+    row = _section(sheet, row, "What to look at", story.look)
+    sheet.put(row, 0, "Sheets", "heading")
+    for name in book.sheets:
+        if name != START:
+            row += 1
+            sheet.link(row, 1, name, f"{quoted(name)}!A1")
+            sheet.put(row, 2, book.sheets[name].purpose)
+    sheet.put(row + 2, 0, "How to read the cells", "heading")
+    legend = [
+        ("weight blue", 0.5, "blue: typed in, a weight or a setting; change it"),
+        ("activation black", 0.5, "black: a formula over cells of the same sheet"),
+        ("activation green", 0.5, "green: a formula that reads another sheet"),
+    ]
+    for k, (style, value, text) in enumerate(legend, row + 3):
+        sheet.put(k, 1, value, style)
+        sheet.put(k, 2, text)
+    sheet.put(row + 3 + len(legend), 2, PROTECTED)
+
+
+def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
+    """The stops in their order, each with its sentence; returns the row below."""
+    heading = f"The tour: {len(stops)} stops, at the sentence that is typed now"
+    sheet.put(row, 0, heading, "heading")
+    for k, stop in enumerate(stops, 1):
+        sheet.put(row + k, 0, k, "stop number")
+        _lead(sheet, row + k, 1, stop.concept, stop.target)
+        sheet.formula(row + k, 2, stop.text, "wrapped")
+        sheet.merged.append(sheet[row + k, 2:4].rect)
+        told = str(book.clean.cell(START, row + k, 2))
+        sheet.heights[row + k] = LINE * (1 + len(told) // LONGEST_MERGED)
+    return row + len(stops) + 2
+
+
+def _lead(sheet: Sheet, row: int, col: int, text: str, target: str) -> None:
+    """A text that leads elsewhere, on the first line of a row that has several."""
+    sheet.put(row, col, text, "stop")
+    sheet.links[row, col] = target
+
+
+def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
+    sheet.put(row, 0, heading, "heading")
+    for k, line in enumerate(lines, 1):
+        sheet.put(row + k, 1, line)
+    return row + len(lines) + 2
+
+
+def cell_of(book: Book, suggestion: Suggestion) -> str:
+    """The address of the cell that an edit is typed into."""
+    if isinstance(suggestion.cell, int):
+        return book.address(book.sheet(PLAY)[PICK_ROW, PROMPT_COL + suggestion.cell])
+    return _address(book, *suggestion.cell)
+
+
+def _address(book: Book, name: str, i: int, j: int) -> str:
+    return book.address(book.places[name].block[i, j])

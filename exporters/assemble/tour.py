@@ -1,0 +1,226 @@
+"""The tour: eight stops that tell what a transformer does, at the numbers of this one; a ninth
+where it learns.
+
+Each stop names a concept or two, in whole sentences with live numbers inside, and leads to the
+sheet where it can be seen. They stand on Start; each of their sheets has a link to the next stop.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import MATCH, MAX, MIN
+from exporters.compose.address import quoted
+from exporters.compose.lookups import entry
+from exporters.compose.sentences import percent, quote, rounded, sentence
+from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
+from exporters.model.model_book import ModelBook
+from exporters.pages import attribution, machine, nudge, play
+
+
+class Stop(NamedTuple):
+    """What it is about, where it leads, and what it says."""
+
+    concept: str
+    target: str
+    text: Expression
+
+    @property
+    def sheet(self) -> str:
+        """The name of the sheet that it leads to."""
+        return self.target.rpartition("!")[0].strip("'")
+
+
+def stops(book: ModelBook) -> list[Stop]:
+    """The stops of a whole model; of one whose parts are constants, none."""
+    tellers: list[Callable[[ModelBook], Stop]]
+    tellers = [_tokens, _embedding, _stream, _attention, _mlp]
+    tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
+    tellers += [_change, *([_learning] if nudge.SHEET in book.sheets else [])]
+    return [] if book.live else [tell(book) for tell in tellers]
+
+
+def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
+    """From the stops on a sheet the ways to those that follow: a text, and where it leads."""
+    for k, stop in enumerate(told, 1):
+        if stop.sheet == sheet and k < len(told):
+            yield f"stop {k} of {len(told)}, next: {told[k].concept} →", told[k].target
+        elif stop.sheet == sheet:
+            yield f"stop {k} of {k}: the tour ends →", _start_of("Start")
+
+
+def _start_of(sheet: str) -> str:
+    return f"{quoted(sheet)}!A1"
+
+
+# --- from the text to the stream ------------------------------------------------------------
+
+
+def _tokens(book: ModelBook) -> Stop:
+    asked = {
+        "next word": "The model says which token comes next",
+        "masked word": "The model says which may stand in the place of one that is hidden",
+        "sentence": "The model gives one list of numbers for a whole sentence",
+    }
+    text = (
+        "A language model reads a text as tokens: words, or pieces of words, out of a fixed list, "
+        f"its vocabulary. Each has a number, its id. {asked[book.plan.gives]}. "
+    )
+    typed: dict[str, Area] = {}
+    if "n_prompt" in book.graph.blocks and "sentence" in book.graph.blocks:
+        typed = {name: book.graph[name][0, 0] for name in ("sentence", "n_prompt")}
+        text += "You typed ‘{sentence}’; number of tokens: {n_prompt}. "
+    text += "Type another text on Play: every number of this workbook follows."
+    return Stop("tokens", _start_of(PLAY), sentence(text, **typed))
+
+
+def _embedding(book: ModelBook) -> Stop:
+    block = book.graph["embed"]
+    n = block.shape[1]
+    first = [rounded(machine.at_token(book, block, j), 2) for j in range(min(3, n))]
+    numbers = {f"number_{k}": number for k, number in enumerate(first)}
+    text = (
+        f"For every token the model holds a list of {n} numbers, its embedding; tokens that are "
+        f"used alike have lists alike. That of {{word}} begins with {{{'}, {'.join(numbers)}}}."
+    )
+    if "pos_embed" in book.graph.blocks:
+        text += " A list for its position is added, so that the order of tokens counts."
+    told = sentence(text, word=machine.looked_at(book), **numbers)
+    return Stop("the embedding", book.address(block.area), told)
+
+
+def _stream(book: ModelBook) -> Stop:
+    stages = machine.Canvas(book).stages
+    begins, ends = (rounded(machine.at_token(book, b, 0), 2) for b in (stages[0], stages[-1]))
+    text = (
+        "From there on the list is the token's residual stream: it runs through the whole model, "
+        "and every part adds a list of its own to it. On Machine each strip of colours is what one "
+        "part adds at {word}. The stream's first number is {begins} at the start, and {ends} at "
+        "the end."
+    )
+    told = sentence(text, word=machine.looked_at(book), begins=begins, ends=ends)
+    return Stop("the residual stream", _start_of(machine.SHEET), told)
+
+
+# --- the parts that add to it ---------------------------------------------------------------
+
+
+def _attention(book: ModelBook) -> Stop:
+    heads = [head for heads in machine.Canvas(book).layers.values() for head in heads]
+    others = "those before it" if book.plan.continues else "the others"
+    text = f"Attention is what lets a token fetch something from {others}. "
+    if not heads:
+        text += "It is done by heads, and this model has none: nothing moves from token to token."
+        return Stop("attention", _start_of(machine.SHEET), sentence(text))
+    head = machine.sharpest(book, heads)
+    text += (
+        "It is done by heads, side by side. Each gives a share to every token that it may look at; "
+        "the shares add up to 100 % and are the head's pattern. With head {head}, {look}. The "
+        "values of those tokens, weighted by their shares, are added to the stream."
+    )
+    told = sentence(text, head=machine.head_name(head), look=machine.look(book, head))
+    return Stop("attention and its heads", _start_of("Heads"), told)
+
+
+def _mlp(book: ModelBook) -> Stop:
+    found = [b for b in book.graph if b.leaf == "mlp_out" and b.name.startswith("blocks.")]
+    text = "An MLP works on each token alone: "
+    if not found:
+        text += (
+            "each of its hidden cells detects something in the stream, and adds a vector for it. "
+            "In most models one follows the attention of each layer. This model has none."
+        )
+        return Stop("the MLP", _start_of(machine.SHEET), sentence(text))
+    n_layers, d_mlp = book.model.spec.n_layers, book.model.spec.d_mlp
+    text += (
+        f"each of its {d_mlp:,} hidden cells detects something in the stream, and adds a vector "
+        f"for it. Attention and MLP make a layer; this model has {n_layers}, counted from 0."
+    )
+    canvas, guesses = machine.Canvas(book), dict[str, Expression]()
+    at = [k for k, n in enumerate(machine.stage_names(book, canvas.stages)) if n.endswith("MLP")]
+    if book.views.stages and at:
+        guesses = {"before": machine.guess(book, at[0] - 1), "after": machine.guess(book, at[0])}
+        text += (
+            " If it stopped before its first MLP it would say {before}; right after it, {after}."
+        )
+    return Stop("the MLP", book.address(found[0].area), sentence(text, **guesses))
+
+
+# --- what comes of it -----------------------------------------------------------------------
+
+
+def _logits(book: ModelBook) -> Stop:
+    logits = book.graph["logits"].area.as_range if book.large else play.logits(book)
+    text = (
+        "At the end the stream of {word} is compared with every token of the vocabulary. How well "
+        "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
+        "{first}."
+    )
+    told = sentence(
+        text,
+        word=machine.looked_at(book),
+        least=rounded(MIN(logits), 1),
+        most=rounded(MAX(logits), 1),
+        first=quote(machine.ranked(book)[0][0]),
+    )
+    return Stop("logits", book.address(book.graph["logits"].area), told)
+
+
+def _temperature(book: ModelBook) -> Stop:
+    words, live, _ = machine.ranked(book)
+    text = (
+        "Logits are divided by the temperature, here {heat}, and softmax makes them probabilities: "
+        "none is below 0, and together they are 100 %. A temperature below 1 favours the "
+        "likeliest, one above 1 the others. Now {word} has {chance}."
+    )
+    if book.plan.generates:
+        text += " The chosen token joins the sentence, and all is computed again: it goes on."
+    sheet = "Sampling" if "Sampling" in book.sheets else PLAY
+    heat = book.graph["temperature"][0, 0]
+    told = sentence(text, heat=heat, word=quote(words[0]), chance=percent(live[0]))
+    return Stop("probability and temperature", _start_of(sheet), told)
+
+
+def _vector(book: ModelBook) -> Stop:
+    block = book.graph["vector"]
+    text = (
+        f"At the end the streams of all tokens become one list of {block.shape[1]} numbers, the "
+        "sentence's vector. So every sentence, long or short, is a point in the same space."
+    )
+    return Stop("the sentence's vector", book.address(block.area), sentence(text))
+
+
+def _cosine(book: ModelBook) -> Stop:
+    text = (
+        "Two sentences are compared by the cosine of their vectors: 1 where both point the same "
+        "way, 0 at right angles. Of the two on Play it is {cosine}."
+    )
+    told = sentence(text, cosine=rounded(book.graph["cosine"][0, 0], 3))
+    return Stop("the cosine", _start_of(PLAY), told)
+
+
+def _change(book: ModelBook) -> Stop:
+    text = "These cells are not a picture of the model: they are the model."
+    live = dict[str, Expression]()
+    if ATTRIBUTION in book.sheets:
+        names, shares = attribution.shares(book)
+        text += " What adds most to the logit of {word} is {part}, with {share}."
+        live = {"word": quote(book.graph["look.target"][0, 0]), "share": rounded(MAX(shares), 2)}
+        live["part"] = entry(names, MATCH(MAX(shares), shares, 0), 1)
+    sheet = SWITCHES if SWITCHES in book.sheets else PLAY
+    if sheet == SWITCHES:
+        text += " Type 0 on Switches for a part, and read on Play what is said without it."
+    text += " Type over any blue number, and everything that depends on it follows."
+    return Stop("change it", _start_of(sheet), sentence(text, **live))
+
+
+def _learning(book: ModelBook) -> Stop:
+    text = (
+        "The weights come from training, which is one small step over and over. How surprised the "
+        "model is by the words that really follow is the loss, for this sentence {before}. Each "
+        "weight’s gradient says how the loss changes with it; every weight goes a little against "
+        "its own, and the loss becomes {after}. Watch which words are predicted better."
+    )
+    before, after = (rounded(loss, 3) for loss in nudge.losses(book))
+    told = sentence(text, before=before, after=after)
+    return Stop("watch it learn", _start_of(nudge.SHEET), told)

@@ -1,0 +1,211 @@
+"""The whole book: blocks laid out, pages around them, sheets in the reader's order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+import numpy as np
+
+from engine.cells.errors import declared
+from engine.cells.gradient import backward
+from engine.cells.graph import Graph
+from engine.cells.packages import modules
+from engine.cells.part import only_live
+from engine.learning import objective
+from engine.models import encoding, prompt
+from engine.models.forward import Forward
+from engine.models.generate import Passage
+from engine.models.model import Model
+from engine.studies import ablation, lens, nudge
+from engine.studies.lens import Views
+from engine.text import tokenizing
+from engine.text.tokenizer import shown
+from exporters import pages as of_all_pages
+from exporters.assemble import start, tour
+from exporters.compose import digest, legend, theme, unharmed
+from exporters.compose.address import quoted
+from exporters.compose.book import START, Placed, Sheet
+from exporters.compose.story import Chosen, Printed, Story
+from exporters.compose.topological import reading_order
+from exporters.model import glossary, layout
+from exporters.model.layout import PLAY
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import LEAD, LOSS, Plan, for_model
+from exporters.pages import glossary as terms
+from exporters.pages import ledger
+from exporters.pages import printed as of_tables
+
+STUDY = "Study"  # the sheet of a workbook's own
+DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
+LINK_WIDTH = 6  # characters
+LINK_ROOM = 20  # the same: where the ledger stands depends on no sheet's name
+
+
+def assemble(
+    title: str,
+    model: Model,
+    passage: Passage,
+    story: Story,
+    tables: Sequence[Printed] = (),
+    headings: Mapping[str, str] | None = None,
+    study: Callable[[ModelBook], None] | None = None,
+    plan: Plan | None = None,
+    chosen: Chosen | None = None,
+    placed: Placed | None = None,
+) -> ModelBook:
+    """A whole workbook for a model and a passage: its pages around its laid-out blocks.
+
+    `headings` gives the title of the step that a block begins: a model that has them is read by
+    hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
+    own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
+    what these read from the rest is put as constants, and nothing else is there. A story without a
+    title leaves out the tour, whose place on Start depends on the story. `placed` is told of the
+    book before its values are computed.
+    """
+    plan = plan or for_model(model, by_hand=headings is not None)
+    if plan.readout.by_head:
+        model = ablation.with_averages(model, passage.prompts)
+    graph, views, labels = _blocks(model, passage, plan)
+    book = ModelBook(
+        title,
+        graph,
+        labels=labels,
+        headings=headings or {},
+        passage=passage,
+        views=views,
+        plan=plan,
+        model=model,
+        printed=tables,
+        section=story.section,
+        chosen=chosen,
+    )
+    layout.split(book)
+    if placed:
+        placed(book)
+    _add_pages(book)
+    usual = {*book.sheets} - {of_tables.SHEET}
+    if study:
+        study(book)
+    ledger.fill(book, own={*book.sheets} - usual)
+    stops = tour.stops(book)
+    _put_in_order(book, stops)
+    start.add(book, story, stops if story.title else ())
+    ledger.show(book, book.sheet(START), 2, 0)
+    unharmed.make(book)
+    digest.show(book)
+    if story.title:
+        digest.fill(book, ledger.edited(book))
+    return book
+
+
+def _blocks(
+    model: Model, passage: Passage, plan: Plan
+) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
+    """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
+    graph: Graph = encoding.graph(model, passage, plan.readout)
+    prompt.heat(graph, passage)
+    if plan.live:
+        graph = only_live(graph, plan.live)
+    views = Views() if plan.reduced else _views(graph, passage)
+    if plan.followed == LEAD:
+        _go_back(graph, passage)
+    elif plan.followed == LOSS:
+        nudge.add(graph, passage.n_prompt)
+    labels = {"vocab": shown(model.vocabulary.texts)}
+    if model.outputs:
+        labels["vocab_out"] = shown(model.outputs.texts)
+    _follow_what_is_typed(graph, model, passage, plan)
+    if not plan.reduced:
+        prompt.look(graph, labels[graph["logits"].axes[1]])
+    if plan.followed == LOSS:
+        objective.follow(graph)
+    return graph, views, labels
+
+
+def _add_pages(book: ModelBook) -> None:
+    """Every page that the book wants; blocks are laid out when pages have said where theirs are."""
+    book.sheet(START)
+    found = [module for module in pages() if module.wanted(book)]
+    for module in found:
+        if hasattr(module, "place"):
+            module.place(book)
+    layout.lay_out(book)
+    for module in found:
+        module.add(book)
+        sheet = book.sheets[module.SHEET]
+        sheet.purpose = sheet.purpose or module.PURPOSE
+
+
+def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
+    """Have the tokens of a graph follow a sentence, where that can be."""
+    if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
+        encoding.follow(graph, passage, model)
+    elif not plan.reduced:
+        prompt.follow(graph, passage, model)
+    elif plan.answers and not tokenizing.refusal(model.vocabulary):
+        prompt.answer(graph, passage, model.vocabulary)
+
+
+def pages() -> list[ModuleType]:
+    """Every page that there is a module for, in the order of their sheets.
+
+    A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
+    says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
+    `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
+    """
+    found = []
+    for module in modules(of_all_pages.__name__, of_all_pages.__path__):
+        found.append(declared(module, "a page", DECLARED))
+    places = order({module.SHEET: module.AFTER for module in found})
+    return sorted(found, key=lambda module: places[module.SHEET])
+
+
+def order(after: Mapping[str, str]) -> dict[str, int]:
+    """The place of each kind of sheet, for those that each comes after. Raises InputError for a
+    sheet that comes after none that there is."""
+    of_blocks = {name: before for name, (before, _) in layout.SHEETS.items()}
+    everywhere = {STUDY: PLAY} | of_blocks | dict(after)
+    found = reading_order(everywhere, START, "sheet")
+    return {name: place for place, name in enumerate(found)}
+
+
+def _views(graph: Graph, passage: Passage) -> lens.Views:
+    """Lens and attribution at the end of the prompt, for the two likeliest words."""
+    last = passage.n_prompt - 1
+    order = np.argsort(-graph.values["logits"][last], kind="stable")
+    return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
+
+
+def _go_back(graph: Graph, passage: Passage) -> None:
+    """The backward pass of how far the target is ahead of its rival, at the position."""
+    words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
+    backward(graph, objective.logit(graph, *words), columns=True)
+
+
+def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
+    """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
+    Those of the workbook's own that no page is called after stand where its study does."""
+    place = order({module.SHEET: module.AFTER for module in pages()})
+    place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
+    book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
+    names = list(book.sheets)
+    for name, following in zip(names[1:], [*names[2:], "Start"], strict=True):
+        sheet = book.sheets[name]
+        col = _clear_of_links(sheet) if name != PLAY else 1
+        ways = [(f"next: {following} →", f"{quoted(following)}!A1"), *tour.links(stops, name)]
+        for text, target in ways:
+            sheet.link(1, col, text, target)
+            col = legend.past(sheet, col, max(len(text), LINK_ROOM))
+        ledger.show(book, sheet, 1, col)
+        sheet.put(2, 0, sheet.purpose, "note")
+        legend.add(sheet)
+        if name != terms.SHEET:
+            glossary.add_notes(sheet)
+
+
+def _clear_of_links(sheet: Sheet) -> int:
+    """The first column that a link to Play, in column 1, does not run into."""
+    col, room = 2, float(sheet.widths.get(1, theme.COLUMN_WIDTH))
+    while room < LINK_WIDTH:
+        room += sheet.widths.get(col, theme.COLUMN_WIDTH)
+        col += 1
+    return col

@@ -1,0 +1,1 @@
+"""Workbooks held to other programs and to Excel's rules."""

@@ -1,0 +1,150 @@
+"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as another engine of `verify`.
+
+It is licensed under the GPL-3.0 and no part of any installation. It is asked where it lies on
+NODE_PATH or in npm's global folder, never in the folder that one works in or above that: a file
+that came with a workbook would be run. It opens no files: it gets the cells as `reading` reads
+them, without their computed values.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+
+from engine.cells.values import CellError
+from exporters.checking.programs import program
+from exporters.file.reading import Sheet, Value, WorkbookFile
+from exporters.file.scanning import Cells, Positions
+
+REMEDY = "install Node.js, then: npm install --global hyperformula"
+MOST_FORMULAS = 500_000  # for which it takes a minute
+MOST_ROWS = 1 << 20
+MOST_CELLS = 10_000_000  # of all rows, each from column A to its last cell
+MEMORY = 4096  # megabytes
+
+SCRIPT = Path(__file__).with_suffix(".cjs")
+
+
+class Answer(NamedTuple):
+    """What it makes of a workbook."""
+
+    values: dict[tuple[str, int, int], Value]  # of formula cells: sheet, row and column from 0
+    fault: str = ""  # why there are none
+
+
+@cache
+def package() -> str:
+    """The folder of HyperFormula, "" where there is none, or no Node.js."""
+    if not program("node"):
+        return ""
+    named = [Path(name) for name in os.environ.get("NODE_PATH", "").split(os.pathsep)]
+    found = next(filter(_holds_it, named), None) or _global_folder()
+    return str(found / "hyperformula") if _holds_it(found) else ""
+
+
+def _holds_it(folder: Path) -> bool:
+    return folder.is_absolute() and (folder / "hyperformula" / "package.json").is_file()
+
+
+def _global_folder() -> Path:
+    """Where npm puts what it installs for all. It is asked at the root of the disk: settings for
+    npm may lie in any other folder."""
+    if not (npm := program("npm")):
+        return Path()
+    asked = [npm, "root", "--global"]
+    root = Path(npm).anchor
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=root)
+    return Path("" if done.returncode else done.stdout.strip())
+
+
+def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
+    """Recompute workbooks in one start. Raises InputError for what cannot be read."""
+    books = [_Workbook(file) for file in files]
+    if all(book.fault for book in books):
+        return [Answer({}, book.fault) for book in books]
+    lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
+    command = [program("node"), f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(command, input=lines, capture_output=True, cwd=empty)
+    if done.returncode:
+        return [Answer({}, _failure(done.stderr)) for _ in books]
+    answers = iter(done.stdout.splitlines())
+    return [Answer({}, b.fault) if b.fault else b.answer(next(answers)) for b in books]
+
+
+def _failure(said: bytes) -> str:
+    """Why it ended without an answer."""
+    if b"heap out of memory" in said:
+        return f"it takes more than {MEMORY:,} MB"
+    error = re.search(rb"\w*Error.*", said)
+    return f"it failed ({error[0].decode(errors='replace') if error else 'without a word'})"
+
+
+class _Workbook:
+    """A workbook as HyperFormula takes it: a list for each row, to its last cell."""
+
+    def __init__(self, file: WorkbookFile):
+        self.sheets = {name: file[name] for name in file}
+        turns = file.iterates
+        self.fault = "it computes no cell of a circle" if turns else self._too_large()
+
+    def _too_large(self) -> str:
+        """What of it is too large, "" if nothing is."""
+        cells = [sheet.arrays for sheet in self.sheets.values()]
+        n_formulas = sum(int(c.formulas.sum()) for c in cells)
+        if n_formulas > MOST_FORMULAS:
+            return f"{n_formulas:,} formula cells; it is asked up to {MOST_FORMULAS:,}"
+        if max(int(c.rows.max(initial=0)) for c in cells) >= MOST_ROWS:
+            return f"a sheet has more than {MOST_ROWS:,} rows"
+        reach = sum(int(_widths(c).sum()) for c in cells)
+        if reach > MOST_CELLS:
+            return f"its rows reach over {reach:,} cells; it is asked up to {MOST_CELLS:,}"
+        return ""
+
+    @property
+    def rows(self) -> dict[str, list[list[Value]]]:
+        """The rows of every sheet."""
+        return {name: _rows(sheet) for name, sheet in self.sheets.items()}
+
+    def answer(self, line: bytes) -> Answer:
+        """What the program answered."""
+        found = orjson.loads(line)
+        if found["lacks"]:
+            return Answer({}, f"it has no function {', '.join(found['lacks'])}")
+        if found["unparsed"]:
+            return Answer({}, f"it cannot parse {found['unparsed']}")
+        values = {}
+        for name, sheet in self.sheets.items():
+            cells = sheet.arrays
+            which = np.flatnonzero(cells.formulas)
+            at = zip(cells.rows[which].tolist(), cells.cols[which].tolist(), strict=True)
+            for (row, col), value in zip(at, found["values"][name], strict=True):
+                error = isinstance(value, dict)
+                values[name, row, col] = CellError(value["error"]) if error else value
+        return Answer(values)
+
+
+def _widths(cells: Cells) -> Positions:
+    """The column after the last cell of every row."""
+    widths = np.zeros(cells.rows.max(initial=-1) + 1, np.int64)
+    np.maximum.at(widths, cells.rows, cells.cols + 1)
+    return widths
+
+
+def _rows(sheet: Sheet) -> list[list[Value]]:
+    """Its cells: a formula begins with =, a text with an apostrophe."""
+    cells = sheet.arrays
+    rows: list[list[Value]] = [[None] * width for width in _widths(cells).tolist()]
+    for (row, col), value in sheet.values.items():
+        is_text = isinstance(value, str) and not isinstance(value, CellError)
+        rows[row][col] = f"'{value}" if is_text else value
+    for (row, col), formula in sheet.formulas.items():
+        rows[row][col] = "=" + formula.replace("_xlfn.", "")
+    return rows

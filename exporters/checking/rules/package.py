@@ -1,0 +1,73 @@
+"""Of the zip file: its two headers of every part agree, and sizes have 64 bits where they must.
+
+Readers that stream go by the local header. SheetJS refuses 64-bit sizes where
+32 bits are enough, and Excel for the web may.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+from zipfile import ZipFile, ZipInfo
+
+from exporters.checking.rules import Fault
+
+LOCAL = struct.Struct("<4sHHHHHIIIHH")
+LATER = 0x08  # a flag: sizes and checksum follow the data
+ZIP64, MOST_PLAIN = 1, (1 << 32) - 1  # the extra field's number; what 32 bits hold
+
+
+class Header(NamedTuple):
+    """A part's local header."""
+
+    magic: bytes
+    version: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    checksum: int
+    packed: int
+    size: int
+    n_name: int
+    n_extra: int
+
+
+def faults(archive: ZipFile) -> Iterator[Fault]:
+    """The rules that the package breaks."""
+    names = archive.namelist()
+    if len({name.casefold() for name in names}) < len(names):
+        yield "a part is there twice", "the zip file"
+    for part in archive.infolist():
+        yield from ((rule, part.filename) for rule in _of_part(archive, part))
+
+
+def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
+    stream = archive.fp
+    assert stream is not None
+    stream.seek(part.header_offset)
+    header = Header(*LOCAL.unpack(stream.read(LOCAL.size)))
+    extra = stream.read(header.n_name + header.n_extra)[header.n_name :]
+    wide = max(part.file_size, part.compress_size) > MOST_PLAIN
+    if not wide and (MOST_PLAIN in (header.size, header.packed) or _has(extra) or _has(part.extra)):
+        yield "its sizes are of 64 bits (ZIP64) where 32 are enough"
+        return
+    there = header.method, header.flags & ~LATER
+    if there != (part.compress_type, part.flag_bits & ~LATER):
+        yield "its local and its central header disagree"
+    sizes = header.checksum, header.packed, header.size
+    if not (header.flags & LATER or wide) and sizes != (
+        part.CRC,
+        part.compress_size,
+        part.file_size,
+    ):
+        yield "its local and its central header disagree"
+
+
+def _has(extra: bytes) -> bool:
+    """Whether extra fields have one of 64-bit sizes."""
+    while len(extra) >= 4:
+        kind, size = struct.unpack("<HH", extra[:4])
+        if kind == ZIP64:
+            return True
+        extra = extra[4 + size :]
+    return False

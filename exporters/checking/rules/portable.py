@@ -1,0 +1,51 @@
+"""Forms of formulas that some program takes otherwise, whatever Excel does: docs/spreadsheets.md
+says which. Each is written in another form, which all of them take."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from exporters.checking.rules.ranges import AREA, PARAMETERS, Argument, Call, tree
+
+NEGATIVE_ERF = re.compile(r"\bERF\((?!ABS\()")
+HALF = re.compile(r"\bUNICODE\(MID\([^()]*,1\)\)")
+APART = "/1024)"  # by which half a character beyond the first 65,536 is told
+PRODUCTS = "SUMPRODUCT"  # takes what is computed of ranges everywhere
+
+
+@lru_cache(maxsize=1 << 12)
+def faults(shape: str, areas: frozenset[str], array: bool) -> tuple[str, ...]:
+    """The forms to avoid that a formula has, an `array` formula or another one; its shape and
+    `areas` are as in `ranges`."""
+    found = []
+    if NEGATIVE_ERF.search(shape):
+        found.append("ERF gets what may be negative: SIGN(x)*ERF(ABS(x)) is known everywhere")
+    if HALF.search(shape) and APART not in shape:
+        found.append("UNICODE gets what may be half a character: take the pair apart")
+    if not array and (whole := tree(shape, areas)):
+        names = dict.fromkeys(_given_computed(whole))
+        found += [f"{name} gets computed cells: take an array formula" for name in names]
+    return tuple(found)
+
+
+def _given_computed(call: Call) -> Iterator[str]:
+    """Functions of ranges that are given what is computed of one, cell by cell."""
+    takes = PARAMETERS.get(call.name, "V")
+    for k, argument in enumerate(call.arguments):
+        own = takes[min(k, len(takes) - 1)]
+        if own == "R" and call.name != PRODUCTS and _computed(argument):
+            yield call.name
+        for operand in argument.operands:
+            if isinstance(operand, Call):
+                yield from _given_computed(operand)
+
+
+def _computed(argument: Argument) -> bool:
+    """Whether it is computed of a range, cell by cell: by a sign, or by a function of one value."""
+    calls = [x for x in argument.operands if isinstance(x, Call) and x.name not in PARAMETERS]
+    within = [inner for call in calls for inner in call.arguments]
+    by_function = any(
+        AREA in inner.operands for call in calls if call.name for inner in call.arguments
+    )
+    ranges = AREA in argument.operands or any(AREA in inner.operands for inner in within)
+    return by_function or (ranges and bool(argument.signs - {":"})) or any(map(_computed, within))

@@ -1,0 +1,203 @@
+"""Of one sheet, as it streams by: its formulas one by one, then what stands around its cells."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from html import unescape
+from typing import IO
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from engine.cells.access import Rect
+from exporters.checking.rules import Fault, formulas, portable, ranges
+from exporters.checking.rules.cycles import Reference, Run
+from exporters.checking.rules.formulas import REFERENCE, Formula, parsed, rectangle, units
+from exporters.checking.rules.workbook import LONGEST_TEXT
+from exporters.compose.address import index
+
+LAST_ROW, LAST_COLUMN, MOST_LINKS = 1_048_576, 16_384, 65_530
+LONGEST_LIST = 255
+MOST_SAID = {"errorTitle": 32, "promptTitle": 32, "error": 255, "prompt": 255}
+CHUNK = 1 << 20  # bytes that are looked at together
+
+FORMULA = re.compile(rb'<c r="([A-Z]+)(\d+)"[^>]*>\s*<f(?:\s([^>]*?))?(?:/>|>([^<]*)</f>)')
+ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+ROW = re.compile(rb'<row r="(\d+)"')
+SPACED = re.compile(rb"<[vt]>(?:[ \t\r\n][^<]*|[^<]*[ \t\r\n])</[vt]>")
+LONG = re.compile(rb">([^<>]{%d,})<" % (LONGEST_TEXT + 1))
+
+
+class SheetRules:
+    """Holds a sheet to the rules, and gathers what its formulas read."""
+
+    def __init__(self, name: str, sheets: set[str], areas: frozenset[str], n_dressings: int):
+        self.name, self.sheets, self.n_dressings = name, sheets, n_dressings
+        self.areas = areas  # names of ranges
+        self.runs: list[Run] = []  # of formulas that read alike
+        self._open: dict[int, tuple[tuple[Reference, ...], int, int]] = {}  # by column: from, to
+        self._shared: dict[str, tuple[tuple[Reference, ...], Rect]] = {}  # what it reads, and where
+        self._arrays: list[Rect] = []
+
+    def faults(self, stream: IO[bytes]) -> Iterator[Fault]:
+        """Every rule that the sheet breaks."""
+        around: list[bytes] = []  # what stands before and after the rows
+        last = 0
+        for rows, other in _chunks(stream):
+            around.append(other)
+            for row in map(int, ROW.findall(rows)):
+                if not last < row <= LAST_ROW:
+                    yield f"rows ascend, to {LAST_ROW:,}", f"{self.name}!{row}"
+                last = row
+            if b"<f" in rows:
+                for spelt, digits, attributes, raw in FORMULA.findall(rows):
+                    letters, number = spelt.decode(), int(digits)
+                    for rule in self._formula(letters, number, attributes, raw):
+                        yield rule, f"{self.name}!{letters}{number}"
+            if b'"inlineStr"' in rows or b't="str"' in rows:
+                if SPACED.search(rows):
+                    yield "a text has outer spaces without xml:space", self.name
+                for text in LONG.findall(rows):
+                    if units(unescape(text.decode())) > LONGEST_TEXT:
+                        yield f"a text is longer than {LONGEST_TEXT:,} characters", self.name
+        for col in self._open:
+            self._close(col)
+        if overlap(self._arrays):
+            yield "array formulas overlap", self.name
+        yield from self._around(ElementTree.fromstring(b"".join(around)))
+
+    # --- formulas
+
+    def _formula(self, letters: str, number: int, attributes: bytes, raw: bytes) -> list[str]:
+        """One formula: its text, its kind, what it reads. The rules that it breaks."""
+        row, col = number - 1, index(letters)
+        kind = dict(ATTRIBUTE.findall(attributes.decode())) if attributes else {}
+        rules = [] if col < LAST_COLUMN else ["columns end at XFD"]
+        if raw:
+            text = unescape(raw.decode()) if b"&" in raw else raw.decode()
+            found = formulas.formula(text, self.name, row, col)
+            reads = found.reads
+            rules += formulas.faults(found, self.sheets)
+            array = kind.get("t") == "array"
+            spread = () if array else ranges.faults(found.shape, self.areas)
+            rules += spread or portable.faults(found.shape, self.areas, array)
+            if kind.get("t") == "shared":
+                rules += self._first_of_shared(kind, found, (row, col))
+        else:
+            reads, area = self._shared.get(kind.get("si", ""), ((), Rect(0, 0, 0, 0)))
+            if not (area.top <= row < area.bottom and area.left <= col < area.right):
+                rules.append("a shared formula stands in its range, after its first cell")
+        if kind.get("t") == "array":
+            rules += self._array(kind.get("ref", ""), (row, col))
+        self._run(reads, row, col)
+        return rules
+
+    def _first_of_shared(
+        self, kind: dict[str, str], found: Formula, at: tuple[int, int]
+    ) -> Iterator[str]:
+        """The formula that stands for the others of its range."""
+        area = rectangle(kind.get("ref", ""))
+        self._shared[kind.get("si", "")] = found.reads, area
+        if (area.top, area.left) != at:
+            yield "a shared formula's range begins with its first cell"
+        if "!" in found.text and any(there != self.name for there, *_ in found.reads):
+            yield "a shared formula names another sheet"
+
+    def _array(self, ref: str, at: tuple[int, int]) -> Iterator[str]:
+        area = rectangle(ref)
+        if (area.top, area.left) != at:
+            yield "an array formula's range begins with its cell"
+        self._arrays.append(area)
+
+    def _run(self, reads: tuple[Reference, ...], row: int, col: int) -> None:
+        """Count a formula to the run above it, if it reads alike."""
+        if col in self._open:
+            before, top, bottom = self._open[col]
+            if bottom == row and before == reads:
+                self._open[col] = before, top, row + 1
+                return
+            self._close(col)
+        self._open[col] = reads, row, row + 1
+
+    def _close(self, col: int) -> None:
+        reads, top, bottom = self._open[col]
+        self.runs.append(Run(self.name, col, top, bottom, reads))
+
+    # --- what stands around the cells
+
+    def _around(self, root: Element) -> Iterator[Fault]:
+        """Of panes, merged cells, links, validations and conditional formats."""
+        for pane in root.iterfind("{*}sheetViews/{*}sheetView/{*}pane"):
+            if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit")):
+                yield "a pane is frozen that splits nothing", self.name
+        merged = [rectangle(m.get("ref", "")) for m in root.iterfind("{*}mergeCells/{*}mergeCell")]
+        if overlap(merged):
+            yield "merged cells overlap", self.name
+        yield from self._links(root.findall("{*}hyperlinks/{*}hyperlink"))
+        for rule in root.iterfind("{*}dataValidations/{*}dataValidation"):
+            yield from self._validation(rule)
+        for rule in root.iterfind("{*}conditionalFormatting/{*}cfRule"):
+            if int(rule.get("dxfId", -1)) >= self.n_dressings:
+                yield "a conditional format has a style that is not there", self.name
+            for formula in rule.iterfind("{*}formula"):
+                found = formulas.formula(formula.text or "", self.name, 0, 0)
+                yield from ((fault, self.name) for fault in formulas.faults(found, self.sheets))
+                if any(there != self.name for there, *_ in found.reads):
+                    yield "a conditional format names another sheet", self.name
+
+    def _links(self, links: list[Element]) -> Iterator[Fault]:
+        cells = [link.get("ref", "") for link in links]
+        if len(cells) > MOST_LINKS or len(set(cells)) < len(cells):
+            yield f"a cell has one link, a sheet at most {MOST_LINKS:,}", self.name
+        for link in links:
+            for reference in REFERENCE.findall(link.get("location", "")):
+                if parsed(reference)[0] not in (*self.sheets, ""):
+                    yield "a link leads nowhere", f"{self.name}!{link.get('ref')}"
+
+    def _validation(self, rule: Element) -> Iterator[Fault]:
+        where = f"{self.name}!{rule.get('sqref')}"
+        for name, most in MOST_SAID.items():
+            if units(rule.get(name, "")) > most:
+                yield f"a validation's {name} is longer than {most} characters", where
+        for formula in rule:
+            text = formula.text or ""
+            if rule.get("type") == "list" and text[:1] == '"':
+                if units(text) - 2 > LONGEST_LIST:
+                    yield f"a list of choices is longer than {LONGEST_LIST} characters", where
+            else:
+                found = formulas.formula(text, self.name, 0, 0)
+                yield from ((fault, where) for fault in formulas.faults(found, self.sheets))
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Whole rows as they stream by, and beside them what is no row, which is XML of its own."""
+    held, inside = b"", False
+    while data := stream.read(CHUNK):
+        held += data
+        if not inside and b"<sheetData" in held:
+            before, _, held = held.partition(b"<sheetData")
+            inside = True
+            yield b"", before + b"<sheetData/>"
+        if inside and (end := held.rfind(b"</row>") + 1):
+            yield held[: end + 5], b""
+            held = held[end + 5 :]
+    _, ended, after = held.partition(b"</sheetData>")
+    yield b"", after if ended else held.removeprefix(b"/>")
+
+
+def overlap(areas: Sequence[Rect]) -> bool:
+    """Whether two rectangles have a cell in common. From top to bottom, those that are open stand
+    side by side: the next one is held to its neighbours alone, however many there are."""
+    beside: list[tuple[int, int, int]] = []  # left, right and bottom, from left to right
+    for area in sorted((a for a in areas if a.size), key=lambda a: a.top):
+        k = bisect_left(beside, (area.left,))
+        while k and beside[k - 1][2] <= area.top:  # it has ended
+            k -= 1
+            del beside[k]
+        while k < len(beside) and beside[k][0] < area.right:
+            if beside[k][2] > area.top:
+                return True
+            del beside[k]
+        if k and beside[k - 1][1] > area.left:
+            return True
+        beside.insert(k, (area.left, area.right, area.bottom))
+    return False

@@ -1,0 +1,356 @@
+"""Have other spreadsheet programs recompute a workbook, and compare every formula cell.
+
+The truth is the values that the file carries. A program that trusts cached values would only echo
+them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
+
+`formulas` is licensed under the EUPL, and is imported here alone; HyperFormula, under the GPL-3.0,
+is asked by `exporters.checking.hyperformula` alone.
+"""
+
+import contextlib
+import gc
+import importlib.util
+import io
+import logging
+import re
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from engine.cells.access import Rect
+from engine.cells.errors import InputError
+from engine.cells.values import CellError
+from exporters.checking import aspose, hyperformula
+from exporters.checking.child_processes import Job, Outcome, Told, run
+from exporters.checking.programs import (
+    Recomputed,
+    program,
+    recompute_in_gnumeric,
+    recompute_in_libreoffice,
+)
+from exporters.compose.address import a1, column, index, position
+from exporters.file.reading import Value, WorkbookFile, a_workbook, related
+from exporters.model import source
+
+# INDEX('Weights 0'!$B$9:$BM$776,0,ROWS($A$12:$A15)), as `ModelBook` writes it
+PICKED = re.compile(
+    rb"INDEX\(((?:'(?:[^']|'')*'!|\w+!)?)\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+),([01]),"
+    rb"ROWS\(\$[A-Z]+\$(\d+):\$[A-Z]+(\d+)\)\)"
+)
+SHEET = re.compile(rb"<((?:[\w.-]+:)?)worksheet\b")  # with the prefix of all its names
+MANY_DIGITS = re.compile(r"\d+\.\d{15,}")
+
+Where = tuple[str, int, int]  # sheet, row and column from 0
+Values = dict[Where, Value]
+NOTHING: Mapping[str, Job] = {}
+Change = Callable[[bytes], bytes]  # of a part of a workbook
+
+TOLERANCE = 1e-9
+MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
+SECONDS = 600.0  # that an engine is given
+MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
+NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
+
+
+class UnreadableError(Exception):
+    """A file that an engine cannot compute, for what the engine does not know; the message."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one engine says of a workbook."""
+
+    engine: str
+    n_cells: int
+    largest: float  # largest difference; inf where one is no number and the other is
+    where: str  # the cell of the largest difference, and the block that it belongs to
+    skipped: str = ""  # why the engine was not asked
+
+    @property
+    def agrees(self) -> bool:
+        return not self.skipped and self.largest <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class FormulaCells:
+    """A workbook file as verification sees it: its formula cells with their values."""
+
+    path: Path
+    formulas: Values
+    names: dict[str, list[tuple[str, str]]]  # of areas, by defined name: sheet and range
+    digits: float | None = None  # what weights with fewer digits do to a logit; None: exact
+
+
+def read(path: str | Path) -> FormulaCells:
+    """Open a workbook. Raises InputError for what is no workbook, lacks computed values, or is
+    beyond what any program takes."""
+    return formula_cells(WorkbookFile(path))
+
+
+def formula_cells(file: WorkbookFile) -> FormulaCells:
+    """What is verified of a workbook that is open. Raises InputError where values are missing."""
+    found: Values = {
+        (sheet, row, col): value
+        for sheet in file
+        for (row, col), value in file[sheet].computed.items()
+    }
+    if not found:
+        raise InputError(f"{file.path} holds no formulas: there is nothing to verify")
+    if all(value is None for value in found.values()):
+        fault = f"{file.path} holds no computed values; open it in a spreadsheet and save it"
+        raise InputError(fault)
+    ours = source.SHEET in file
+    digits = source.digits(file[source.SHEET].column(0)) if ours else None
+    return FormulaCells(file.path, found, file.names, digits)
+
+
+def verify(book: FormulaCells | Path, engine: str) -> Verdict:
+    """Recompute a workbook in one engine, from wrong cached values, and compare every formula."""
+    found = verify_all(book, [engine])[engine]
+    return found.value or Verdict(engine, 0, 0.0, "", found.fault)
+
+
+def verify_all(
+    book: FormulaCells | Path,
+    engines: Sequence[str],
+    told: Told = lambda engine, what: None,
+    seconds: float = SECONDS,
+    beside: Mapping[str, Job] = NOTHING,
+) -> dict[str, Outcome]:
+    """Recompute a workbook in several engines at once, each in a process of its own for so many
+    seconds at most: what became of each, a Verdict where it answered.
+
+    `told` is called with the name of an engine and what it does, "" at the end. Other jobs may be
+    done `beside`.
+    """
+    if isinstance(book, Path):
+        book = read(book)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        wrong = folder / "book.xlsx"
+        poison(book.path, wrong)
+        jobs: dict[str, Job] = {e: partial(_verdict, book, e, wrong) for e in engines}
+        return run(jobs | dict(beside), folder, seconds, told)
+
+
+def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:
+    """What an engine says of a workbook, whose copy with wrong values it gets."""
+    if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
+        reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
+        return Verdict(engine, 0, 0.0, "", reason)
+    try:
+        return compare(engine, book, ENGINES[engine].recompute(wrong, book))
+    except UnreadableError as error:
+        return Verdict(engine, 0, 0.0, "", str(error))
+
+
+def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
+    """Hold an engine's values against the file's."""
+    gaps = [_gap(value, recomputed.get(cell)) for cell, value in book.formulas.items()]
+    largest = max(gaps)
+    worst = [*book.formulas][gaps.index(largest)]
+    where = _describe(book, worst)
+    if largest == float("inf"):
+        where += f": {book.formulas[worst]!r} in the file, {recomputed.get(worst)!r} recomputed"
+    return Verdict(engine, len(gaps), largest, where)
+
+
+def _gap(a: Value, b: Value) -> float:
+    """The difference of two values, of large ones in parts of the first; inf for a text or error
+    that is not the same or an error."""
+    if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
+        return abs(a - b) / max(1.0, abs(a))
+    if isinstance(a, CellError):
+        return float("inf")  # an error is never right, not even twice
+    return 0.0 if (a or "") == (b or "") else float("inf")
+
+
+def _describe(book: FormulaCells, cell: Where) -> str:
+    """A cell's address, and the name of the block that it is of."""
+    sheet, row, col = cell
+    at = f"{sheet}!{_address(row, col)}"
+    for name, areas in book.names.items():
+        for there, area in areas:
+            first, _, last = area.partition(":")
+            (top, left), (bottom, right) = position(first), position(last or first)
+            if there == sheet and top <= row <= bottom and left <= col <= right:
+                return f"{at} ({name})"
+    return at
+
+
+def _address(row: int, col: int) -> str:
+    return a1(Rect(row, row + 1, col, col + 1))
+
+
+def poison(source: Path, target: Path) -> None:
+    """Copy a workbook with a wrong cached value in every formula cell.
+
+    All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
+    """
+    look = re.compile(rb"""(<(?:\w+:)?xf\b[^>]*?\snumFmtId=)["']\d+["']""")
+    with a_workbook(source):
+        _copy(source, target, _wrong, lambda data: look.sub(rb'\1"2"', data))  # 0.00
+
+
+def _wrong(xml: bytes) -> bytes:
+    """A sheet with a wrong cached value in every formula cell, whatever prefix its names have.
+    Raises InputError where these are not to be seen."""
+    named = SHEET.search(xml)
+    if named is None:
+        fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
+        raise InputError(fault)
+    prefix = re.escape(named[1])
+    value = rb"\s*<%sv\b[^>]*>[^<]*</%sv\s*>" % (prefix, prefix)
+    own = re.compile(rb"</%sf\s*>" % prefix + value)
+    shared = re.compile(rb"(<%sf\b[^>]*/>)" % prefix + value)
+    wrong = b"<%sv>-987654321.5</%sv>" % (named[1], named[1])
+    xml = own.sub(b"</%sf>" % named[1] + wrong, xml)
+    return shared.sub(lambda formula: formula[1] + wrong, xml)
+
+
+def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:
+    """Copy a workbook with its sheets, and what cells look like, changed; compressed where it would
+    take much room: it is read once."""
+    method = zipfile.ZIP_DEFLATED if source.stat().st_size > MUCH_ROOM else zipfile.ZIP_STORED
+    packing = zipfile.ZipFile(target, "w", method, compresslevel=1)
+    with zipfile.ZipFile(source) as old, packing as new:
+        (main,) = related(old, "", "/officeDocument").values()
+        changes = dict.fromkeys(related(old, main, "/worksheet").values(), sheet)
+        changes |= dict.fromkeys(related(old, main, "/styles").values(), styles)
+        for part in old.namelist():
+            data = old.read(part)
+            new.writestr(part, changes[part](data) if part in changes else data)
+
+
+# --- the engines --------------------------------------------------------------------------
+
+
+def _ironcalc(path: Path, book: FormulaCells) -> Values:
+    cells = list(book.formulas)
+    return dict(zip(cells, _in_ironcalc(path, cells), strict=True))
+
+
+def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
+    """The values of cells. Raises UnreadableError."""
+    import ironcalc
+
+    try:
+        model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+    except ironcalc.WorkbookError as error:
+        raise UnreadableError(f"it cannot read this file ({error})") from None
+    model.evaluate()
+    sheets = {s["name"]: k for k, s in enumerate(model.get_worksheets_properties())}
+    return [model.get_cell_value(sheets[sheet], row + 1, col + 1) for sheet, row, col in cells]
+
+
+def _libreoffice(path: Path, book: FormulaCells) -> Values:
+    (recomputed,) = recompute_in_libreoffice([path], path.parent / "out")
+    return read_values(recomputed, book)
+
+
+def _gnumeric(path: Path, book: FormulaCells) -> Values:
+    """Its INDEX gives no whole columns, as a large workbook has them: it gets their addresses."""
+    plain = path.with_name("plain.xlsx")
+    _copy(path, plain, lambda data: PICKED.sub(_picked, data))
+    file = recompute_in_gnumeric(plain, path.with_name("recalculated.xlsx"))
+    return {at: _spelt_shortly(value) for at, value in read_values(file, book).items()}
+
+
+def _picked(found: re.Match[bytes]) -> bytes:
+    """The column, or the cell of a row, that an INDEX picks by how far down its formula stands."""
+    sheet, left, top, bottom, row, first, last = found.groups()
+    letters = column(index(left.decode()) + int(last) - int(first)).encode()
+    cell = b"%s%s$%s" % (sheet, letters, top)
+    return cell if row == b"1" else b"%s:%s$%s" % (cell, letters, bottom)
+
+
+def _spelt_shortly(value: Value) -> Value:
+    """gnumeric computes in more digits than others, and a text that a number is joined to has all
+    of them: 2.3800000000000000001."""
+    if not isinstance(value, str) or isinstance(value, CellError):
+        return value
+    return MANY_DIGITS.sub(lambda digits: f"{float(digits[0]):.15g}", value)
+
+
+def _hyperformula(path: Path, book: FormulaCells) -> Values:
+    (answer,) = hyperformula.recompute([WorkbookFile(path)])
+    if answer.fault:
+        raise UnreadableError(answer.fault)
+    return answer.values
+
+
+def _formulas(path: Path, book: FormulaCells) -> Values:
+    logging.getLogger("schedula").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()), _uncollected():
+        warnings.simplefilter("ignore")
+        import formulas
+
+        solution = formulas.ExcelModel().loads(str(path)).finish().calculate()
+    found: Values = {}
+    for cell in book.formulas:
+        sheet, *at = cell
+        key = f"'[{path.name}]{sheet.upper()}'!{_address(*at)}"
+        if key in solution:
+            value = solution[key].value[0, 0]
+            value = value.item() if hasattr(value, "item") else value
+            found[cell] = value if isinstance(value, int | float | str) else str(value)
+    return found
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing is collected meanwhile: of the many objects that `formulas` makes, none goes."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def read_values(file: WorkbookFile | Recomputed, book: FormulaCells) -> Values:
+    """The values that a recomputed file holds where the book has formulas."""
+    shown = {name: file[name].values for name in {sheet for sheet, *_ in book.formulas}}
+    return {at: shown[at[0]].get(at[1:]) for at in book.formulas}
+
+
+def _module(name: str) -> Callable[[], bool]:
+    return lambda: importlib.util.find_spec(name) is not None
+
+
+def _program(*names: str) -> Callable[[], bool]:
+    return lambda: any(map(program, names))
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A spreadsheet program: how to tell that it is there, how to have it recompute a file."""
+
+    installed: Callable[[], bool]
+    recompute: Callable[[Path, FormulaCells], Values]
+    remedy: str
+    by_name: bool = False  # asked by its name alone
+
+
+ENGINES = {
+    "ironcalc": Engine(_module("ironcalc"), _ironcalc, "pip install 'cellformer[verify]'"),
+    "libreoffice": Engine(
+        _program("soffice", "libreoffice"), _libreoffice, "install LibreOffice Calc"
+    ),
+    "gnumeric": Engine(_program("ssconvert"), _gnumeric, "install gnumeric"),
+    "hyperformula": Engine(
+        lambda: bool(hyperformula.package()), _hyperformula, hyperformula.REMEDY
+    ),
+    "formulas": Engine(_module("formulas"), _formulas, "pip install 'cellformer[verify]'"),
+    "aspose": Engine(
+        aspose.installed,
+        lambda path, book: aspose.recompute(path, book.formulas),
+        aspose.REMEDY,
+        by_name=True,
+    ),
+}

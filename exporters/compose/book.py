@@ -1,0 +1,445 @@
+"""Book: a workbook before it is a file. Sheets, what stands in their cells, and where blocks are.
+
+A sheet holds single entries (texts, numbers, formulas) and regions, a region being a whole block of
+the graph. A formula is an expression: its text and its value are made from it when they are asked
+for, so it may read what is put elsewhere later. A table's formulas are not even made before: a
+workbook that is held against its file needs none of them. Rows and columns count from 0.
+
+Nothing here knows a model; `model_book` does.
+"""
+
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.arrays import Arrays
+from engine.cells.block import Block
+from engine.cells.evaluator import edited
+from engine.cells.expression import Area, Expression, Look, Notation, expression
+from engine.cells.formula import A1 as OPS_IN_A1
+from engine.cells.formula import Formulas
+from engine.cells.graph import Graph
+from engine.cells.table import Reader, settled
+from engine.cells.values import TRUTHS, CellError, FormulaError
+from exporters.compose.address import A1, address
+from exporters.compose.dressing import Dressing
+from exporters.compose.story import Held, Suggestion
+
+START = "Start"  # the first sheet
+MAX_SHEET_NAME = 31
+Placed = Callable[["Book"], object]  # told of a book when `alone` is known, and nothing is computed
+
+
+class Entry(NamedTuple):
+    """One cell: a value, or a formula."""
+
+    value: Any  # of a formula: None, and it is computed when it is asked for
+    style: str
+    formula: Expression | None = None
+    array: bool = False  # an array formula: it looks at a range entry by entry
+
+
+@dataclass(slots=True, eq=False)
+class TableFormula(Expression):
+    """The formula of a table's cell, made when it is asked for. Its value is the table's."""
+
+    block: Block
+    i: int
+    j: int
+
+    def text(self, notation: Notation) -> str:
+        return self._made.text(notation)
+
+    def value(self, look: Look) -> Any:
+        return look(self.block[self.i, self.j])
+
+    def areas(self) -> Iterator[Area]:
+        return self._made.areas()
+
+    @property
+    def _made(self) -> Expression:
+        return self.block.formula(self.i, self.j)
+
+
+class Place(NamedTuple):
+    """Where a block stands. `turned`: its rows run across the sheet, its columns down. `named`: its
+    name is defined in the workbook."""
+
+    block: Block
+    sheet: str
+    top: int
+    left: int
+    turned: bool
+    named: bool = True
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns on the sheet."""
+        rows, cols = self.block.shape
+        return (cols, rows) if self.turned else (rows, cols)
+
+    def rect(self, rect: Rect) -> Rect:
+        """A rectangle of the block, as one of the sheet."""
+        top, bottom, left, right = rect
+        if self.turned:
+            top, bottom, left, right = left, right, top, bottom
+        return Rect(top + self.top, bottom + self.top, left + self.left, right + self.left)
+
+    def holds(self, row: int, col: int) -> bool:
+        """Whether a cell of the sheet is one of the block's."""
+        height, width = self.size
+        return 0 <= row - self.top < height and 0 <= col - self.left < width
+
+    def cell(self, i: int, j: int) -> tuple[int, int]:
+        """The sheet row and column of one cell of the block."""
+        row, col = (j, i) if self.turned else (i, j)
+        return row + self.top, col + self.left
+
+
+class Series(NamedTuple):
+    """One series of a chart."""
+
+    name: str | Area  # a text, or the cell that has it
+    categories: Area  # texts, or the x of a scatter chart
+    values: Area
+    labels: Sequence[str] = ()  # a text for every point
+    colour: str = ""  # one of the chart's own, unless it is given
+    joined: bool = False  # scatter: a line from point to point
+    bears: str = ""  # on which side of its points the series' name stands: "right", "above", ...
+
+
+@dataclass
+class Chart:
+    """A chart: "column", "bar", "line", or "scatter" with or without lines between the points."""
+
+    row: int
+    col: int
+    kind: str
+    title: str
+    series: list[Series]
+    size: tuple[int, int] = (620, 300)  # pixels
+    axes: tuple[str, str] = ("", "")  # titles of x and y
+    joined: bool = False  # scatter: a line from point to point
+    number: str = "0%"  # format of the values
+    shares: bool = False  # of a whole: the axis ends at 100 %
+    reach: float = 0.0  # scatter: both axes run from minus this to this; 0: as far as the points
+
+
+class Run(NamedTuple):
+    """A row or column of labels: texts, or 0, 1, 2, ... where there are none."""
+
+    area: Rect
+    style: str
+    texts: Sequence[str] = ()
+
+    def at(self, k: int) -> str | int:
+        return self.texts[k] if self.texts else k
+
+
+@dataclass(repr=False, eq=False)
+class Sheet:
+    """A sheet: entries and regions by place, and what dresses it."""
+
+    name: str
+    entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
+    regions: list[tuple[Place, str]] = field(default_factory=list)  # (place, style)
+    runs: list[Run] = field(default_factory=list)
+    widths: Mapping[int, float] = field(default_factory=dict)
+    # cell -> 'Sheet'!A1, or external:file.xlsx
+    links: dict[tuple[int, int], str] = field(default_factory=dict)
+    lists: dict[tuple[int, int], Area] = field(default_factory=dict)  # cell -> its choices
+    dressings: list[tuple[Rect, Dressing]] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    frozen: tuple[int, int] = (0, 0)
+    merged: list[Rect] = field(default_factory=list)  # one cell to the eye; the first holds it
+    heights: dict[int, float] = field(default_factory=dict)
+    rules: dict[tuple[int, int], dict[str, Any]] = field(
+        default_factory=dict
+    )  # what may be typed, and why
+    areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
+    notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
+    purpose: str = ""  # a line, for a sheet of the workbook's own
+    tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
+
+    def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
+        """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
+        row, col = key
+        top, bottom = (row.start, row.stop) if isinstance(row, slice) else (row, row + 1)
+        left, right = (col.start, col.stop) if isinstance(col, slice) else (col, col + 1)
+        return Area(self, Rect(top, bottom, left, right))
+
+    def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
+        """Put a text or a number."""
+        self.entries[row, col] = Entry(value, style)
+
+    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
+        """Put a formula, an expression; gives its cell, for other formulas to read."""
+        self.entries[row, col] = Entry(None, style, expression(formula), array)
+        return self[row, col]
+
+    def dress(self, area: Area, *dressings: Dressing) -> None:
+        """Have cells of this sheet look like what they hold."""
+        self.dressings += [(area.rect, dressing) for dressing in dressings]
+
+    def link(self, row: int, col: int, text: str, target: str) -> None:
+        """Put a text that leads elsewhere."""
+        self.put(row, col, text, "link")
+        self.links[row, col] = target
+
+
+class Reading(Reader):
+    """The values of a book's cells, for the values that its graph's blocks have.
+
+    A sheet's own formulas are computed when they are asked for, and kept.
+    """
+
+    def __init__(self, book: "Book", values: MutableMapping[str, Any]):
+        super().__init__(values)
+        self.book = book
+        self._kept = dict[tuple[str, int, int], Any]()
+        self._ranges = dict[tuple[str, Rect], np.ndarray]()
+        self._across = dict[tuple[str, int, int], list[Place]]()
+
+    def __call__(self, area: Area) -> Any:
+        """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
+        if not isinstance(area.grid, Sheet):
+            return self._of_block(area)
+        name, rect = area.grid.name, area.rect
+        if rect.size > 1:
+            return self._range(name, rect)
+        value = self.cell(name, rect.top, rect.left)
+        if isinstance(value, CellError):
+            raise FormulaError(str(value))
+        return value
+
+    def _of_block(self, area: Area) -> Any:
+        """An area of a block as it lies on the sheet, where a row of the block may run down."""
+        found, block = super().__call__(area), area.grid
+        if area.rect.size == 1 or not isinstance(block, Block):
+            return found
+        if block.partial:
+            found = np.where(block.mask.seen(area.rect), found, None)
+        place = self.book.places.get(block.name)
+        return found.swapaxes(0, 1) if place and place.turned else found
+
+    def _range(self, sheet: str, rect: Rect) -> np.ndarray:
+        if (sheet, rect) not in self._ranges:
+            run = next((r for r in self.book.sheets[sheet].runs if r.area.covers(rect)), None)
+            if run:
+                first = rect.top - run.area.top + rect.left - run.area.left
+                cells: list[Any] = [run.at(first + k) for k in range(rect.size)]
+            else:
+                cells = [self.cell(sheet, row, col) for row, col in rect.cells()]
+            array = np.empty(len(cells), dtype=object)
+            array[:] = cells
+            shape = rect.bottom - rect.top, rect.right - rect.left
+            self._ranges[sheet, rect] = settled(array).reshape(shape)
+        return self._ranges[sheet, rect]
+
+    def cell(self, sheet: str, row: int, col: int) -> Any:
+        """What a cell of a sheet shows; None where it is blank."""
+        at = (sheet, row, col)
+        if at not in self._kept:
+            self._kept[at] = self._cell(*at)
+        return self._kept[at]
+
+    def _cell(self, sheet: str, row: int, col: int) -> Any:
+        entry = self.book.sheets[sheet].entries.get((row, col))
+        if entry is not None:
+            return self.of(entry)
+        for place in self._regions(sheet, row):
+            if place.holds(row, col):
+                return self._in_region(place, row, col)
+        for run in self.book.sheets[sheet].runs:
+            top, bottom, left, right = run.area
+            if top <= row < bottom and left <= col < right:
+                return run.at(row - top + col - left)
+        return None
+
+    def _regions(self, sheet: str, row: int) -> list[Place]:
+        """The regions that a row of a sheet crosses, found once while none is added."""
+        regions = self.book.sheets[sheet].regions
+        key = sheet, row, len(regions)
+        if key not in self._across:
+            self._across[key] = [p for p, _ in regions if 0 <= row - p.top < p.size[0]]
+        return self._across[key]
+
+    def _in_region(self, place: Place, row: int, col: int) -> Any:
+        i, j = row - place.top, col - place.left
+        i, j = (j, i) if place.turned else (i, j)
+        value = self.values[place.block.name][i, j] if place.block.has(i, j) else None
+        return value.item() if isinstance(value, np.generic) else value
+
+    def of(self, entry: Entry) -> Any:
+        """What an entry shows."""
+        formula = entry.formula
+        if formula is None:
+            return None if entry.value == "" else entry.value
+        try:
+            if isinstance(formula, TableFormula):  # the graph has computed it
+                value = self.values[formula.block.name].item(formula.i, formula.j)
+            else:
+                value = formula.value(self)
+        except FormulaError as error:
+            return CellError(error)
+        if isinstance(value, np.ndarray):
+            value = value.flat[0]
+        if isinstance(value, TRUTHS):
+            return bool(value)
+        if value is None:
+            return 0.0  # a formula that gives a blank shows 0
+        return value if isinstance(value, str) else float(value)
+
+
+@dataclass(repr=False)
+class Book:
+    """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
+
+    title: str
+    graph: Graph = field(default_factory=Graph)
+    # name -> sheet, row, column of single cells that have one
+    spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    sheets: dict[str, Sheet] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+    held: list[Held] = field(default_factory=list)  # what its source prints, number by number
+    # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
+    iterates: bool = False
+
+    # large tables of numbers that have their rows of a sheet to themselves, but for labels
+    alone: list[Place] = field(default_factory=list)
+    # values of blocks that are not in the graph: pieces of large ones, baselines
+    others: dict[str, Any] = field(default_factory=dict)
+    _clean: "Reading | None" = None
+    _notations: dict[str, A1] = field(default_factory=dict)  # by the sheet that formulas stand on
+
+    def sheet(self, name: str) -> Sheet:
+        """The sheet of that name, made at the end if it is new."""
+        if len(name) > MAX_SHEET_NAME:
+            raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
+        return self.sheets.setdefault(name, Sheet(name))
+
+    @property
+    def large(self) -> bool:
+        """Whether it leaves out what would be too much to show."""
+        return False
+
+    @property
+    def n_given(self) -> int:
+        """How many words a sentence has that goes on by itself; 0: none does."""
+        return 0
+
+    @property
+    def n_formulas(self) -> int:
+        """How many cells hold a formula."""
+        sheets = self.sheets.values()
+        entries = sum(e.formula is not None for sheet in sheets for e in sheet.entries.values())
+        regions = [place.block for sheet in sheets for place, _ in sheet.regions]
+        return entries + sum(block.n_cells for block in regions if block.op)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are, labels and all."""
+        sheets = self.sheets.values()
+        entries = sum(len(sheet.entries) for sheet in sheets)
+        runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
+        return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
+
+    def lay(self, place: Place, style: str) -> None:
+        """Put a table where it is to stand: what is typed in its cells, or their formulas."""
+        block, sheet = place.block, self.sheet(place.sheet)
+        self.places[block.name] = place
+        for i in range(block.shape[0]):
+            typed = self.graph.inputs[block.name][i] if block.expression is None else block.begun(i)
+            for j, number in enumerate(typed):
+                at = place.cell(i, j)
+                if number is None:
+                    sheet.entries[at] = Entry(None, style, TableFormula(block, i, j))
+                else:
+                    sheet.put(*at, number, style)
+
+    # --- where things stand ---------------------------------------------------------------
+
+    def locate(self, area: Area) -> tuple[str, Rect]:
+        """The sheet and the rectangle of an area, of a block or of a sheet."""
+        if isinstance(area.grid, Sheet):
+            return area.grid.name, area.rect
+        place = self.places[area.grid.name]
+        return place.sheet, place.rect(area.rect)
+
+    def cell(self, name: str, i: int, j: int) -> tuple[str, int, int]:
+        """The sheet, row and column of one cell of a block."""
+        place = self.places[name]
+        return place.sheet, *place.cell(i, j)
+
+    def address(self, area: Area, here: str = "") -> str:
+        """An area's address, with its sheet's name unless it stands `here`."""
+        sheet, rect = self.locate(area)
+        return address(sheet, rect, here, area.stays, area.range)
+
+    def area(self, name: str, sheet: str = "") -> str:
+        """The address of a whole block, with its sheet unless it stands on `sheet`."""
+        return self.address(self.places[name].block.area, sheet)
+
+    # --- formulas and their values --------------------------------------------------------
+
+    def text(self, formula: Expression, here: str) -> str:
+        """A formula as it stands on a sheet, without the leading "="."""
+        if here not in self._notations:
+            self._notations[here] = A1(self.locate, here)
+        return formula.text(self._notations[here])
+
+    def formulas(self, block: Block) -> Callable[[int, int], str]:
+        """The formulas of a computed block that has a place, by row and column.
+
+        LibreOffice computes cells that share a formula down a column as one, and takes values of
+        the time before where cells wait for each other in a circle: in a book that iterates, fixed
+        rows make each cell's formula its own.
+        """
+        here = self.places[block.name].sheet
+        if block.expression is not None:
+            return lambda i, j: self.text(block.formula(i, j), here)
+
+        def where(operand: Block, rect: Rect) -> str:
+            place = self.places[operand.name]
+            return address(place.sheet, place.rect(rect), here, "rows" if self.iterates else "")
+
+        return Formulas(
+            block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)
+        )
+
+    def lines(self, block: Block) -> Callable[[int, int, Sequence[int]], list[str]]:
+        """The formulas of some cells of a row (axis 0) or a column (axis 1) of a computed block."""
+        formulas = self.formulas(block)
+        if isinstance(formulas, Formulas):
+            return formulas.line
+        return lambda axis, at, cells: [formulas(k, at) if axis else formulas(at, k) for k in cells]
+
+    def shared(self, block: Block) -> bool:
+        """Whether the cells of a column share one formula, which is written once."""
+        return False
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values of all blocks, by name: an array each, or a matrix that stays in its file."""
+        return Arrays(ChainMap(self.graph.computed, self.others))
+
+    @property
+    def clean(self) -> Reading:
+        """The values as built."""
+        computed = self.graph.computed  # of blocks that were added since, too
+        if self._clean is None:
+            self._clean = Reading(self, ChainMap(computed, self.others))
+        return self._clean
+
+    def edited(self, edits: Mapping[Area, float | str]) -> Reading:
+        """The values after edits of cells that blocks hold: `{scores[2, 1]: 4.0}`."""
+        return Reading(self, {**self.others, **edited(self.graph, edits).values})
+
+    def value(self, name: str, i: int, j: int) -> float:
+        """The number in one cell of a block."""
+        return float(self.values[name][i, j])

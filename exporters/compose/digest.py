@@ -1,0 +1,298 @@
+"""Digest: what the formulas of a workbook came to as built, in three sums for every range of them,
+beside what they come to in the program at hand; from it the verdict on Start.
+
+Each cell is weighted by 1, by its place in the range, and by the square of that: where one cell
+alone is wrong, what the sums are off by tells which. What is no number counts as a million, so that
+no program's error makes one here. A range of texts, or of a few cells that read each other, is
+compared with a copy: of those the first that differs is told, however many do.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression, Look, Notation, expression
+from engine.cells.functions import (
+    ABS,
+    AND,
+    EXACT,
+    IF,
+    IFERROR,
+    INDEX,
+    INT,
+    LEFT,
+    MATCH,
+    MAX,
+    MIN,
+    MOD,
+    NOT,
+    ROUND,
+    SUM,
+    SUMPRODUCT,
+)
+from engine.cells.values import FormulaError, number
+from exporters.compose.address import column, quoted
+from exporters.compose.book import Book, Run, Sheet
+from exporters.compose.dressing import When
+from exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
+
+SHEET = "Digest"
+PURPOSE = "the sums of every range of formulas as built, and how far off they are in this program"
+AFTER = "Built"
+SHOWN_ROW = 3  # on Start
+VERDICT_ROW, DIFFER_ROW, FIRST_ROW, LARGEST_ROW = range(3, 7)
+ACROSS_ROW, HEAD_ROW, TOP = 8, 9, 10
+HEADS = (
+    *("sheet", "row", "column", "rows", "columns", "size"),
+    *("sum, or text", "by place", "by its square", "off by", "off by place", "off by its square"),
+)
+ON, ROW, COL, HIGH, WIDE, SIZE = range(6)
+WAS, OFF = range(6, 9), range(9, 12)  # three sums each
+DOWN, LETTERS, COPIES = 13, 14, 16  # columns: 0, 1, 2, ...; A, B, C, ...; texts as built
+TOLERANCE = 1e-9  # of a range's size, or of 1
+MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
+NO_NUMBER = 1_000_000  # what it counts as
+SPREAD = 0.1  # of places: less than where two cells are wrong
+AGREES, EDITED = "this program computes as cellformer did", "edited since it was built"
+ANEW = " · to compute all anew: Ctrl+Alt+F9, in LibreOffice Ctrl+Shift+F9"
+
+MOST_COPIED = 400  # numbers of a range
+
+Copied = tuple[tuple[Any, ...], ...]  # values [rows, columns]
+
+
+@dataclass(slots=True, eq=False)
+class Numbers(Expression):
+    """The numbers of some cells, each that is none counting as a million."""
+
+    area: Area
+
+    @property
+    def _spelt(self) -> Expression:
+        return IFERROR(self.area * 1, NO_NUMBER)
+
+    def text(self, notation: Notation) -> str:
+        return self._spelt.text(notation)
+
+    def value(self, look: Look) -> Any:
+        held = np.atleast_2d(np.asarray(look(self.area)))
+        if held.dtype != object:
+            return held
+        return np.array([_counts(x) for x in held.flat], np.float64).reshape(held.shape)
+
+    def areas(self) -> Iterator[Area]:
+        yield self.area
+
+
+def _counts(x: Any) -> float:
+    """What a cell counts as that may hold a blank, a text or an error."""
+    try:
+        return float(number(x))
+    except FormulaError:
+        return NO_NUMBER
+
+
+class Line(NamedTuple):
+    """A range, and the row of the sheet that tells of it."""
+
+    range: Range
+    row: int
+
+
+def fill(book: Book, edited: Expression | None = None) -> None:
+    """Put every range of formulas on the sheet, and the verdict; to be called when all else stands.
+
+    `edited` says whether something was typed; unless it is given, the cells that are there to be
+    typed in are compared as well.
+    """
+    sheet = book.sheet(SHEET)
+    found = of_formulas(book, SHEET, VERDICT_ROW)
+    inputs = of_inputs(book) if edited is None else []
+    lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
+    _helpers(sheet, [line.range.rect for line in lines])
+    copies = dict[Copied, int]()
+    for line in lines:
+        _line(book, sheet, line, copies)
+    formulas = slice(TOP, TOP + len(found))
+    differs = _differs(sheet, formulas)
+    summary = (
+        (DIFFER_ROW, "ranges that differ", SUMPRODUCT(differs), "count"),
+        (FIRST_ROW, "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
+        (LARGEST_ROW, "off by at most", _largest(sheet, formulas), "off"),
+    )
+    for row, what, formula, style in summary:
+        sheet.put(row, 1, what)
+        sheet.formula(row, 0, formula, style, array=True)
+    if edited is None:
+        typed = slice(formulas.stop, TOP + len(lines))
+        edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
+    n_cells = sum(one.n_cells for one in found)
+    anew = "" if book.iterates else ANEW  # a latch, computed out of its turn, would be wrong
+    sheet.formula(VERDICT_ROW, 0, _verdict(sheet, formulas, n_cells, edited, anew), "block")
+
+
+def show(book: Book) -> None:
+    """The verdict on the first sheet, below the ledger; the largest gap, unless edits made it."""
+    digest, sheet = book.sheet(SHEET), next(iter(book.sheets.values()))
+    told = sheet.formula(SHOWN_ROW, 0, digest[VERDICT_ROW, 0], "ledger")
+    by_edits = LEFT(told, len(EDITED)) == EDITED
+    sheet.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
+    sheet.formula(SHOWN_ROW, 3, IF(by_edits, "", largest(book)), "largest gap")
+
+
+def largest(book: Book) -> Area:
+    """The cell that says how far off a range is at most."""
+    return book.sheet(SHEET)[LARGEST_ROW, 0]
+
+
+def _differs(sheet: Sheet, lines: slice) -> Expression:
+    """Of every range 1 where it differs, or 0."""
+    off = [sheet[lines, col].as_range * round(1 / TOLERANCE) for col in OFF]
+    return (off[0] * off[0] + off[1] * off[1] + off[2] * off[2] >= 1) * 1
+
+
+def _largest(sheet: Sheet, lines: slice) -> Expression:
+    off = sheet[lines, OFF.start : OFF.stop]
+    return MAX(MAX(off), -MIN(off))
+
+
+def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
+    """One sentence, to be read on Start and sent to us."""
+    n, differ = lines.stop - lines.start, sheet[DIFFER_ROW, 0]
+    other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
+    told = differ & other & _first(sheet, lines) & anew
+    agrees = f"{AGREES}: {n_cells:,} formulas in {n:,} ranges{anew}"
+    compared = f"{EDITED}: Digest compares its formulas with their values as built"
+    return IF(differ == 0, agrees, IF(IFERROR(edited * 1, 0) == 1, compared, told))
+
+
+def _first(sheet: Sheet, lines: slice) -> Expression:
+    """The cell that differs in the first range that does, or else that range."""
+    on, row, col, high, wide, by, by_place, by_square = (
+        INDEX(sheet[lines, k].as_range, sheet[FIRST_ROW, 0], 1)
+        for k in (ON, ROW, COL, HIGH, WIDE, *OFF)
+    )
+    letters = next(run.area for run in sheet.runs if run.area.left == LETTERS)
+    named = sheet[letters.top : letters.bottom, LETTERS]
+
+    def cell(down: Expression, right: Expression) -> Expression:
+        return INDEX(named, col + right, 1) & (row + down)
+
+    n = high * wide
+    k = ROUND(by_place / by * n, 0)
+    alone = ABS(by_square / by - (by_place / by) * (by_place / by)) * n * n < SPREAD
+    one = cell(INT(k / wide), MOD(k, wide))
+    whole = cell(expression(0), expression(0)) & ":" & cell(high - 1, wide - 1)
+    return on & "!" & IFERROR(IF(AND(alone, k >= 0, k < n), one, whole), whole)
+
+
+def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
+    """What formulas count with, and the heads."""
+    for col, head in enumerate(HEADS):
+        sheet.put(HEAD_ROW, col, head, "block")
+    sheet.widths = {ON: 14} | dict.fromkeys((*WAS, *OFF), 16)
+    sheet.frozen = (HEAD_ROW + 1, 1)
+    tall = max((r.bottom - r.top for r in rects), default=1)
+    wide = max((r.right - r.left for r in rects), default=1)
+    letters = [column(k) for k in range(max((r.right for r in rects), default=1))]
+    down = Rect(TOP, TOP + tall, DOWN, DOWN + 1)
+    across = Rect(ACROSS_ROW, ACROSS_ROW + 1, COPIES, COPIES + wide)
+    named = Rect(TOP, TOP + len(letters), LETTERS, LETTERS + 1)
+    sheet.runs += [Run(down, "row number"), Run(across, "label number")]
+    sheet.runs.append(Run(named, "label", letters))
+
+
+# --- a line -------------------------------------------------------------------------------
+
+
+def _line(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) -> None:
+    """A range's line: where it stands, what it came to, how far off it is."""
+    (name, rect, _, texts, _, _), row = line
+    top, bottom, left, right = rect
+    sheet.put(row, ON, quoted(name), "text")
+    for col, count in ((ROW, top + 1), (COL, left + 1), (HIGH, bottom - top), (WIDE, right - left)):
+        sheet.put(row, col, count, "count")
+    if rect.size == 1:
+        _of_one(book, sheet, line)
+    elif texts or (line.range.chained and rect.size <= MOST_COPIED):
+        _of_copied(book, sheet, line, copies)
+    else:
+        _of_numbers(book, sheet, line)
+
+
+def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
+    """A cell by itself."""
+    (name, rect, area, texts, _, _), row = line
+    held = book.clean.cell(name, rect.top, rect.left)
+    cell: Expression = area[0, 0]
+    was = sheet[row, WAS[0]]
+    if texts and (fraction := FRACTION.search(held)):
+        held = held[: fraction.start()]
+        cell = LEFT(cell, len(held))
+    sheet.put(row, WAS[0], held, "text" if texts else "step")
+    gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
+    off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
+    sheet.formula(row, OFF[0], off, "off")
+
+
+def _of_numbers(book: Book, sheet: Sheet, line: Line) -> None:
+    """A range of numbers: its sums, and how far off they are as a share of its size."""
+    (_, rect, area, *_), row = line
+    held = Numbers(area).value(book.clean)
+    size = _in_short(float(np.abs(held).sum()))
+    sheet.put(row, SIZE, size, "count")
+    places = np.arange(held.size).reshape(held.shape)
+    at, now = _places(sheet, rect), Numbers(area)
+    for power, weighted in enumerate((now, now * at, now * at * at)):
+        was = sheet[row, WAS[power]]
+        sheet.put(row, WAS[power], float((held * places**power).sum()), "step")
+        off = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
+        sheet.formula(row, OFF[power], _bounded(off), "off", array=True)
+
+
+def _bounded(off: Expression) -> Expression:
+    """How far off something is, but no more than can be squared."""
+    return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
+
+
+def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) -> None:
+    """A range with a copy as built: the share of its cells that differ, and the first of them. The
+    three numbers are what they would be if that cell alone differed."""
+    (name, (top, bottom, left, right), area, texts, _, _), row = line
+    held = tuple(
+        tuple(book.clean.cell(name, i, j) for j in range(left, right)) for i in range(top, bottom)
+    )
+    if held not in copies:
+        first = copies[held] = max([r + len(t) for t, r in copies.items()], default=TOP)
+        for i, j in np.ndindex(bottom - top, right - left):
+            if held[i][j] != "":
+                sheet.put(first + i, COPIES + j, held[i][j], "text" if texts else "step")
+    first, n = copies[held], area.rect.size
+    copy = sheet[first : first + bottom - top, COPIES : COPIES + right - left]
+    same: Expression = IFERROR(EXACT(area, copy) * 1, 0)
+    if not texts:
+        gap = (Numbers(area) - copy) * round(1 / TOLERANCE)
+        size = _in_short(max(abs(x) for line in held for x in line))
+        same = IFERROR((gap * gap < size * size) * 1, 0)
+    share, place = sheet[row, OFF[0]], sheet[row, OFF[1]]
+    sheet.formula(row, OFF[0], SUM(1 - same) / n, "off", array=True)
+    first_of = (n - MAX((1 - same) * (n - _places(sheet, area.rect)))) / n
+    sheet.formula(row, OFF[1], IF(share == 0, 0, share * first_of), "off", array=True)
+    sheet.formula(row, OFF[2], IF(share == 0, 0, place * place / share), "off")
+
+
+def _places(sheet: Sheet, rect: Rect) -> Expression:
+    """The places of a range's cells, counted from 0 row by row."""
+    height, width = rect.bottom - rect.top, rect.right - rect.left
+    down = sheet[TOP : TOP + height, DOWN].as_range
+    return down * width + sheet[ACROSS_ROW, COPIES : COPIES + width].as_range
+
+
+def _in_short(number: float) -> float:
+    """A number, or 1, rounded up to two digits."""
+    digits = 1 - math.floor(math.log10(max(number, 1.0)))
+    return math.ceil(max(number, 1.0) * 10.0**digits) / 10.0**digits

@@ -1,0 +1,73 @@
+"""Legend: right of a sheet's title, what each colour on the sheet says.
+
+It is put together from what the sheet holds, when all of it stands: each entry is a cell, or some
+merged ones, that looks like what it explains.
+"""
+
+from collections.abc import Iterator
+
+from exporters.compose import theme
+from exporters.compose.book import Sheet
+from exporters.compose.dressing import AsBuilt, Beyond, Unlike, When
+
+ROW = 0
+LARGE = 1.7  # a title's characters are so much wider than a cell's
+
+FILLS = {  # of a style's fill: the key's style, and what it says
+    theme.FILLS["input"]: ("key input", "type here"),
+    theme.STYLES["switch"]["bg_color"]: ("key switch", "a switch"),
+    theme.FILLS["weight"]: ("key weight", "weight"),
+    theme.FILLS["activation"]: ("key activation", "computed"),
+    theme.FILLS["attention"]: ("key attention", "attention"),
+    theme.FILLS["readout"]: ("key readout", "readout"),
+}
+FONTS = {
+    theme.BLUE: ("key blue", "blue: typed"),
+    theme.BLACK: ("key black", "black: formula"),
+    theme.GREEN: ("key green", "green: other sheet"),
+}
+CONSTANTS = ("constant", "constant percent", "built", "basis")
+Key = tuple[str, str]  # a style, and a text in it
+
+
+def add(sheet: Sheet) -> None:
+    """Put a sheet's legend into its first row, clear of the title."""
+    title = sheet.entries[ROW, 0].value
+    col = past(sheet, 0, LARGE * len(title))
+    for style, text in keys(sheet):
+        end = past(sheet, col, len(text))
+        sheet.put(ROW, col, text, style)
+        if end > col + 1:
+            sheet.merged.append(sheet[ROW, col:end].rect)
+        col = end
+
+
+def keys(sheet: Sheet) -> Iterator[Key]:
+    """What a sheet's legend says: its fills, its fonts, and the colours that follow numbers."""
+    named = {entry.style for entry in sheet.entries.values()} | {s for _, s in sheet.regions}
+    styles = [theme.STYLES[name] for name in sorted(named)]
+    fills = {style.get("bg_color") for style in styles}
+    yield from (key for fill, key in FILLS.items() if fill in fills)
+    numbers = [style for style in styles if "num_format" in style]
+    fonts = {style.get("font_color") for style in numbers}
+    yield from (key for font, key in FONTS.items() if font in fonts)
+    if named.intersection(CONSTANTS):
+        yield "key grey", "grey: as built"
+    dressings = [dressing for _, dressing in sheet.dressings]
+    if any(isinstance(d, When) and d.style == "generated" for d in dressings):
+        yield "key generated", "continued"
+    if any(isinstance(d, AsBuilt | Beyond | Unlike) for d in dressings):
+        yield "key differs", "changed"
+    if "scale" in dressings:
+        yield from (("key 0", "0"), ("key full", "100 %"))
+    if "diverging" in dressings:
+        yield from (("key below", "below 0"), ("key 0", "0"), ("key above", "above 0"))
+
+
+def past(sheet: Sheet, col: int, n_characters: float) -> int:
+    """The column where so many characters have ended that begin in one."""
+    room = 0.0
+    while room < n_characters:
+        room += theme.pixels(sheet.widths.get(col, theme.COLUMN_WIDTH)) / theme.CHARACTER
+        col += 1
+    return col

@@ -1,0 +1,258 @@
+"""Ranges: all formulas of a book in rectangles of like cells, in the order in which they compute.
+
+A rectangle holds numbers alone or texts alone, of one block or of none. What follows from the words
+that a sentence goes on with comes after what follows from those that are given. So the first
+rectangle that a program computes wrongly is the one where it begins to.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.cells.access import Rect, Span
+from engine.cells.expression import Area
+from exporters.compose.book import Book, Place, Sheet
+
+FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
+MOST_COLUMNS = 8  # that read each other and are told apart
+Kind = tuple[bool, str, bool]  # whether it is a text; the block; whether a sentence goes on there
+Grids = Mapping[str, NDArray[np.int64]]  # by sheets: the range that each cell is of, or -1
+
+
+class Range(NamedTuple):
+    """Like cells: where they stand, and as what a formula reads them."""
+
+    sheet: str
+    rect: Rect
+    area: Area
+    texts: bool
+    n_cells: int  # blanks not counted
+    chained: bool = False  # whether some of its cells read others of them
+
+
+class _Found(NamedTuple):
+    """A range, and what its formulas read."""
+
+    range: Range
+    reads: list[tuple[str, Rect]]
+    rank: tuple[bool, int]  # where it stands among others that do not wait for each other
+
+
+def of_formulas(book: Book, apart: str, top: int) -> list[Range]:
+    """Every range of formulas, but of the sheet `apart`, and of what depends on its rows from `top`
+    on."""
+    order = {name: k for k, name in enumerate(book.graph.blocks)}
+    found = [*_of_regions(book, order)]
+    for sheet in book.sheets.values():
+        if sheet.name != apart:
+            found += _of_entries(book, sheet, (apart, top), order)
+    found.sort(key=lambda one: one.rank)
+    return [found[k].range for k in _waiting(found, book.sheets)]
+
+
+def of_inputs(book: Book) -> list[Range]:
+    """Every range of cells of blocks that hold what is typed."""
+    found: list[Range] = []
+    for sheet in book.sheets.values():
+        owners = _owners(book, sheet)
+        typed = {
+            at: (isinstance(entry.value, str), owners[at].block.name, False)
+            for at, entry in sheet.entries.items()
+            if entry.formula is None and at in owners
+        }
+        for rect, kind in rectangles(typed):
+            place = book.places[kind[1]]
+            area = Area(place.block, _of_block(place, rect), range=True)
+            found.append(_range(sheet, rect, kind)._replace(area=area))
+    return found
+
+
+def _of_block(place: Place, rect: Rect) -> Rect:
+    """A rectangle of a sheet, as one of the block that stands there."""
+    top, bottom, left, right = rect
+    down, across = (top - place.top, bottom - place.top), (left - place.left, right - place.left)
+    return Rect(*across, *down) if place.turned else Rect(*down, *across)
+
+
+def _range(sheet: Sheet, rect: Rect, kind: Kind) -> Range:
+    area = sheet[rect.top : rect.bottom, rect.left : rect.right].as_range
+    return Range(sheet.name, rect, area, kind[0], rect.size)
+
+
+def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
+    """The ranges of computed blocks that are written by rows."""
+    for place in (p for sheet in book.sheets.values() for p, _ in sheet.regions if p.block.op):
+        block, (_, rows, _, cols) = place.block, place.block.whole
+        given = book.n_given if block.axes[0] == "token" else 0
+        ends = [0, given, rows] if 0 < given < rows else [0, rows]
+        for later, (top, bottom) in enumerate(pairwise(ends)):
+            seen = block.mask.keys(bottom - 1, cols)[1] if block.partial else cols
+            rect = Rect(top, bottom, 0, seen)
+            n_cells = int(block.mask.seen(rect).sum()) if block.partial else rect.size
+            area = Area(block, rect, range=True)
+            there = Range(place.sheet, place.rect(rect), area, False, n_cells)
+            places = [(book.places[operand.name], cells) for operand, cells in block.reads(rect)]
+            reads = [(other.sheet, other.rect(cells)) for other, cells in places]
+            yield _Found(there, reads, (later > 0, order.get(block.name, 0)))
+
+
+def _of_entries(
+    book: Book, sheet: Sheet, apart: tuple[str, int], order: Mapping[str, int]
+) -> Iterator[_Found]:
+    """The ranges of formulas that were put cell by cell."""
+    reads = {
+        at: [book.locate(area) for area in entry.formula.areas()]
+        for at, entry in sheet.entries.items()
+        if entry.formula is not None
+    }
+    owners, kinds = _owners(book, sheet), dict[Span, Kind]()
+    for at in _independent(reads, sheet.name, apart):
+        place = owners.get(at)
+        held = book.clean.cell(sheet.name, *at)
+        text, name = isinstance(held, str), place.block.name if place else ""
+        if text and FRACTION.search(held):
+            name = f"{name} {at}"  # alone: of it a part is compared
+        kinds[at] = text, name, place is not None and _goes_on(book, place, at)
+    last = len(order) + [*book.sheets].index(sheet.name)
+
+    def found(rect: Rect, kind: Kind) -> _Found:
+        read = [one for at in rect.cells() for one in reads[at]]
+        rank = (kind[2], order[kind[1]]) if kind[1] in order else (kind[2], last)
+        chained = any(name == sheet.name and _meet(rect, other) for name, other in read)
+        return _Found(_range(sheet, rect, kind)._replace(chained=chained), read, rank)
+
+    for rect, kind in rectangles(kinds):
+        one, width = found(rect, kind), rect.right - rect.left
+        if not one.range.chained or width > MOST_COLUMNS or rect.bottom - rect.top == 1:
+            yield one
+            continue
+        for left in range(rect.left, rect.right):
+            yield found(rect._replace(left=left, right=left + 1), kind)
+
+
+def _goes_on(book: Book, place: Place, at: Span) -> bool:
+    """Whether a cell of a block is of a word that a sentence goes on with."""
+    i = at[1] - place.left if place.turned else at[0] - place.top
+    return place.block.axes[0] == "token" and 0 < book.n_given <= i
+
+
+def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
+    """The blocks whose cells were put one by one, by these cells."""
+    places = [p for p in book.places.values() if p.sheet == sheet.name and not p.block.op]
+    regions = {place.block.name for place, _ in sheet.regions}
+    return {
+        at: place
+        for place in places
+        if place.block.name not in regions
+        for at in place.rect(place.block.whole).cells()
+    }
+
+
+def _independent(
+    reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: tuple[str, int]
+) -> list[Span]:
+    """The cells that depend on no cell of a sheet from a row on, nor on one that does."""
+    there, top = apart
+    rest, n_before = dict(reads), -1
+
+    def is_apart(name: str, rect: Rect) -> bool:
+        return name == there and rect.bottom > top
+
+    out: set[Span] = set()
+    while len(out) > n_before:
+        n_before = len(out)
+        for at, areas in rest.items():
+            if any(is_apart(*one) or (one[0] == sheet and _holds(one[1], out)) for one in areas):
+                out.add(at)
+        rest = {at: areas for at, areas in rest.items() if at not in out}
+    return [*rest]
+
+
+def _meet(a: Rect, b: Rect) -> bool:
+    return a.top < b.bottom and b.top < a.bottom and a.left < b.right and b.left < a.right
+
+
+def _holds(rect: Rect, cells: Iterable[Span]) -> bool:
+    return any(rect.top <= i < rect.bottom and rect.left <= j < rect.right for i, j in cells)
+
+
+# --- rectangles ---------------------------------------------------------------------------
+
+
+def rectangles(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
+    """Cells in rectangles of one kind: of rows put together, or of columns, whichever are fewer."""
+    across = _joined(kinds)
+    turned = _joined({(col, row): kind for (row, col), kind in kinds.items()})
+    down = [(Rect(left, right, top, bottom), k) for (top, bottom, left, right), k in turned]
+    return min(across, down, key=len)
+
+
+def _joined(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
+    """Rectangles of whole runs of a row, each as high as the runs below are the same."""
+    runs: list[tuple[int, int, int, Kind]] = []
+    for row, col in sorted(kinds):
+        kind = kinds[row, col]
+        if runs and runs[-1][0] == row and runs[-1][2] == col and runs[-1][3] == kind:
+            runs[-1] = *runs[-1][:2], col + 1, kind
+        else:
+            runs.append((row, col, col + 1, kind))
+    found: list[tuple[Rect, Kind]] = []
+    growing = dict[Any, int]()  # the last rectangle of these columns and kind
+    for row, left, right, kind in runs:
+        k = growing.get((left, right, kind))
+        if k is not None and found[k][0].bottom == row:
+            found[k] = found[k][0]._replace(bottom=row + 1), kind
+        else:
+            growing[left, right, kind] = len(found)
+            found.append((Rect(row, row + 1, left, right), kind))
+    return found
+
+
+# --- their order --------------------------------------------------------------------------
+
+
+def _waiting(found: Sequence[_Found], sheets: Iterable[str]) -> list[int]:
+    """The ranges by their numbers, each after those that it reads. The words that a sentence goes
+    on with wait for each other in a circle: there blocks keep their order."""
+    grids = _grids(found, sheets)
+    known = dict[tuple[str, Rect], list[int]]()
+    before: list[list[int]] = []
+    for number, one in enumerate(found):
+        wanted: set[int] = set()
+        for sheet, rect in one.reads:
+            if (sheet, rect) not in known:
+                cells = grids[sheet][rect.slices]
+                known[sheet, rect] = [k for k in np.unique(cells).tolist() if k >= 0]
+            wanted.update(known[sheet, rect])
+        before.append(sorted(k for k in wanted if k < number or not one.rank[0]))
+    order: list[int] = []
+    begun = [False] * len(found)
+    for first in range(len(found)):
+        stack = [] if begun[first] else [(first, iter(before[first]))]
+        begun[first] = True
+        while stack:
+            k, others = stack[-1]
+            following = next((other for other in others if not begun[other]), None)
+            if following is None:
+                order.append(k)
+                stack.pop()
+            else:
+                begun[following] = True
+                stack.append((following, iter(before[following])))
+    return order
+
+
+def _grids(found: Sequence[_Found], sheets: Iterable[str]) -> Grids:
+    """The number of its range in every cell."""
+    ends = dict.fromkeys(sheets, (0, 0))
+    for one in found:
+        (rows, cols), (sheet, rect, *_) = ends[one.range.sheet], one.range
+        ends[sheet] = max(rows, rect.bottom), max(cols, rect.right)
+    grids = {sheet: np.full(end, -1, np.int64) for sheet, end in ends.items()}
+    for k, one in enumerate(found):
+        grids[one.range.sheet][one.range.rect.slices] = k
+    return grids

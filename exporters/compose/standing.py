@@ -1,0 +1,74 @@
+"""Standing: whether cells still stand where they were put, as formulas can tell.
+
+A formula that names a cell follows it wherever it goes, so ROW and COLUMN of the corners of what
+stands on a sheet say whether rows, columns or cells were inserted there, deleted or moved; of what
+is gone they are errors. That is all they say: no number is read.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Expression, Look, Notation
+from engine.cells.functions import ABS, IFERROR, added
+from exporters.compose.book import Book, Sheet
+
+
+@dataclass(slots=True, eq=False)
+class Coordinate(Expression):
+    """The number of the row or the column that a cell of a sheet stands in, counted from 1."""
+
+    function: Literal["ROW", "COLUMN"]
+    cell: Area
+
+    def text(self, notation: Notation) -> str:
+        return notation.call(self.function, [notation.address(self.cell)])
+
+    def value(self, look: Look) -> Any:
+        return float(self.built)
+
+    def areas(self) -> Iterator[Area]:
+        yield self.cell
+
+    @property
+    def built(self) -> int:
+        """What it is as built."""
+        rect = self.cell.rect
+        return 1 + (rect.top if self.function == "ROW" else rect.left)
+
+
+class Standing(NamedTuple):
+    """Something on a sheet, and where."""
+
+    what: str
+    area: Rect
+
+
+def moved(sheet: Sheet, area: Rect) -> Expression:
+    """How many rows and columns the corners of an area are from their places, or 1 where one is
+    gone."""
+    first, last = sheet[area.top, area.left], sheet[area.bottom - 1, area.right - 1]
+    corners = (first,) if area.size == 1 else (first, last)
+    ways = [Coordinate(way, cell) for cell in corners for way in ("ROW", "COLUMN")]
+    return IFERROR(added(ABS(way - way.built) for way in ways), 1)
+
+
+def gone(sheet: Sheet) -> Expression:
+    """Whether a sheet's title, in its first cell, is no more."""
+    return IFERROR(Coordinate("ROW", sheet[0, 0]), 0) == 0
+
+
+def standing(book: Book, sheet: Sheet, edges: bool) -> Sequence[Standing]:
+    """What stands on a sheet: its title, its blocks, and its `edges`: of what is there besides the
+    lowest text or number and the one furthest to the right. (Formulas may read what tells of it.)
+    """
+    found = {Rect(0, 1, 0, 1): "title"}
+    for place in book.places.values():
+        if place.sheet == sheet.name:
+            found.setdefault(place.rect(place.block.whole), place.block.name)
+    put = [at for at, entry in sheet.entries.items() if entry.formula is None]
+    for what, key in (("lowest", 0), ("furthest right", 1)) if edges else ():
+        row, col = max(put, key=lambda at: (at[key], at))
+        found.setdefault(Rect(row, row + 1, col, col + 1), what)
+    return [Standing(what, area) for area, what in found.items()]

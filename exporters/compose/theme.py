@@ -1,0 +1,262 @@
+"""Every visual choice: colours, fonts, number formats, widths.
+
+Finance's convention for fonts: blue is typed (inputs and weights), black is a formula, green a
+formula that reads another sheet. Fills tell the kind of block.
+"""
+
+from typing import Any
+
+from engine.cells.block import Block
+
+BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
+FILLS = {
+    "weight": "#EAF1FB",
+    "activation": "#F5F5F5",
+    "attention": "#FFF4E5",
+    "readout": "#EAF6EC",
+    "input": "#FFFBD6",
+}
+ATTENTION = ("scores", "row_max", "exp", "row_sum", "pattern")
+COUNTS = (".router.rank", ".router.number")  # ends of names of blocks that hold whole numbers
+READOUT = ("logits", "probs", "softmax")
+COMMONEST = ("weight blue", "label number")  # styles of most cells: a file numbers them first
+COLUMN_WIDTH = 8.5
+CHARACTER = 7  # pixels
+FULL, BELOW, ABOVE = "#F4A259", "#E99675", "#8FB9DD"  # a share of 1; the ends of diverging scales
+FAINTEST = "0.000000001"  # numbers that are all nearer to 0 than this have no colour
+SHADES: dict[str, dict[str, Any]] = {
+    "scale": {
+        "type": "2_color_scale",
+        "min_type": "num",
+        "min_value": 0,
+        "min_color": "#FFFFFF",
+        "max_type": "num",
+        "max_value": 1,
+        "max_color": FULL,
+    },
+    "bar": {
+        "type": "data_bar",
+        "min_type": "num",
+        "min_value": 0,
+        "max_type": "num",
+        "max_value": 1,
+        "bar_color": "#9CC3E6",
+        "bar_solid": True,
+    },
+}
+GRIDLINE = "#E5E5E5"
+# told apart by their lightness, too: by those who see no red or no green
+SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#262626")
+ONE_SERIES = ("#2E75B6",)
+
+_NUMBER = {"num_format": "0.000", "align": "right"}
+_LABEL = {"font_color": GREY, "align": "center"}
+STYLES: dict[str, dict[str, Any]] = {
+    "text": {},
+    "wrapped": {"text_wrap": True, "valign": "top"},
+    "title": {"bold": True, "font_size": 16},
+    "heading": {"bold": True, "font_size": 12, "font_color": "#1F3864"},
+    "block": {"bold": True},
+    "head": {"bold": True, "align": "right"},
+    "equation": {"italic": True, "font_color": "#404040"},
+    "note": {"font_color": GREY, "italic": True},
+    "ledger": {"font_color": GREY},
+    "link": {"font_color": "#0563C1", "underline": 1},
+    "label": _LABEL,
+    "label number": {**_LABEL, "num_format": "0"},
+    "row number": {"font_color": GREY, "align": "right", "num_format": "0"},
+    "row label": {"font_color": GREY, "align": "right"},
+    "word": {"bold": True, "align": "center"},
+    "token": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "align": "center",
+        "num_format": "@",
+    },
+    "id": {"num_format": "0", "align": "center", "font_color": BLACK},
+    "symbol": {"num_format": "0;-0;", "align": "center"},
+    "symbol typed": {"num_format": "0", "align": "center", "font_color": BLUE},
+    "rank": {"num_format": '[>=10000000]"·";0', "align": "center"},
+    "constant": {**_NUMBER, "font_color": GREY},
+    "constant percent": {"num_format": "0.0%", "font_color": GREY},
+    "live": {**_NUMBER, "font_color": GREEN},
+    "live percent": {"num_format": "0.0%", "font_color": GREEN},
+    "change": {"num_format": "[>=0.0005]+0.000;[<=-0.0005]-0.000;0.000", "font_color": BLACK},
+    "change percent": {"num_format": "[>=0.0005]+0.0%;[<=-0.0005]-0.0%;0.0%", "font_color": BLACK},
+    "percent": {"num_format": "0.0%", "font_color": BLACK},
+    "largest gap": {"num_format": '"± "0E+00', "font_color": GREY, "align": "left"},
+    "off": {"num_format": "0.0E+00", "font_color": GREY, "align": "right"},
+    "tiny": {"num_format": "0.000000", "font_color": GREY},
+    "printed": {"num_format": "0.0##", "font_color": BLUE},
+    "printed fine": {"num_format": "0.0000#", "font_color": BLUE},
+    "live fine": {"num_format": "0.00000", "font_color": GREEN},
+    "change fine": {"num_format": "+0.00000;-0.00000;0.00000", "font_color": BLACK},
+    "count": {"num_format": "0", "align": "right"},
+    "sentence": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "font_size": 14,
+        "num_format": "@",
+    },
+    "word shown": {"bold": True, "align": "center", "bottom": 1, "bottom_color": "#BFBFBF"},
+    "number typed": {
+        "num_format": "0.000",
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "align": "center",
+    },
+    "built": {"num_format": "0", "align": "center", "font_color": "#BFBFBF"},
+    "dial": {
+        "font_color": BLUE,
+        "bg_color": FILLS["input"],
+        "border": 1,
+        "border_color": "#BFBFBF",
+        "align": "center",
+    },
+    "switch": {
+        "font_color": BLUE,
+        "bg_color": "#E2F0D9",
+        "border": 1,
+        "border_color": "#FFFFFF",
+        "align": "center",
+        "bold": True,
+    },
+    "step": _NUMBER,
+    "step green": {**_NUMBER, "font_color": GREEN},
+    "basis": {**_NUMBER, "font_color": GREY},
+    "total": {**_NUMBER, "bold": True, "top": 1},
+    "change plain": {"num_format": "+0.000;-0.000;0.000", "font_color": BLACK},
+    "live here": {**_NUMBER, "font_color": BLACK},
+    "line": {"text_wrap": True, "valign": "top"},
+    "line label": {"font_color": GREY, "align": "right", "valign": "top"},
+    "clipped": {"align": "fill", "font_color": GREY},
+    "hidden": {"num_format": ";;;", "font_color": GREY},
+    "upright": {"bold": True, "rotation": 90, "align": "center", "valign": "bottom"},
+    "tint": {"num_format": ";;;", "font_color": GREEN, "border": 1, "border_color": "#F2F2F2"},
+    "stream": {"font_color": "#2E75B6", "bold": True, "align": "center"},
+    "box": {"bg_color": FILLS["activation"], "border": 1, "border_color": "#BFBFBF"},
+    "box stream": {"bg_color": FILLS["weight"], "border": 1, "border_color": "#9CC3E6"},
+    "thousands": {"num_format": "#,##0", "align": "right"},
+    "status": {"bold": True, "align": "center"},
+}
+_KEY = {"align": "center", "font_size": 9}  # of a legend: see `exporters.compose.legend`
+# of groups of words: colours that the colour-blind tell apart (Okabe & Ito 2008)
+GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+for _number, _colour in enumerate(GROUPS):
+    STYLES[f"group {_number}"] = {"font_color": _colour, "bold": True}
+for _kind, _fill in FILLS.items():
+    STYLES[f"key {_kind}"] = {**_KEY, "bg_color": _fill}
+    for _font, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN)):
+        STYLES[f"{_kind} {_font}"] = {**_NUMBER, "bg_color": _fill, "font_color": _colour}
+    STYLES[f"{_kind} setting"] = {"bg_color": _fill, "font_color": BLUE, "align": "right"}
+    STYLES[f"{_kind} count"] = {"num_format": "0", "bg_color": _fill, "align": "right"}
+for _name, _colour in (("blue", BLUE), ("black", BLACK), ("green", GREEN), ("grey", GREY)):
+    STYLES[f"key {_name}"] = {**_KEY, "font_color": _colour}
+STYLES["key switch"] = {**_KEY, "bg_color": STYLES["switch"]["bg_color"]}
+STYLES["key generated"] = {**_KEY, "font_color": "#2E75B6", "italic": True}
+STYLES["key differs"] = {**_KEY, "bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+STYLES["key full"] = {**_KEY, "bg_color": FULL}
+STYLES["key below"] = {**_KEY, "bg_color": BELOW}
+STYLES["key above"] = {**_KEY, "bg_color": ABOVE}
+STYLES["key 0"] = _KEY
+STYLES["stale"] = {"bg_color": "#F2F2F2", "font_color": "#BFBFBF"}
+STYLES["right"] = {"bg_color": STYLES["switch"]["bg_color"]}
+STYLES["ink"] = {"bg_color": "#262626", "font_color": "#FFFFFF"}
+STYLES["generated"] = {"font_color": "#2E75B6", "italic": True}
+STYLES["differs"] = {"bg_color": "#FCE4D6", "font_color": ORANGE, "bold": True}
+STYLES["said"] = {"font_size": 10, "font_color": "#404040"}
+STYLES["part"] = {"font_size": 10, "bold": True, "font_color": "#1F3864", "valign": "vcenter"}
+_CELL = {
+    "font_size": 9,
+    "align": "center",
+    "valign": "vcenter",
+    "border": 1,
+    "border_color": "#F2F2F2",
+}
+STYLES["strip number"] = {**_CELL, "num_format": "0.00"}
+STYLES["tile number"] = {**_CELL, "num_format": "0%"}
+_TOLD = {"font_color": GREY, "align": "right"}
+STYLES["given number"] = {**_TOLD, "num_format": '"sentence, "0" given"'}
+STYLES["token number"] = {**_TOLD, "num_format": '"token "0', "font_size": 10}
+STYLES["stop"] = {**STYLES["link"], "valign": "top"}
+STYLES["stop number"] = {**_TOLD, "num_format": "0", "valign": "top", "bold": True}
+STYLES["mark"] = {"num_format": ";;;"}
+STYLES["chip"] = {
+    "bold": True,
+    "align": "center",
+    "valign": "vcenter",
+    "shrink": True,
+    "border": 1,
+    "border_color": "#BFBFBF",
+}
+STYLES["here"] = {"bg_color": "#F4A259"}
+
+# what is typed is not locked where a sheet is protected; a legend's key is not typed
+for _name, _style in STYLES.items():
+    if _style.get("font_color") == BLUE and not _name.startswith("key "):
+        STYLES[_name] = {**_style, "locked": False}
+
+
+# how high a row is, in points, whose text is larger than a cell's usual 11
+HEIGHTS = {
+    name: 1.32 * style["font_size"]
+    for name, style in STYLES.items()
+    if style.get("font_size", 0) > 11
+}
+
+
+def diverging(largest: str) -> dict[str, Any]:
+    """Two colours about 0, each as strong as a number is far from it; `largest` is the formula of
+    the distance where both are full."""
+    return {
+        "type": "3_color_scale",
+        "min_type": "formula",
+        "min_value": f"=-{largest}",
+        "min_color": BELOW,
+        "mid_type": "num",
+        "mid_value": 0,
+        "mid_color": "#FFFFFF",
+        "max_type": "formula",
+        "max_value": f"={largest}",
+        "max_color": ABOVE,
+    }
+
+
+def pixels(width: float) -> float:
+    """How wide a column of so many characters is; one of less than one has no margins."""
+    return CHARACTER * width + 5 if width >= 1 else 12 * width
+
+
+def characters(pixels: float) -> float:
+    """The width of a column of so many pixels."""
+    return (pixels - 5) / CHARACTER if pixels > 12 else pixels / 12
+
+
+def kind(block: Block) -> str:
+    """The kind of fill that a block gets."""
+    if block.kind == "gradient":
+        return "weight" if block.name.startswith("turned.") else "activation"
+    if block.kind != "computed":
+        return "weight" if block.kind == "weight" else "input"
+    if ".attn.h" in block.name and block.leaf in ATTENTION:
+        return "attention"
+    return "readout" if block.name.split(".")[0] in READOUT else "activation"
+
+
+def number(style: str) -> int:
+    """The number that one of the commonest styles has in a file."""
+    return COMMONEST.index(style) + 1
+
+
+def region_style(block: Block, reads_elsewhere: bool) -> str:
+    """The style of a block's cells."""
+    if block.kind == "ids" or block.name.endswith(COUNTS):
+        return f"{kind(block)} count"
+    if block.kind == "setting" and block.shape == (1, 1):
+        return "input setting"
+    font = "green" if reads_elsewhere else "black"
+    return f"{kind(block)} {font if block.op else 'blue'}"

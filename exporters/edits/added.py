@@ -1,0 +1,78 @@
+"""Cells of a file that nobody built: notes that somebody made, and formulas, which may be a risk.
+
+A formula beside ours can fetch a page (WEBSERVICE), start a program (DDE) or read another file, and
+no comparison with what was built would tell it.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.cells.access import Rect
+from exporters.compose import digest
+from exporters.compose.address import address
+from exporters.compose.book import START, Book, Sheet
+from exporters.file.reading import WorkbookFile
+from exporters.file.scanning import MAX_ROWS, Cells, Positions
+from exporters.model import source
+from exporters.pages import ledger, printed, vocabulary
+
+# rows from which on a sheet has what is of its workbook alone, and is not built again
+AS_TOLD = {START: 0, printed.SHEET: 0, vocabulary.SHEET: vocabulary.TRIES_ROW}
+AS_TOLD |= {ledger.SHEET: 0, digest.SHEET: 0}
+QUOTED = re.compile('"(?:[^"]|"")*"')
+OUTSIDE = re.compile(
+    r"""\[[^\]]*\]|\||://|\b(?:WEBSERVICE|FILTERXML|HYPERLINK|RTD|DDE|CALL|REGISTER|EXEC|IMAGE
+    |IMPORT\w+|INFO|CUBE\w+|STOCKHISTORY)\s*\(""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+class AddedCell(NamedTuple):
+    """A cell that nobody built: where it stands, and what it holds."""
+
+    where: str
+    now: float | str
+    is_formula: bool
+
+
+def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
+    """The cells of a file that were not built, formulas first; of what is not built again those
+    formulas alone that reach out of the workbook."""
+    found: list[AddedCell] = []
+    for name in file:
+        written = file[name].arrays
+        sheet, told = book.sheets.get(name), AS_TOLD.get(name, MAX_ROWS)
+        which = np.arange(len(written)) if sheet is None else _not_built(sheet, written)
+        values, formulas = written.valued(which), _formulas(written, which)
+        for at, value, formula in zip(written.places(which), values, formulas, strict=True):
+            known = sheet is not None and at[0] < told
+            holds = known and (formula or value not in (None, ""))
+            if holds or OUTSIDE.search(QUOTED.sub("", formula)):
+                where = address(name, Rect(at[0], at[0] + 1, at[1], at[1] + 1))
+                now = "=" + formula if formula else value
+                assert isinstance(now, float | int | str)
+                found.append(AddedCell(where, now, bool(formula)))
+    return sorted(found, key=lambda cell: not cell.is_formula)
+
+
+def _not_built(sheet: Sheet, written: Cells) -> Positions:
+    """The cells of a sheet of a file that stand where its book has none."""
+    built = np.zeros(len(written) + 1, bool)  # the last is for those that are not there
+    places = np.array([*sheet.entries], np.int64).reshape(-1, 2)
+    built[written.at(places[:, 0], places[:, 1])] = True
+    areas = [run.area for run in sheet.runs]
+    areas += [place.rect(place.block.whole) for place, _ in sheet.regions]
+    for area in areas:
+        built[written.within(area)] = True
+    if sheet.name == source.SHEET:  # as long as what it holds
+        built[:-1] |= written.cols == 0
+    return np.flatnonzero(~built[:-1])
+
+
+def _formulas(written: Cells, which: Positions) -> list[str]:
+    """The formulas of some cells; "" where there is none."""
+    there = which[written.formulas[which]]
+    spelt = dict(zip(there.tolist(), written.spelt(there), strict=True))
+    return [spelt.get(k, "") for k in which.tolist()]

@@ -1,0 +1,333 @@
+"""Every cell of a file held against the book that it was built from.
+
+A formula is to be that formula still, however it is spelt (see `rewritten`); everything else, typed
+or a label, is held by value. Numbers are the same when they agree to 14 digits, for LibreOffice
+writes 15. A cell that holds no value of its kind is told as what it counts as (see `counting`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import Evaluator, InputError
+from engine.cells.access import Span
+from engine.cells.block import Block
+from engine.cells.expression import Area
+from engine.cells.texts import storable
+from engine.cells.values import CellError
+from exporters.compose import digest
+from exporters.compose.book import START, Book, Entry, Sheet
+from exporters.edits import added, moved
+from exporters.edits.added import AddedCell
+from exporters.edits.formula_diff import SAME, as_built
+from exporters.file.reading import WorkbookFile
+from exporters.file.scanning import Cells, Positions
+from exporters.model import counting, source
+from exporters.model.counting import AsCounted, Counted
+from exporters.model.layout import vocabulary_texts
+from exporters.model.model_book import ModelBook
+from exporters.pages import printed
+
+TYPED = ("token", "sentence", "dial", "number typed")  # styles of the page cells that are typed in
+E = TypeVar("E", bound="Edited")
+Kept = NDArray[np.bool_]  # of the cells of a sheet: whether one holds the formula as built
+
+
+class EditedCell(NamedTuple):
+    """A cell that differs: its name, its place, what it was and is; a formula begins with "=".
+
+    One that holds no value of its kind says what it is, and what the workbook counts it as.
+    """
+
+    name: str
+    where: str
+    was: float | str
+    now: float | str
+    counts: str = ""
+
+
+@dataclass
+class Edited:
+    """A workbook as built, and what was changed in it."""
+
+    book: Book
+    inputs: list[EditedCell] = field(default_factory=list)
+    overwritten: list[EditedCell] = field(default_factory=list)  # formulas that were typed over
+    labels: list[EditedCell] = field(default_factory=list)  # texts and constants of pages
+    unheld: list[EditedCell] = field(default_factory=list)  # of all these what no checkpoint holds
+    incomputable: list[EditedCell] = field(default_factory=list)  # what has no value to go on with
+    added: list[AddedCell] = field(default_factory=list)  # beside what was built
+    values: dict[tuple[str, int, int], Any] = field(default_factory=dict)  # of blocks
+
+    def live(self) -> Evaluator:
+        """The sheet's numbers by the engine: every change made. Raises InputError for cells that
+        nothing can be computed from."""
+        return self._live
+
+    @cached_property
+    def _live(self) -> Evaluator:
+        for cell in self.incomputable:
+            raise InputError(
+                f"what {cell.where} ({cell.name}) leads to is not computed: it holds {cell.counts}"
+            )
+        live = AsCounted(self.book)
+        for at, value in sorted(self.values.items(), key=_is_error):  # errors last
+            live.put(*at, value)
+        return live
+
+
+def _is_error(edit: tuple[tuple[str, int, int], Any]) -> bool:
+    """Whether an edit put an error into a cell."""
+    return isinstance(edit[1], CellError)
+
+
+def compared(found: E, file: WorkbookFile) -> E:
+    """The edits of a file, filled in."""
+    book = found.book
+    words = _vocabulary(book)
+    entries = {sheet.name: _of_no_block(book, sheet) for sheet in book.sheets.values()}
+    for sheet in book.sheets.values():
+        if sheet.name not in (START, printed.SHEET, source.SHEET, digest.SHEET):
+            if sheet.name not in file:
+                missing = f"sheet {sheet.name!r} is missing"
+                raise InputError(f"{missing}; restore its name, or build the workbook again")
+            _labels(found, sheet, entries[sheet.name], file[sheet.name].arrays, words)
+    compares = digest.SHEET  # what it says follows from the other sheets
+    sheets = [s for s in book.sheets.values() if s.name in file and s.name != compares]
+    kept = {sheet.name: as_built(book, sheet, file[sheet.name].arrays) for sheet in sheets}
+    for block in book.graph:
+        sheet_name = book.places[block.name].sheet
+        _block(found, block, file[sheet_name].arrays, kept[sheet_name])
+    for sheet in sheets:
+        _formulas(found, sheet, entries[sheet.name], file[sheet.name].arrays, kept[sheet.name])
+    found.added = added.cells(book, file)
+    return found
+
+
+def _vocabulary(book: Book) -> Area | None:
+    """The words that tokens are looked up among."""
+    return vocabulary_texts(book) if isinstance(book, ModelBook) else None
+
+
+def _of_no_block(book: Book, sheet: Sheet) -> dict[Span, Entry]:
+    """The entries of a sheet that stand in no block."""
+    rows, cols = _split(list(sheet.entries))
+    held = np.zeros(len(rows), bool)
+    for place in book.places.values():
+        if place.sheet == sheet.name:
+            top, bottom, left, right = place.rect(place.block.whole)
+            held |= (top <= rows) & (rows < bottom) & (left <= cols) & (cols < right)
+    return dict(compress(sheet.entries.items(), ~held))
+
+
+def _split(places: Sequence[Span]) -> tuple[Positions, Positions]:
+    """The rows and the columns of places."""
+    rows, cols = np.array(places, np.int64).reshape(-1, 2).T
+    return rows, cols
+
+
+# --- where things stand -----------------------------------------------------------------------
+
+
+def _labels(
+    found: Edited, sheet: Sheet, entries: Mapping[Span, Entry], written: Cells, words: Area | None
+) -> None:
+    """Texts and numbers of no block: what is typed, and what nobody is asked to change.
+
+    Raises InputError where they stand elsewhere.
+    """
+    constants = {
+        at: entry
+        for at, entry in entries.items()
+        if entry.formula is None and at not in sheet.links  # which sheets there are may differ
+    }
+    fixed = {at: entry.value for at, entry in constants.items()}
+    for run in sheet.runs:
+        fixed |= {at: run.at(k) for k, at in enumerate(run.area.cells())}
+    there = written.valued(written.at(*_split(list(fixed))))
+    now = dict(zip(fixed, there, strict=True))
+    changed = [at for at in sorted(fixed) if not _alike(fixed[at], now[at])]
+    typed = {at for at in changed if at in constants and constants[at].style in TYPED}
+    others = {at: fixed[at] for at in changed if at not in typed and fixed[at] != ""}
+    moved.check(sheet.name, others, written, _alike)
+    for at in changed:
+        is_word = words is not None and words.grid is sheet and words.rect.covers(sheet[at].rect)
+        name = _word(words, at) if words is not None and is_word else _spot(found.book, sheet, at)
+        value = now[at]
+        now_is = "" if value is None else value
+        change = EditedCell(name, found.book.address(sheet[at]), fixed[at], now_is)
+        (found.inputs if at in typed else found.labels).append(change)
+        if is_word:
+            found.unheld.append(change)
+
+
+def _word(words: Area, at: Span) -> str:
+    """What a word beside the table of embeddings is called."""
+    return f"vocabulary[{at[0] - words.rect.top + at[1] - words.rect.left},0]"
+
+
+def _spot(book: Book, sheet: Sheet, at: Span) -> str:
+    """What a cell of a page is called, or else where it stands."""
+    named = (name for name, spot in book.spots.items() if spot == (sheet.name, *at))
+    return next(named, book.address(sheet[at]))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return abs(a - b) <= SAME * abs(a)
+    return storable(str(a)) == str(counting.text(b).now)
+
+
+# --- what stands there ------------------------------------------------------------------------
+
+
+def _formulas(
+    found: Edited, sheet: Sheet, entries: Mapping[Span, Entry], written: Cells, kept: Kept
+) -> None:
+    """Formulas of a page, of no block, that were typed over."""
+    places = [at for at, entry in entries.items() if entry.formula is not None]
+    which = written.at(*_split(places))
+    changed = np.flatnonzero(~kept[which]).tolist()
+    clean = found.book.clean
+    was_there = {places[k]: clean.cell(sheet.name, *places[k]) for k in changed}
+    moved.check(sheet.name, was_there, written, _alike)
+    for k in changed:
+        at, formula = places[k], entries[places[k]].formula
+        (value,) = written.valued(which[k : k + 1])
+        was, now = was_there[at], "" if value is None else value
+        if written.formulas[which[k]] and formula is not None:
+            was, now = "=" + found.book.text(formula, sheet.name), _formula(written, which[k])
+        change = EditedCell(_spot(found.book, sheet, at), found.book.address(sheet[at]), was, now)
+        found.overwritten.append(change)
+        found.unheld.append(change)
+
+
+def _formula(written: Cells, which: int) -> str:
+    """A formula of a file, as a person types it."""
+    return "=" + written.spelt(np.array([which]))[0]
+
+
+def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
+    """Formulas for being those formulas still, what is typed by value."""
+    place = found.book.places[block.name]
+    which = written.within(place.rect(block.whole))
+    which = which.T if place.turned else which  # [rows, columns] of the block
+    typed, was = _as_built(found.book, block)
+    with np.errstate(invalid="ignore"):
+        same = np.abs(written.numbers[which] - was) <= SAME * np.abs(was)
+    doubtful = np.where(typed, ~same, ~kept[which])
+    if block.partial:
+        doubtful &= block.mask.seen(block.whole)
+    changed = []
+    for i, j in np.argwhere(doubtful).tolist():
+        one = _OfBlock(found.book, block, i, j, not typed[i, j], written, int(which[i, j]))
+        if not one.same:
+            changed.append(one)
+    there = {place.cell(one.i, one.j): one.was for one in changed}
+    moved.check(place.sheet, there, written, _alike)
+    for one in changed:
+        _note(found, one)
+
+
+def _note(found: Edited, one: "_OfBlock") -> None:
+    """Tell a cell that differs; its value, where something can be computed from it."""
+    block, change = one.block, one.change()
+    if one.counted.lost:
+        found.incomputable.append(change)
+    else:
+        found.values[block.name, one.i, one.j] = one.counted.value
+    over = one.computed and not one.invited
+    (found.overwritten if over else found.inputs).append(change)
+    no_number = change.counts and block.kind in ("weight", "setting")
+    if no_number or (over and block.kind != "ids") or (block.kind == "table" and not one.invited):
+        found.unheld.append(change)
+
+
+class _OfBlock:
+    """A cell of a block: what it was, and what stands there now."""
+
+    def __init__(
+        self, book: Book, block: Block, i: int, j: int, computed: bool, file: Cells, at: int
+    ):
+        self.book, self.block, self.i, self.j, self.computed = book, block, i, j, computed
+        self.formula = _formula(file, at) if file.formulas[at] else ""
+        (self.value,) = file.valued(np.array([at]))
+        self.where, self.name = book.address(block[i, j]), f"{block.name}[{i},{j}]"
+        self.was = book.values[block.name][i, j] if computed else _typed(book, block, i, j)
+        place = book.places[block.name]
+        entry = book.sheets[place.sheet].entries.get(place.cell(i, j))
+        self.invited = entry is not None and entry.style in TYPED  # formula or not
+        self.counted = self._counted()
+
+    def _counted(self) -> Counted:
+        """What it counts as. Raises InputError for a formula that has not been computed."""
+        if isinstance(self.was, str):
+            return counting.text(self.value)
+        if self.formula and self.value is None:
+            raise InputError(
+                f"{self.where} ({self.name}) holds a formula without a value, "
+                f"{self.formula[:60]}; open and save it in a spreadsheet"
+            )
+        found = counting.number(self.value, self.block)
+        if self.computed and not self.invited and isinstance(found.now, str) and found.why:
+            why = f"{counting.what(self.value)}, where a formula was"
+            return Counted(found.now, None, why, lost=True)
+        return self._of_id(found) if self.block.kind == "ids" and not found.why else found
+
+    def _of_id(self, found: Counted) -> Counted:
+        """A number that is to be a token's id."""
+        assert isinstance(found.value, float)
+        try:
+            self.book.graph.check_value(self.block, self.i, self.j, found.value)
+        except InputError as error:
+            return Counted(found.now, None, str(error).partition(": ")[2], lost=True)
+        return found
+
+    @property
+    def same(self) -> bool:
+        """Whether it is, for what is computed, what it was; a formula typed over is not."""
+        if self.computed:
+            return False
+        if isinstance(self.was, str):
+            return bool(not self.counted.why and self.counted.value == storable(self.was))
+        if isinstance(self.value, str):
+            return False
+        return bool(abs(float(self.value or 0) - self.was) <= SAME * abs(self.was))
+
+    def change(self) -> EditedCell:
+        """What became of it: of a formula in a formula's place both, told as they are spelt."""
+        told = EditedCell(self.name, self.where, self.was, self.counted.now, self.counted.why)
+        if self.formula and self.computed:
+            built = "=" + self.book.formulas(self.block)(self.i, self.j)
+            return told._replace(was=built, now=self.formula)
+        return told
+
+
+def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which cells of a block hold what is typed, and the numbers there, NaN for texts."""
+    typed, numbers = np.full(block.shape, not block.computed), np.full(block.shape, np.nan)
+    if block.expression is not None:
+        place = book.places[block.name]
+        entries = book.sheets[place.sheet].entries
+        for i, j in block.whole.cells():
+            entry = entries[place.cell(i, j)]
+            if entry.formula is None:
+                typed[i, j] = True
+                numbers[i, j] = np.nan if isinstance(entry.value, str) else entry.value
+    elif block.op is None:
+        values = np.asarray(book.graph.inputs[block.name])
+        numbers = numbers if values.dtype == object else values
+    return typed, numbers
+
+
+def _typed(book: Book, block: Block, i: int, j: int) -> Any:
+    """What is typed in a cell as built."""
+    if block.expression is None:
+        return book.graph.inputs[block.name][i, j]
+    place = book.places[block.name]
+    return book.sheets[place.sheet].entries[place.cell(i, j)].value

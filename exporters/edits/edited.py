@@ -1,0 +1,147 @@
+"""A workbook that somebody has edited and saved: what differs from the one that was built.
+
+The book is built again, a model's from the workbook's own Source sheet, one without a model by its
+name, and every cell of the file is held against it (see `differences`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine import InputError, Model
+from exporters.assemble.transformer import assemble
+from exporters.compose.book import START, Book
+from exporters.compose.story import Story
+from exporters.edits.differences import Edited as Edited
+from exporters.edits.differences import EditedCell as EditedCell
+from exporters.edits.differences import compared
+from exporters.file.reading import WorkbookFile
+from exporters.model import source
+from exporters.model.model_book import ModelBook
+from exporters.model.plan import MANY_WORDS
+
+BLANK = Story("", "", [], [], [])
+
+
+@dataclass
+class EditedModel(Edited):
+    """A model's workbook as built, and what was changed in it."""
+
+    book: ModelBook
+
+    @property
+    def model(self) -> Model:
+        """The model as built."""
+        return self.book.model
+
+    @property
+    def sentence(self) -> str:
+        """The prompt as it now reads: what is typed or, of words, what is picked in their place."""
+        if "prompt.rest" in self.book.graph.blocks:
+            return " ".join(self.words)
+        return str(self._live["sentence"][0, 0])
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the prompt, as they were typed or picked."""
+        given = self._live["prompt.typed"][: int(self._live["n_prompt"][0, 0]), 0]
+        return [word for word in given if word]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The words of the prompt that the vocabulary does not have; its first stands in."""
+        vocabulary = self._live["vocabulary"][:, 0]
+        return [word for word in self.words if word not in vocabulary]
+
+    @property
+    def ids(self) -> list[int]:
+        """The prompt's token ids."""
+        n_prompt = int(self._live["n_prompt"][0, 0])
+        return [int(i) for i in self._live["tokens"][:n_prompt, 0]]
+
+    @property
+    def position(self) -> int:
+        """The token whose next word is ranked."""
+        return int(self._live["position"][0, 0])
+
+
+def read(
+    path: str | Path,
+    find: Callable[[str], Model] | None = None,
+    worksheets: Callable[[str], Book] | None = None,
+) -> Edited:
+    """What was edited in a workbook.
+
+    One that does not carry its model has it found by its title; one without a model is built by
+    `worksheets`, which takes its name. Raises InputError for a file that is no workbook of ours,
+    one whose sheets were taken apart, and a weight that holds no number.
+    """
+    file = WorkbookFile(path)
+    try:
+        if source.SHEET in file:
+            return compared(EditedModel(_rebuild(file, find)), file)
+        return compared(Edited(_built(file, worksheets)), file)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> EditedModel:
+    """What was edited in a model's workbook. Raises InputError as `read` does, and for a workbook
+    that holds no transformer."""
+    found = read(path, find, None)
+    assert isinstance(found, EditedModel)
+    return found
+
+
+def name_of(file: WorkbookFile) -> str:
+    """What a workbook without a model calls itself; "" if it is none."""
+    plain = START in file and source.SHEET not in file
+    title = file[START][0, 0] if plain else None
+    return title.partition(":")[0] if isinstance(title, str) else ""
+
+
+def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
+    """What the cells of a block hold in a file: float64 [rows, columns]. Raises InputError where
+    one holds no number."""
+    place = book.places[name]
+    found, values = np.empty(place.block.shape), file[place.sheet].values
+    for i, j in place.block.whole.cells():
+        value = values.get(place.cell(i, j))
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{name}[{i},{j}] holds {value!r}, which is no number; learn anew")
+        found[i, j] = value
+    return found
+
+
+def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
+    """The book of a workbook without a model, as it was built: Start names it."""
+    if worksheets is not None and (name := name_of(file)):
+        book = worksheets(name)
+        if not isinstance(book, ModelBook):
+            return book
+    raise InputError(
+        "it has no sheet Source: it is no model's workbook made by cellformer, or the sheet was "
+        "deleted; build it again"
+    )
+
+
+def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
+    """A model's book as it was built."""
+    facts = source.read(file[source.SHEET].column(0))
+    model = facts.model
+    if model is None:
+        if find is None:
+            raise InputError("it does not carry its model; name it with --model")
+        model = find(facts.title)
+    if facts.part or model.spec.d_vocab > MANY_WORDS:
+        raise InputError(
+            "a workbook of one part alone, or of more than "
+            f"{MANY_WORDS:,} words, is not read back; make the edits with `run --set`"
+        )
+    if facts.chosen and max(facts.chosen.named) >= len(model.vocabulary.texts):
+        raise InputError("its sheet Source was changed; take it from the workbook as built")
+    return assemble(
+        facts.title, model, facts.passage, BLANK, (), facts.headings, chosen=facts.chosen
+    )

@@ -1,0 +1,72 @@
+"""Cells of a file that are not where they were built: a row inserted, a list that was sorted.
+
+Then nothing below, or beside, is what it was, and a list of all of it would say less than the one
+line that is raised here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import Span
+from engine.cells.errors import InputError
+from exporters.file.scanning import Cells
+
+FEWEST_SORTED = 4  # cells in another order, which nobody types by hand
+MOST_INSERTED = 5  # rows or columns at once
+WAYS = (
+    ("row", "inserted", 1, 0),
+    ("row", "deleted", -1, 0),
+    ("column", "inserted", 0, 1),
+    ("column", "deleted", 0, -1),
+)
+UNDO = "undo that, or type the edits into a workbook built anew"
+
+
+def check(
+    sheet: str, changed: Mapping[Span, Any], written: Cells, alike: Callable[[Any, Any], bool]
+) -> None:
+    """Raise InputError where what differs stands next to its place, or in another order.
+
+    `changed` has what was built in cells that hold something else now, be it a formula that has
+    the same value.
+    """
+    if len(changed) < 2:
+        return
+    here = written.valued(written.at(*np.array([*changed], np.int64).T))
+    pairs = zip(changed.items(), here, strict=True)
+    moved = {at: was for (at, was), now in pairs if not alike(was, now)}
+    if len(moved) < 2:
+        return
+    rows, cols = np.array([*moved], np.int64).T
+    for n in range(1, MOST_INSERTED + 1):
+        for what, verb, down, right in WAYS:
+            beside = written.valued(written.at(rows + n * down, cols + n * right))
+            same = sum(
+                alike(was, now) and moved.get((r + n * down, c + n * right)) != was
+                for (r, c), was, now in zip(moved, moved.values(), beside, strict=True)
+            )
+            if 2 * same > len(moved):
+                at = min(rows if what == "row" else cols) + 1
+                some = f"a {what} was" if n == 1 else f"{n} {what}s were"
+                raise InputError(f"{some} {verb} in sheet {sheet!r} about {what} {at}; {UNDO}")
+    there = written.valued(written.at(rows, cols))
+    if len(moved) >= FEWEST_SORTED and _shuffled([*moved.values()], there):
+        first, last = min(rows) + 1, max(rows) + 1
+        raise InputError(
+            f"cells of sheet {sheet!r}, rows {first} to {last}, stand in another order: they were "
+            f"sorted, or moved; {UNDO}"
+        )
+
+
+def _shuffled(was: list[Any], now: list[Any]) -> bool:
+    """Whether these are the same values, in another order."""
+    return len(set(map(str, was))) > 2 and sorted(map(_spelt, was)) == sorted(map(_spelt, now))
+
+
+def _spelt(value: Any) -> str:
+    """A value as one that is written in 15 digits, and its number in whatever type, has it."""
+    if isinstance(value, int | float | np.number):
+        return f"{value:.13g}"
+    return "" if value is None else str(value)

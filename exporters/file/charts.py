@@ -1,0 +1,83 @@
+"""Charts of a book, as XlsxWriter draws them."""
+
+from itertools import cycle
+from typing import Any
+
+from xlsxwriter import Workbook
+from xlsxwriter.worksheet import Worksheet
+
+from engine.cells.expression import Area
+from exporters.compose import theme
+from exporters.compose.book import Book, Chart, Series
+
+
+class _Label(str):
+    """A text beside a point. XlsxWriter looks at `str(label)`: one like wow!A1 is no reference."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> None:
+    """Add a chart to a sheet."""
+    kind: dict[str, str] = {"type": chart.kind}
+    if chart.joined:
+        kind["subtype"] = "straight_with_markers"
+    drawn = workbook.add_chart(kind)
+    several = len(chart.series) > 1
+    colours = theme.SERIES[: len(chart.series)] if several else theme.ONE_SERIES
+    for series, colour in zip(chart.series, cycle(colours)):
+        drawn.add_series(_series(book, chart, series, series.colour or colour))
+    drawn.set_title({"name": chart.title, "name_font": {"size": 11}})
+    lines = {"visible": True, "line": {"color": theme.GRIDLINE}}
+    numbers: dict[str, Any] = {"num_format": chart.number, "major_gridlines": lines}
+    if chart.shares:
+        numbers |= {"min": 0, "max": 1}
+    if chart.reach:
+        numbers |= {"min": -chart.reach, "max": chart.reach}
+    x = {"name": chart.axes[0], "label_position": "low", "num_font": {"size": 9}}
+    if chart.kind == "bar":
+        drawn.set_x_axis(numbers | {"name": chart.axes[0]})
+        drawn.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
+    else:
+        drawn.set_x_axis(x | (numbers if chart.kind == "scatter" else {}))
+        drawn.set_y_axis(numbers | {"name": chart.axes[1], "label_position": "low"})
+    names = [series.name for series in chart.series]
+    unnamed = [k for k, name in enumerate(names) if isinstance(name, str) and not name]
+    told = len(names) - len(unnamed) > 1 and not any(s.bears for s in chart.series)
+    legend = {"position": "bottom", "delete_series": unnamed}
+    drawn.set_legend(legend if told else {"none": True})
+    drawn.set_size({"width": chart.size[0], "height": chart.size[1]})
+    ws.insert_chart(chart.row, chart.col, drawn)
+
+
+def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
+    """One series, as XlsxWriter has it."""
+    found: dict[str, Any] = {
+        "name": _name_of(book, series.name),
+        "categories": "=" + book.address(series.categories.fixed),
+        "values": "=" + book.address(series.values.fixed),
+    }
+    if chart.kind in ("column", "bar"):
+        found |= {"fill": {"color": colour}, "gap": 60}
+    else:
+        mark = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"none": True}}
+        line = {"color": colour, "width": 1.5}
+        found |= {"marker": mark, "line": line}
+        if chart.kind == "scatter" and not (chart.joined or series.joined):
+            found["line"] = {"none": True}
+        if series.joined:
+            found |= {"marker": {"type": "none"}, "line": {"color": theme.GRIDLINE, "width": 1.5}}
+    if series.bears:
+        place = {"position": series.bears, "font": {"size": 9}}
+        found["data_labels"] = {"series_name": True, "value": False, **place}
+    if series.labels:
+        texts = [{"value": _Label(text)} for text in series.labels]
+        label = {"value": True, "custom": texts, "position": "above", "font": {"size": 9}}
+        found["data_labels"] = label
+    return found
+
+
+def _name_of(book: Book, name: str | Area) -> str:
+    """A series' name, or the address of the cell that has it."""
+    return name if isinstance(name, str) else f"={book.address(name.fixed)}"

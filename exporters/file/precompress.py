@@ -1,0 +1,61 @@
+"""Ahead: the rows of the largest tables, compressed while the rest of a workbook is computed.
+
+The vocabulary is a third of a large file, and none of its numbers waits for the forward pass. So
+where the system can copy a running program, copies on the cores that have nothing to do compress
+these rows as soon as they have their place, each sheet's as a part of its stream; `xlsx` puts what
+stands around them. Wherever this does not pay, `xlsx` writes the same bytes in its turn.
+"""
+
+from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from engine.cells.compressing import ISAL
+from engine.cells.errors import InputError
+from engine.cells.files import temporary_folder
+from engine.studies.forecast import MOST_ADDRESSED
+from exporters.compose import theme
+from exporters.compose.book import Book
+from exporters.file.deflate import THREADS, Deflate, Packed
+from exporters.file.row_xml import labels, numbers, whole_row
+from exporters.file.sheet_parts import can_copy, copies
+
+
+class Ahead(ExitStack):
+    """What has been begun of the workbook at a path; when it is left, copies and files end."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self._beside = path.parent
+        self.parts: dict[str, Future[Packed]] = {}  # by the name of the sheet
+
+    def begin(self, book: Book) -> None:
+        """Begin with the tables of a book that have rows to themselves."""
+        tables = book.alone
+        many = sum(place.block.n_cells for place in tables) > MOST_ADDRESSED
+        if not (many and ISAL and can_copy() and self._beside.is_dir()):
+            return
+        try:
+            folder = self.enter_context(temporary_folder(self._beside))
+            work = partial(_pack, book, folder)
+            found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
+        except (OSError, InputError):
+            return  # `write` does it, or says why not
+        self.parts = {place.sheet: found[k] for k, place in enumerate(tables)}
+
+
+def _pack(book: Book, folder: Path, k: int) -> Packed:
+    """Compress the rows of a table into a file in the folder."""
+    place, path = book.alone[k], folder / str(k)
+    area = place.rect(place.block.whole)
+    beside = [run for run in book.sheets[place.sheet].runs if run.area.top == area.top]
+    # words as they are shown, none of which XML spells with escapes
+    across = [labels(run, theme.number(run.style), {}) for run in beside]
+    across.append(numbers(place, book.others[place.block.name], theme.number("weight blue"), True))
+    with open(path, "wb") as file:
+        stream = Deflate(file, True)
+        for row in range(area.top, area.bottom):
+            stream.write(whole_row(row, across))
+        stream.close(last=False)
+    return Packed(path, stream.n_packed, stream.size, stream.crc)

@@ -1,0 +1,42 @@
+"""Protection: every sheet is locked but for the cells that are there to be typed in.
+
+There is no password: it keeps people from sorting, inserting, deleting and typing over formulas by
+mistake, and whoever wants to takes it away. A blue font is an open cell's (`theme`); others are
+open by what stands in them.
+"""
+
+from collections.abc import Collection, Iterator
+
+from exporters.compose.book import Book, Sheet
+
+OPEN = " open"  # what ends the name of a style whose cells are open though they are not blue
+# what one may do with locked cells, besides selecting and copying them
+ALLOWED = dict.fromkeys(
+    ("format_cells", "format_columns", "format_rows", "autofilter", "objects", "scenarios"), True
+)
+
+
+def opened(book: Book, sheet: Sheet) -> tuple[Collection[str], Collection[tuple[int, int]]]:
+    """The blocks of a sheet that are open where they stand as regions, and its open entries: what
+    is typed, and what its edits to try are typed over."""
+    places = [place for place in book.places.values() if place.sheet == sheet.name]
+    typed = [
+        place
+        for place in places
+        if place.block.name in book.graph.blocks
+        and place.block.kind in ("setting", "ids")
+        and not place.block.computed
+    ]
+    cells = {at for at in sheet.entries for place in typed if place.holds(*at)}
+    here = {place.block.name: place for place in places}
+    tried = [(name, at) for name, at in _tried(book) if name in here]
+    cells |= {here[name].cell(*at) for name, at in tried}
+    return {place.block.name for place in typed} | {name for name, _ in tried}, cells
+
+
+def _tried(book: Book) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The blocks and cells of every edit that a book suggests."""
+    for suggestion in (*book.tries, *(t for sheet in book.sheets.values() for t in sheet.tries)):
+        for cell in (suggestion.cell, *(cell for cell, _ in suggestion.also)):
+            if not isinstance(cell, int):
+                yield cell[0], cell[1:]

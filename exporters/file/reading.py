@@ -1,0 +1,337 @@
+"""A workbook file, read: the value and the formula of every cell.
+
+It reads what Excel, LibreOffice, openpyxl and cellformer write: cells with or without addresses,
+shared strings, texts within the cell, and the one formula that many cells share. A sheet's values
+are scanned as arrays (`scanning`); cells with their formulas are made when they are asked for.
+Rows and columns are counted from 0.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from posixpath import join, normpath
+from typing import IO, NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+from xml.parsers import expat
+
+import numpy as np
+
+from engine.cells.access import Span
+from engine.cells.errors import InputError, first_line
+from engine.cells.files import possible
+from engine.cells.texts import from_xml
+from engine.cells.values import CellError
+from exporters.compose.address import index, moved, position
+from exporters.file import scanning
+from exporters.file.scanning import Value as Value
+from exporters.file.scanning import text_of
+
+MOST_READ = 500_000_000  # bytes of a workbook, unpacked
+MOST_TAGS = 12_000_000  # of one part; a formula cell has six
+MOST_TEXTS, SHARED = 500_000, re.compile(rb"<(?:\w+:)?si[\s/>]")  # that cells share
+MOST_MERGED, MERGED = 20_000, b"mergeCell "  # ranges of a sheet; programs take minutes for more
+TYPES, WORKBOOKS = "[Content_Types].xml", ("spreadsheetml", "ms-excel")  # and what is there
+AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d]+)?)")
+
+
+class Cell(NamedTuple):
+    """One cell. Of those that share a formula, the first one's text stands for all."""
+
+    value: Value
+    written: str | None = None
+    from_first: Span = (0, 0)  # how far down and right of the formula's first cell
+    array: str = ""  # the range of an array formula
+    style: int = 0
+
+    @property
+    def formula(self) -> str | None:
+        """The formula as this cell has it, without its equals sign; None: there is none."""
+        return self.written and moved(self.written, *self.from_first)
+
+    @property
+    def blank(self) -> bool:
+        """Whether it holds nothing, and only looks in some way."""
+        return self.value is None and self.written is None
+
+
+class Row(NamedTuple):
+    """A row of a sheet: where it stands, how it looks, and its cells by column, blank ones too."""
+
+    number: int
+    attributes: dict[str, str]
+    cells: dict[int, Cell]
+
+
+class Shown:
+    """The values that a sheet shows, read when they are asked for: `sheet["B5"]`, `sheet[4, 1]`."""
+
+    def __init__(self, read: Callable[[], dict[Span, Value]]):
+        self._read = read
+
+    @cached_property
+    def values(self) -> dict[Span, Value]:
+        """The values by row and column."""
+        return self._read()
+
+    def __getitem__(self, at: str | Span) -> Value:
+        return self.values.get(position(at) if isinstance(at, str) else at)
+
+    @property
+    def errors(self) -> list[Span]:
+        """The cells that show an error."""
+        return [at for at, value in self.values.items() if isinstance(value, CellError)]
+
+
+class Sheet(Shown):
+    """The cells of a sheet that hold something.
+
+    `arrays` has the values of all of them, and which have formulas.
+    """
+
+    def __init__(self, arrays: scanning.Cells, rows: Callable[[], Iterator[Row]]):
+        super().__init__(self._scanned)
+        self.arrays, self._rows = arrays, rows
+
+    @cached_property
+    def cells(self) -> dict[Span, Cell]:
+        """The cells by row and column."""
+        return {
+            (row.number, col): cell
+            for row in self._rows()
+            for col, cell in row.cells.items()
+            if not cell.blank
+        }
+
+    def _scanned(self) -> dict[Span, Value]:
+        return self._of(np.arange(len(self.arrays)))
+
+    @property
+    def computed(self) -> dict[Span, Value]:
+        """The values of the cells that have formulas."""
+        return self._of(np.flatnonzero(self.arrays.formulas))
+
+    @property
+    def formulas(self) -> dict[Span, str]:
+        """The formulas, without their equals signs."""
+        which = np.flatnonzero(self.arrays.formulas)
+        spelt = self.arrays.spelt(which, braces=False)
+        return dict(zip(self.arrays.places(which), spelt, strict=True))
+
+    def _of(self, which: scanning.Positions) -> dict[Span, Value]:
+        return dict(zip(self.arrays.places(which), self.arrays.valued(which), strict=True))
+
+    def cell(self, at: str | Span) -> Cell:
+        """A cell by its address, or its row and column; one that is blank where there is none."""
+        return self.cells.get(position(at) if isinstance(at, str) else at, Cell(None))
+
+    def column(self, col: int) -> list[str]:
+        """The texts of a column, from the first row to the last; a blank one is empty."""
+        height = 1 + max((row for row, at in self.values if at == col), default=-1)
+        values = [self[row, col] for row in range(height)]
+        return ["" if value is None else str(value) for value in values]
+
+
+class WorkbookFile:
+    """An .xlsx file, its sheets read when they are asked for: `file["Play"]["C5"]`.
+
+    Raises InputError for a file that is none, at whatever place that shows.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = present(path)
+        self._sheets: dict[str, Sheet] = {}
+        with a_workbook(self.path):
+            with zipfile.ZipFile(self.path) as file:
+                unpacked = sum(part.file_size for part in file.infolist())
+            size = max(unpacked, self.path.stat().st_size)
+            if size > MOST_READ:
+                raise self._too_large(f"holds {size / 1e6:,.0f} MB")
+            # held packed: to list the parts anew takes longer than to read most sheets
+            self._archive = archive = zipfile.ZipFile(io.BytesIO(self.path.read_bytes()))
+            (self._main,) = related(archive, "", "/officeDocument").values()
+            self._check_type()
+            self._book = ElementTree.fromstring(archive.read(self._main))
+            self.parts = self._named(related(archive, self._main, "/worksheet"))
+
+    def __getitem__(self, name: str) -> Sheet:
+        if name not in self._sheets:
+            with a_workbook(self.path):
+                arrays = scanning.Cells(self._checked(self.parts[name]), self.texts)
+            self._sheets[name] = Sheet(arrays, partial(self.rows, name))
+        return self._sheets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
+
+    @cached_property
+    def iterates(self) -> bool:
+        """Whether cells may wait for each other in a circle."""
+        return any(c.get("iterate") == "1" for c in self._book.iterfind("{*}calcPr"))
+
+    @cached_property
+    def names(self) -> dict[str, list[tuple[str, str]]]:
+        """What is named in all of the workbook: by name, the sheet and the area, such as B2:C9."""
+        return {
+            defined.attrib["name"]: [
+                (bare or quoted.replace("''", "'"), area.replace("$", ""))
+                for quoted, bare, area in AREA.findall(defined.text or "")
+            ]
+            for defined in self._book.iterfind("{*}definedNames/{*}definedName")
+            if "localSheetId" not in defined.attrib
+        }
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The texts that cells share."""
+        with a_workbook(self.path):
+            parts = related(self._archive, self._main, "/sharedStrings").values()
+            held = [self._checked(part) for part in parts]
+            if (n := sum(len(SHARED.findall(xml)) for xml in held)) > MOST_TEXTS:
+                raise self._too_large(f"has {n:,} shared texts, {MOST_TEXTS:,} at most")
+            tables = [ElementTree.fromstring(xml) for xml in held]
+            items = [item for table in tables for item in table]
+            return [from_xml(text_of(item)) for item in items]
+
+    def rows(self, name: str) -> Iterator[Row]:
+        """The rows of a sheet as they stream by."""
+        with a_workbook(self.path), self._archive.open(self.parts[name]) as stream:
+            yield from _Reader(self.texts).rows(stream)
+
+    def _checked(self, part: str) -> bytes:
+        """A part's XML, if it fits into memory when it is looked at as a whole."""
+        xml = self._archive.read(part)
+        if len(xml) > MOST_TAGS and (n := xml.count(b"<")) > MOST_TAGS:
+            raise self._too_large(f"has {n:,} tags in one part")
+        if (n := xml.count(MERGED)) > MOST_MERGED:
+            raise self._too_large(f"has {n:,} merged ranges, {MOST_MERGED:,} at most")
+        return xml
+
+    def _check_type(self) -> None:
+        """Raise ValueError where the archive does not say that it is a workbook."""
+        if TYPES not in self._archive.namelist():
+            raise ValueError(f"it has no {TYPES}")
+        types = ElementTree.fromstring(self._archive.read(TYPES))
+        own = [t.get("ContentType", "") for t in types if t.get("PartName") == f"/{self._main}"]
+        usual = [
+            t.get("ContentType", "")
+            for t in types
+            if "Extension" in t.attrib and self._main.endswith("." + t.attrib["Extension"])
+        ]
+        kind = [*own, *usual, "nothing"][0]
+        if not kind.endswith(".main+xml") or not any(name in kind for name in WORKBOOKS):
+            raise ValueError(f"its {TYPES} calls it {kind!r}")
+
+    def _too_large(self, why: str) -> InputError:
+        return InputError(
+            f"{self.path} {why}, and is looked at in memory, which takes {MOST_READ / 1e6:,.0f} MB "
+            f"and {MOST_TAGS:,} tags at most; build a part of it with --live"
+        )
+
+    def _named(self, sheets: dict[str, str]) -> dict[str, str]:
+        """The parts of sheets with cells by the sheets' names, in their order."""
+        found = {}
+        for sheet in self._book.iterfind("{*}sheets/{*}sheet"):
+            (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
+            if key in sheets:
+                found[sheet.attrib["name"]] = sheets[key]
+        return found
+
+
+class _Reader:
+    """Reads the rows of one sheet, and remembers the formulas that its cells share."""
+
+    def __init__(self, texts: list[str]):
+        self.texts = texts
+        self.shared: dict[str, tuple[str, int, int]] = {}  # the text, and where it stands
+
+    def rows(self, stream: IO[bytes]) -> Iterator[Row]:
+        """The rows of a sheet's XML."""
+        last = -1
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag.endswith("}row"):
+                last = int(element.attrib.pop("r", last + 2)) - 1
+                yield Row(last, element.attrib, dict(self._cells(last, element)))
+                element.clear()
+
+    def _cells(self, row: int, element: Element) -> Iterator[tuple[int, Cell]]:
+        col = -1
+        for c in element:
+            at = c.get("r")
+            col = index(at.rstrip("0123456789")) if at else col + 1
+            value: Value = None
+            formula: tuple[str | None, Span, str] = None, (0, 0), ""
+            kind = c.get("t", "n")
+            for part in c:
+                if part.tag.endswith("}v"):
+                    value = self._value(kind, part.text)
+                elif part.tag.endswith("}f"):
+                    formula = self._formula(part, row, col)
+                elif part.tag.endswith("}is"):
+                    value = from_xml(text_of(part))
+            yield col, Cell(value, *formula, int(c.get("s", 0)))
+
+    def _value(self, kind: str, text: str | None) -> Value:
+        if text is None:
+            return None
+        if kind == "n":
+            return float(text)
+        if kind == "s":
+            return self.texts[int(text)]
+        return scanning.typed(kind, text)
+
+    def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
+        """A formula's text, how far the cell is from the one that has it, an array's range."""
+        kind, text = f.get("t"), f.text or ""
+        if kind == "shared":
+            number = f.attrib["si"]
+            if text:
+                self.shared[number] = text, row, col
+            text, top, left = self.shared[number]
+            return text, (row - top, col - left), ""
+        return text, (0, 0), f.get("ref", "") if kind == "array" else ""
+
+
+def present(path: str | Path) -> Path:
+    """The path of a file that is there. Raises InputError for another, and names what was meant."""
+    found = possible(path)
+    if not found.is_file():
+        beside = found.with_name(f"{found.name}.xlsx")
+        meant = f"; name {beside}" if beside.is_file() else ""
+        raise InputError(f"there is no file {found}{meant}")
+    return found
+
+
+@contextmanager
+def a_workbook(path: Path) -> Iterator[None]:
+    """Say in one line that a file is no workbook, whatever its archive or its XML raise."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, SyntaxError, expat.ExpatError) as error:  # those of XML are SyntaxErrors
+        fault = f"{path} is not an .xlsx workbook ({type(error).__name__}): {first_line(error)}"
+        raise InputError(f"{fault}; save it in a spreadsheet") from None
+    except Exception as error:
+        fault = f"{path} is not an .xlsx workbook ({type(error).__name__})"
+        other = path.suffix.lower() not in ("", ".xlsx")
+        remedy = "; save it as .xlsx in the program that wrote it" if other else ""
+        raise InputError(fault + remedy) from None
+
+
+def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
+    """The parts of a kind that a part names (the archive itself, where part is ""), by id."""
+    folder, _, file = part.rpartition("/")
+    listed = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels".lstrip("/")))
+    return {
+        relation.attrib["Id"]: normpath(join("/", folder, relation.attrib["Target"])).lstrip("/")
+        for relation in listed
+        if relation.attrib["Type"].endswith(kind)
+    }

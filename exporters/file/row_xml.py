@@ -1,0 +1,282 @@
+"""Strips: the XML of a block's cells, row of the sheet by row, as they stand in its file.
+
+A sheet is put together from them as it is written, and never held whole: a strip is asked for one
+row after another. Numbers are spelt by orjson, many at once. The formulas of a block differ from
+one row of the sheet to the next in rows and columns alone, wherever each cell reads the same places
+as the one above it, or those next to them: so a row is spelt once, with holes for what grows, and
+filled in for all the others.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from engine.cells.access import Rect
+from engine.cells.errors import InputError
+from engine.cells.stored import Stored
+from engine.cells.texts import in_xml
+from exporters.compose.address import a1, column, index
+from exporters.compose.book import Book, Place, Run
+
+Strip = Callable[[int], list[bytes]]  # a row of the sheet -> the XML of a block's cells in it
+MOST_READ = 1 << 18  # numbers of a block that are read together
+TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
+SPELT = 1 << 11  # numbers that are spelt together
+LONGEST = 8192  # characters of a formula
+FEWEST, RUN = 32, 1024  # rows that are filled in, and that are so from one text
+GROWING = re.compile(r"(\d+|(?<![A-Za-z'])[A-Z]{1,3}(?=\$?\d))")  # a number, a column's letters
+VALUE = "\0"  # stands where a cell's value goes
+NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a number
+
+
+class Template(NamedTuple):
+    """What the rows of a run have in common."""
+
+    text: str  # of a row, with %s where rows differ
+    growing: list[Callable[[int], str]]  # what follows from the row's number
+    pick: Callable[[list[str]], Any]  # of the row's values, and of what grows: what fills the text
+
+
+def check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
+    """Raise InputError for a formula that is longer than programs take."""
+    if len(formula) > LONGEST:
+        raise InputError(
+            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
+            f"that spreadsheets take; {remedy}"
+        )
+
+
+def whole_row(row: int, across: Iterable[Strip]) -> list[bytes]:
+    """The XML of a row of the sheet that holds these strips, from left to right."""
+    parts = [b'<row r="%d">' % (row + 1)]
+    for strip in across:
+        parts += strip(row)
+    parts.append(b"</row>")
+    return parts
+
+
+def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
+    """A block that holds values: each row of the sheet is a row, or a column, of it.
+
+    In a bulky file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4)
+    leaves it optional: they follow each other.
+    """
+    area = place.rect(place.block.whole)
+    lines = _lines(place, values)
+    columns = [column(col) for col in range(area.left, area.right)]
+    begin = f'<c r="{columns[0]}%d" s="{style}"><v>'.encode()
+    between, end = f'</v></c><c s="{style}"><v>'.encode(), b"</v></c>"
+
+    def bare(row: int) -> list[bytes]:
+        cells = [begin % (row + 1)]
+        for text in next(lines):
+            cells += (text.replace(b",", between), between)
+        return [*cells[:-1], end]
+
+    if bulky:
+        return bare
+    cells = "".join(f'<c r="{name}#" s="{style}"><v>%b</v></c>' for name in columns).encode()
+
+    def addressed(row: int) -> list[bytes]:
+        texts = b",".join(next(lines)).split(b",")
+        return [cells.replace(b"#", b"%d" % (row + 1)) % tuple(texts)]
+
+    return addressed
+
+
+def _lines(place: Place, values: Any) -> Iterator[list[bytes]]:
+    """The numbers of a block, row of the sheet by row, with commas between them: of a wide row some
+    to a text, which stay in the processor's cache with what is made of them.
+
+    They are read some at a time: the block may be a matrix that is still in its file.
+    """
+    height, width = place.size
+    at_once = TURNED if place.turned else max(1, MOST_READ // width)
+    together = max(1, SPELT // width)
+    # its own float32 numbers have the decimals that the engine reads
+    decimal = isinstance(values, Stored) and values.decimal
+    for begin in range(0, height, at_once):
+        rows = slice(begin, min(begin + at_once, height))
+        cut = (slice(None), rows) if place.turned else (rows, slice(None))
+        part = values.part(*cut).read() if decimal else values[cut]
+        part = np.ascontiguousarray(part.T if place.turned else part)
+        for k in range(0, len(part), together):
+            if width > SPELT:
+                yield [_spelt(part[k, c : c + SPELT])[1:-1] for c in range(0, width, SPELT)]
+                continue
+            for line in _spelt(part[k : k + together])[2:-2].split(b"],["):  # [[1,2],[3,4]]
+                yield [line]
+
+
+def _spelt(x: np.ndarray) -> bytes:
+    """An array as JSON."""
+    return orjson.dumps(x, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def labels(run: Run, style: int, spelt: Mapping[str, int]) -> Strip:
+    """A row or a column of labels. Of texts that XML spells with escapes each cell has the number
+    `spelt` in the table of texts: some programs read an escape there alone."""
+    area = run.area
+    names = [column(col) for col in range(area.left, area.right)]
+    counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
+    begin = area.top
+
+    def content(text: str) -> str:
+        if text in spelt:
+            return f't="s"><v>{spelt[text]}</v>'
+        return f't="inlineStr"><is><t xml:space="preserve">{in_xml(text)}</t></is>'
+
+    def down(row: int) -> list[bytes]:  # of one column, which most have: no list for each row
+        return [counted % (row + 1, row - begin)]
+
+    def strip(row: int) -> list[bytes]:
+        first, number = row - begin, row + 1
+        if not run.texts:
+            return [counted % tuple([x for n in range(len(names)) for x in (number, first + n)])]
+        texts = [content(run.texts[first + n]) for n in range(len(names))]
+        return [
+            f'<c r="{name}{number}" s="{style}" {text}</c>'.encode()
+            for name, text in zip(names, texts, strict=True)
+        ]
+
+    return strip if run.texts or len(names) > 1 else down
+
+
+def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:
+    """A computed block: a formula in every cell that is not blank, with its value.
+
+    Where the cells of a column share their formula it stands in the first of them; `shared` is the
+    number that it has on its sheet in the block's first column.
+    """
+    area = place.rect(place.block.whole)
+    spelt = _spelling(book, place, style, shared)
+    unknown = [VALUE] * (area.right - area.left)
+    begin = area.top + (shared is not None)  # the first cell of those that share has the text
+    steady, lines = _steady(place), _lines(place, values)
+    made = dict[int, Template | None]()
+
+    def template(row: int) -> Template | None:
+        """That of the run of rows in which this one is."""
+        first = row - (row - begin) % RUN
+        if first not in made:
+            made.clear()
+            last = min(first + RUN, area.bottom) - 1
+            made[first] = _template(lambda k: spelt(k, unknown), unknown, first, last)
+        return made[first]
+
+    def strip(row: int) -> list[bytes]:
+        numbers = b",".join(next(lines)).decode().split(",")
+        found = template(row) if steady and row >= begin else None
+        if found is None or NO_NUMBER in numbers:
+            return [spelt(row, numbers).encode()]
+        grown = [grow(row) for grow in found.growing]
+        text: str = found.text % found.pick(numbers + grown)
+        return [text.encode()]
+
+    return strip
+
+
+def _spelling(
+    book: Book, place: Place, style: int, shared: int | None
+) -> Callable[[int, Sequence[str]], str]:
+    """Spells a row of a computed block, given its values' texts.
+
+    Of what XML escapes, these formulas have comparisons alone.
+    """
+    block, area = place.block, place.rect(place.block.whole)
+    line = book.lines(block)
+    columns = [column(col) for col in range(area.left, area.right)]
+
+    def formula(text: str, n: int) -> str:
+        check_length(text, block.name)
+        text = text.replace("<", "&lt;")
+        if shared is None:
+            return f"<f>{text}</f>"
+        whole = a1(Rect(area.top, area.bottom, area.left + n, area.left + n + 1))
+        return f'<f t="shared" ref="{whole}" si="{shared + n}">{text}</f>'
+
+    def spelt(row: int, numbers: Sequence[str]) -> str:
+        k = row - area.top
+        seen: Sequence[int] = range(len(columns))
+        if block.partial:
+            seen = [n for n in seen if block.has(*((n, k) if place.turned else (k, n)))]
+        if shared is not None and row > area.top:
+            texts = [f'<f t="shared" si="{shared + n}"/>' for n in seen]
+        else:
+            found = line(int(place.turned), k, seen)
+            texts = [formula(text, n) for text, n in zip(found, seen, strict=True)]
+        cells = []
+        for n, text in zip(seen, texts, strict=True):
+            kind, value = "", numbers[n]
+            if value == NO_NUMBER:
+                kind, value = ' t="e"', "#NUM!"
+            at = f'<c r="{columns[n]}{row + 1}" s="{style}"{kind}>'
+            cells.append(f"{at}{text}<v>{value}</v></c>")
+        return "".join(cells)
+
+    return spelt
+
+
+def _steady(place: Place) -> bool:
+    """Whether what a cell reads is the same for the cell below, or one place further on: not where
+    going down it sees one key more, or another partner, or no cell."""
+    changing = ("~",) if place.turned else ("≤", "≥")
+    codes = [code for _, subscript, _ in place.block.operands for code in subscript]
+    return not (place.block.partial or any(code[0] in changing for code in codes))
+
+
+def _template(
+    row_of: Callable[[int], str], unknown: list[str], first: int, last: int
+) -> Template | None:
+    """What the texts of the rows from the first to the last are; None where they differ in more
+    than rows and columns that grow with the row, or are too few."""
+    if last - first < FEWEST:
+        return None
+    one, following = (GROWING.split(row_of(row)) for row in (first, first + 1))
+    if len(one) != len(following):
+        return None
+    text, filling, n_values = [], list[int](), 0
+    grown: dict[tuple[str, str], int] = {}
+    for a, b in zip(one, following, strict=True):
+        if a == b:
+            text.append(a.replace("%", "%%").replace(VALUE, "%s"))
+            filling += range(n_values, n_values + a.count(VALUE))
+            n_values += a.count(VALUE)
+        elif not _follow(a, b):
+            return None
+        else:
+            text.append("%s")
+            filling.append(grown.setdefault((a, b), len(unknown) + len(grown)))
+    growing = [_growth(a, first) for a, _ in grown]
+    made = Template("".join(text), growing, itemgetter(*filling))
+    at_last = made.pick(unknown + [grow(last) for grow in growing])
+    return made if made.text % at_last == row_of(last) else None
+
+
+def _follow(a: str, b: str) -> bool:
+    """Whether one number, or one column, is next to another."""
+    if a.isdigit() and b.isdigit():
+        return int(b) - int(a) == 1
+    return a.isalpha() and b.isalpha() and index(b) - index(a) == 1
+
+
+def _growth(text: str, row: int) -> Callable[[int], str]:
+    """What gives the text for a row, and what follows it for the next ones."""
+    if text.isdigit():
+        return partial(_number, int(text) - row)
+    return partial(_column, index(text) - row)
+
+
+def _number(beyond: int, row: int) -> str:
+    """The number of a row that is so far beyond the row."""
+    return str(row + beyond)
+
+
+def _column(beyond: int, row: int) -> str:
+    """The letters of a column that is so far beyond the row."""
+    return column(row + beyond)

@@ -1,0 +1,157 @@
+"""Sheets: the parts of a workbook that hold its cells; of a large one written by all cores at once.
+
+Python lets one thread at a time spell cells. So where the system can copy a running program (on
+Linux), one copy for each core takes sheet after sheet of a large workbook, each copy knowing all of
+the book, and writes the sheet as a stream of deflate to a file of its own; here the streams are put
+into the workbook in their order. Elsewhere, with one core, and where there is little to write,
+sheets are written one after another, compressed in threads, those of a small workbook in memory.
+A sheet's stream is the same in each way, so the workbook has the same bytes however many cores
+there are.
+"""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from engine.cells.errors import InputError
+from engine.cells.files import temporary_folder
+from exporters.file.deflate import THREADS, Deflate, Packed
+
+Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
+Work = Callable[[int], Packed]
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def packed(
+    write: Write, order: Sequence[int], beside: Path | None, here: Sequence[int] = ()
+) -> Generator[Packed, None, None]:
+    """The sheets of these numbers, written in memory or, of millions of cells, to files in a folder
+    `beside` the workbook; those of `here` by no copy: their rows are written already."""
+    if beside is None:
+        with ThreadPoolExecutor(THREADS) as pool:
+            for k in order:
+                file = BytesIO()
+                told = _pack(write, k, Deflate(file, False, pool))
+                yield Packed(file.getvalue(), *told)
+        return
+    with temporary_folder(beside) as folder:
+        pack = partial(_in_file, write, folder)
+        if len(order) > 1 and can_copy():
+            with copies(THREADS, pack, [k for k in order if k not in here]) as found:
+                for k in order:
+                    yield found[k].result() if k in found else pack(k)
+            return
+        with ThreadPoolExecutor(THREADS) as pool:
+            for k in order:
+                yield pack(k, pool)
+
+
+def _in_file(write: Write, folder: Path, k: int, pool: ThreadPoolExecutor | None = None) -> Packed:
+    """A sheet of a large workbook, written to a file in the folder."""
+    path = folder / str(k)
+    with open(path, "wb") as file:
+        return Packed(path, *_pack(write, k, Deflate(file, True, pool)))
+
+
+def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
+    """Write a sheet to a stream: how many bytes it then has, how many it had, its check sum."""
+    write(k, stream)
+    stream.close()
+    return stream.n_packed, stream.size, stream.crc
+
+
+def can_copy() -> bool:
+    """Whether the system copies a running program, and there is a core for the copy."""
+    return THREADS > 1 and sys.platform == "linux"
+
+
+@contextmanager
+def copies(
+    n_copies: int, work: Work, numbers: Sequence[int]
+) -> Iterator[Mapping[int, Future[Packed]]]:
+    """Copies of this program, as it is now, that do the work of each number. A copy writes sheets
+    and nothing else: it needs none of the threads that there may be here. Raises InputError."""
+    pool = ProcessPoolExecutor(n_copies, get_context("fork"), _begin, (work,))
+    try:
+        yield _submitted(pool, numbers)
+    except BrokenProcessPool:
+        raise InputError(
+            "the system ended a process that wrote a sheet, most likely for want of memory; "
+            "end other programs, or take a smaller model"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, numbers: Sequence[int]) -> Mapping[int, Future[Packed]]:
+    """The work of each number, begun; the first starts all copies. Raises InputError."""
+    others = set(active_children())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads
+        try:
+            return {k: pool.submit(_one, k) for k in numbers}
+        except OSError as error:
+            for copy in set(active_children()) - others:
+                copy.kill()  # it would wait for work for ever
+                copy.join()
+            fault = f"the system starts no more processes ({error.strerror})"
+            raise InputError(f"{fault}; end other programs") from None
+
+
+_work: Work  # what a copy of this program does
+
+
+def _begin(work: Work) -> None:
+    """What a copy does first. An interruption is for the program that waits for the copies; told
+    to end, a copy ends at once."""
+    global _work
+    _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for told_to_end in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(told_to_end) != signal.SIG_IGN:  # as under nohup
+            signal.signal(told_to_end, signal.SIG_DFL)
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(program: int) -> None:
+    """End this copy when the system has ended the program that waits for it."""
+    while os.getppid() == program:
+        sleep(1)
+    os._exit(1)
+
+
+def _one(k: int) -> Packed:
+    return _work(k)
+
+
+def part(name: str) -> ZipInfo:
+    """A part of the zip file, of a fixed date."""
+    found = ZipInfo(name, EPOCH)
+    found.compress_type = ZIP_DEFLATED
+    return found
+
+
+def put(archive: ZipFile, name: str, sheet: Packed) -> None:
+    """Put a sheet's stream into the zip file as it is. Its sizes are known: they take 64 bits only
+    where they must, which not every reader reads."""
+    found, whole = part(name), archive.fp
+    assert whole is not None
+    found.header_offset = whole.tell()
+    found.CRC, found.compress_size, found.file_size = sheet.crc, sheet.n_packed, sheet.size
+    whole.write(found.FileHeader())
+    sheet.move(whole)
+    archive.start_dir = whole.tell()
+    archive.filelist.append(found)
+    archive.NameToInfo[name] = found

@@ -1,0 +1,473 @@
+"""Layout: where every block of a graph stands. No input or output.
+
+One convention for three words by hand and for GPT-2: **every dot product runs down two columns**.
+From it follows which way each block lies: an activation that is read along its features has its
+tokens across and its features down; values, which are mixed over tokens, have tokens down; weights
+keep [in, out]; a tied embedding lies features down, as the unembedding needs it.
+
+And three rules say where blocks stand, so that a page reads input, weight, product:
+- what is computed cell by cell from a block stands to its right, in the same band;
+- what sums up a block's columns (a maximum, a sum, a mean) stands under it, as a total;
+- a product opens a new band below, its weights before it. It stays beside its input where that
+  stands alone, and further products of the same input go below the first.
+
+In a model too large to be read by hand the weights have sheets of their own, one per layer.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression
+from engine.cells.formula import equation
+from engine.cells.functions import INDEX
+from engine.cells.graph import Graph
+from engine.cells.stored import Stored
+from engine.learning import optimizers
+from engine.learning.objective import LOSS
+from engine.models.encoding import AXIS, SECOND
+from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
+from exporters.compose import theme
+from exporters.compose.book import Place, Run, Sheet
+from exporters.model import words
+from exporters.model.model_book import ModelBook, Pieces
+
+MARGIN = 0  # the leftmost label column
+TITLE_ROWS = 3  # title, links, blank; frozen
+MOST_COLUMNS = 16_000  # of a table on one sheet, which ends at 16,384
+WIDE = 16  # columns; where a band is wider already, the next result stands below it
+# on Play: where the first token's text stands, and what goes with it
+PROMPT_ROW, PROMPT_COL = 33, 2
+PICK_ROW, SAID_ROW, FROM_ROW, NUMBER_ROW, ID_ROW, BUILT_ROW = 32, 34, 35, 36, 37, 38
+# on the Play of one token, or of an encoder; of a second sentence
+TEXTS_ROW, SECOND_ROW = 8, 16
+TOKENS = ("token", AXIS)  # axes of tokens
+PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
+LEARNING = "Nudge"
+PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
+COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
+AFTER_STEP = "Nudged "  # what begins the name of a sheet of the pass after a step
+MOVED = "the weights after the step: each less the rate times its gradient"
+SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
+BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
+
+# the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
+SHEETS = {
+    "Embedding": (SWITCHES, "from token ids to vectors"),
+    "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
+    "Readout": ("Block", "from the last residual to logits and probabilities"),
+    "Backward": ("Readout", "how {followed} changes with every cell: from the end back"),
+    "Gradient": ("Backward", "how {followed} changes with every weight, beside the weight"),
+    AFTER_STEP.strip(): ("Gradient", MOVED),
+    "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
+    "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
+}
+
+
+def purpose(name: str, followed: str) -> str:
+    """What a sheet of blocks is for, in a line; of the backward pass, by what is `followed`."""
+    kind, _, layer = name.partition(" ")
+    if name.startswith(f"{AFTER_STEP}Weights"):
+        return MOVED
+    if name.startswith(AFTER_STEP):
+        return f"after the step: {purpose(layer, followed)}"
+    if name.endswith(f" {SECOND}"):
+        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), followed)}"
+    if kind == "Block":
+        return f"layer {layer}: {SHEETS[kind][1]}"
+    if layer and kind == "Weights":
+        return f"layer {layer}: type over any of them"
+    return SHEETS[kind][1].format(followed=followed)
+
+
+def sheet_of(block: Block, book: ModelBook) -> str:
+    """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
+    or that of the steps before or after the layers."""
+    first, _, rest = block.name.partition(".")
+    if first == NUDGE or block.name in COSTS:
+        return LEARNING
+    if first == NUDGED:
+        return AFTER_STEP + sheet_of(book.graph[rest], book)
+    second = f" {SECOND}" if first == SECOND else ""
+    if second:
+        first, _, rest = rest.partition(".")
+    if block.kind == "gradient":
+        return backward_sheet_of(block, book)
+    if block.leaf in SWITCHED:
+        return SWITCHES
+    if first == "lens":
+        return LENS
+    if first in ("target", "rival") and rest:
+        return ATTRIBUTION
+    if on_play(block):
+        return PLAY
+    layer = rest.partition(".")[0] if first == "blocks" else ""
+    if block.kind == "computed":
+        outside = "Embedding" if first in BEFORE_LAYERS else "Readout"
+        return (f"Block {layer}" if layer else outside) + second
+    if block.kind == "weight" and not book.by_hand:
+        return f"Weights {layer}" if layer else "Weights"
+    reader, _ = book.graph.readers[block.name][0]
+    return sheet_of(reader, book)
+
+
+def backward_sheet_of(block: Block, book: ModelBook) -> str:
+    """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
+    of its weight."""
+    name = own_name(block)
+    first, _, rest = name.partition(".")
+    of_weight = name in book.graph.blocks and book.graph[name].kind == "weight"
+    layer = rest.partition(".")[0] if first == "blocks" else ""
+    return f"{'Gradient' if of_weight else 'Backward'} {layer}".strip()
+
+
+def own_name(block: Block) -> str:
+    """The name of what a block of another pass belongs to: of the way back, or after a step."""
+    name = block.name.removeprefix("turned.").removeprefix("gradient.")
+    return name.removeprefix(f"{NUDGED}.")
+
+
+def on_play(block: Block) -> bool:
+    """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
+    dial = block.kind == "setting" and block.shape == (1, 1)
+    name = block.name.removeprefix(f"{SECOND}.")
+    if "." in name or name == "mean_ablation":
+        return False
+    return dial or name in ("tokens", "attention_mask", "position", "target", "rival")
+
+
+def read_along(graph: Graph, block: Block) -> int | None:
+    """The axis that others read a block along: 1 where each reads a row of it; None: neither.
+    Raises ValueError where both are read."""
+    axes = set()
+    for _, subscript in graph.readers[block.name]:
+        for axis, code in enumerate(subscript):
+            if code in (":", "≤i", "≥i") and block.shape[axis] > 1:
+                axes.add(axis)
+    if len(axes) > 1:
+        raise ValueError(f"{block.name} is read along both axes: no column holds every product")
+    return axes.pop() if axes else None
+
+
+def turned(block: Block, book: ModelBook) -> bool:
+    """Whether a block lies with its rows across the sheet, so that dot products run down."""
+    if block.op is optimizers.descent:
+        return turned(block.operands[0][2], book)  # as it lies before the step
+    axis = read_along(book.graph, block)
+    if axis is not None:
+        return axis == 1
+    readers = book.graph.readers[block.name]
+    if block.kind == "weight" and block.shape[0] == 1 and readers:
+        if book.by_hand:
+            return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
+        # along the stream, or else under its matrix; down where a sheet has too few columns
+        return block.axes[1] == "d_model" or block.shape[1] > MOST_COLUMNS
+    return block.kind in ("computed", "gradient", "ids")
+
+
+@dataclass
+class Band:
+    """A row of blocks: (block, left column) side by side, and totals under them."""
+
+    across: list[tuple[Block, int]] = field(default_factory=list)
+    totals: dict[str, list[Block]] = field(default_factory=dict)  # under the block of that name
+    right: int = MARGIN
+
+    def holds(self, block: Block) -> bool:
+        return any(b is block for b, _ in self.across)
+
+    def add(self, block: Block, n_cols: int) -> None:
+        self.across.append((block, self.right))
+        self.right += n_cols + 2  # a label column before, a gap after
+
+
+def bands(book: ModelBook, name: str) -> list[Band]:
+    """The blocks of one sheet, in bands by the three rules."""
+    graph = book.graph
+    found: list[Band] = []
+    beside: dict[str, int] = {}  # a block that opens its band -> the column right of it
+    done: set[str] = set()
+    for block in graph:
+        if block.op is None or sheet_of(block, book) != name:
+            continue
+        operands = dict.fromkeys(b for _, _, b in block.operands)
+        fresh = [
+            b
+            for b in operands
+            if b.op is None and b.name not in done and sheet_of(b, book) == name and not on_play(b)
+        ]
+        _, _, first = block.operands[0]
+        band = found[-1] if found else Band()
+        cellwise = any(s == ("i", "j") and band.holds(b) for _, s, b in block.operands)
+        continues = len(band.across) == 1 and band.holds(first)
+        total = block.shape[1] == 1 and block.axes[1] == "" and band.holds(first)
+        if not found or not (cellwise or continues or total):
+            band = Band(right=beside.get(first.name, MARGIN) if fresh else MARGIN)
+            found.append(band)
+        for member in fresh + ([] if total else [block]):
+            if member is block and band.right > WIDE:
+                band = Band()
+                found.append(band)
+            band.add(member, member.shape[0 if turned(member, book) else 1])
+            if len(band.across) == 1:
+                beside[member.name] = band.right
+            done.add(member.name)
+        if total:
+            band.totals.setdefault(first.name, []).append(block)
+    return found
+
+
+def split(book: ModelBook) -> None:
+    """Give tables of more words than a sheet has columns their places."""
+    for block in book.blocks:
+        if block.kind == "weight":
+            across = 0 if turned(block, book) else 1
+            if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
+                _split(book, block, block.shape[across])
+
+
+def lay_out(book: ModelBook) -> None:
+    """Give every other block of the book's graph its place, with titles, equations and labels."""
+    for block in book.blocks:
+        name = sheet_of(block, book)
+        if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
+            continue
+        sheet = book.sheet(name)
+        sheet.purpose = purpose(name, book.plan.followed)
+        dress(book, sheet)
+        kind, _, _ = name.removeprefix(AFTER_STEP).partition(" ")
+        found = BANDS.get(kind, bands)(book, name)
+        row = TITLE_ROWS + 2
+        for band in found:
+            row = _place(book, sheet, band, row)
+        _contents(book, sheet)
+
+
+def _split(book: ModelBook, block: Block, n_words: int) -> None:
+    """Place a table of more words than a sheet has columns: some on each of several sheets.
+
+    Programs read sheets in parallel, so several of equal size are also faster.
+    """
+    n_pieces = -(-n_words // MOST_COLUMNS)
+    step = -(-n_words // n_pieces)
+    across = 0 if turned(block, book) else 1
+    values, names = book.graph.inputs[block.name], []
+    for k in range(n_pieces):
+        begin, end = k * step, min((k + 1) * step, n_words)
+        spans = [slice(0, n) for n in block.shape]
+        spans[across] = slice(begin, end)
+        shape = (end - begin, block.shape[1]) if across == 0 else (block.shape[0], end - begin)
+        piece = replace(block, name=f"{block.name}.{k}", shape=shape)
+        cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
+        book.others[piece.name] = cut
+        sheet = book.sheet(f"Vocabulary {k}")
+        sheet.purpose = purpose(sheet.name, book.plan.followed)
+        dress(book, sheet)
+        place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
+        book.places[piece.name] = place
+        book.alone.append(place)
+        sheet.regions.append((place, theme.region_style(block, False)))
+        texts = book.labels[block.axes[across]]
+        above = Rect(place.top - 1, place.top, place.left, place.left + end - begin)
+        sheet.runs.append(Run(above, "label", texts[begin:end]))
+        left = Rect(place.top, place.top + place.size[0], MARGIN, MARGIN + 1)
+        sheet.runs.append(Run(left, "label number"))
+        names.append(piece.name)
+    book.pieces[block.name] = Pieces(step, names)
+    book.places[block.name] = book.places[names[0]]
+
+
+def _contents(book: ModelBook, sheet: Sheet) -> None:
+    """Links to the parts of a long sheet, in a row at its top."""
+    parts: dict[str, str] = {}
+    for place, _ in sheet.regions:
+        *path, leaf = own_name(place.block).split(".")
+        parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
+    if len(parts) > 1:
+        sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
+        for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
+            sheet.link(TITLE_ROWS, k, part.removeprefix("attn."), area)
+    patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
+    for k, block in enumerate(patterns, MARGIN + 1):
+        sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
+        sheet.link(TITLE_ROWS + 1, k, block.name.split(".")[-2], book.area(block.name))
+
+
+def weight_bands(book: ModelBook, name: str) -> list[Band]:
+    """The weights of one sheet: each head, norm and MLP a band of its own."""
+    found: dict[str, Band] = {}
+    for block in book.blocks:
+        if sheet_of(block, book) == name and block.name not in book.pieces:
+            path, _, _ = own_name(block).rpartition(".")
+            part = block.name.rpartition(".")[0] if path else block.name
+            band = found.setdefault(part, Band())
+            matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
+            if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
+                band.totals.setdefault(matrix, []).append(block)
+            else:
+                band.add(block, block.shape[0 if turned(block, book) else 1])
+    return list(found.values())
+
+
+def gradient_bands(book: ModelBook, name: str) -> list[Band]:
+    """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
+    found: dict[str, Band] = {}
+    for block in sorted(book.graph, key=lambda block: not block.name.startswith("turned.")):
+        if block.kind == "gradient" and sheet_of(block, book) == name:
+            weight = own_name(block)
+            n_cols = block.shape[0 if turned(block, book) else 1]
+            found.setdefault(weight, Band()).add(block, n_cols)
+    order = {block.name: k for k, block in enumerate(book.graph)}
+    return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
+
+
+BANDS = {"Weights": weight_bands, "Gradient": gradient_bands}  # of some kinds of sheets; else bands
+
+
+def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
+    """Place a band from `row` on; returns the row below it."""
+    inside = [block for block, _ in band.across]
+    inside += [block for under in band.totals.values() for block in under]
+    for block in sorted(inside, key=lambda block: book.order[block.name]):
+        if block.name in book.headings:
+            sheet.put(row, MARGIN, book.headings[block.name], "heading")
+            row += 1
+        if block.op:
+            text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
+            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.followed), "equation")
+            row += 1
+    bottom = row
+    for block, left in band.across:
+        place = Place(block, sheet.name, row + 2, left + 1, turned(block, book))
+        settle(book, sheet, place)
+        sheet.put(row, left + 1, caption(block), "block")
+        below = place.top + place.size[0]
+        for total in band.totals.get(block.name, ()):
+            settle(book, sheet, Place(total, sheet.name, below, left + 1, turned(total, book)))
+            sheet.put(below, left, total.leaf, "row label")
+            below += 1
+        bottom = max(bottom, below)
+        label_columns(book, sheet, place)
+        label_rows(book, sheet, place)
+    return bottom + 1
+
+
+def caption(block: Block) -> str:
+    """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
+    *path, leaf = own_name(block).split(".")
+    part = path[-1] if path else ""
+    if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln":
+        leaf = f"{part}.{leaf}"
+    return f"gradient of {leaf}" if "gradient." in block.name else leaf
+
+
+def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
+    """Give a block its place, and dress it."""
+    book.places[place.block.name] = place
+    elsewhere = any(sheet_of(b, book) != sheet.name for _, _, b in place.block.operands)
+    sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
+    rows, cols = place.size
+    area = sheet[place.top : place.top + rows, place.left : place.left + cols]
+    if place.block.name.startswith("gradient.") or _coloured(book, sheet, place.block):
+        sheet.dress(area, "diverging")
+    elif place.block.leaf in ("pattern", "probs"):
+        sheet.dress(area, "scale")
+
+
+def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
+    """Whether a block is coloured about 0: tables of weights and activations, of a model that a
+    sheet shows whole."""
+    table = min(block.shape) > 1 and theme.kind(block) in ("weight", "activation")
+    return table and not book.large and sheet.name not in PLACED_BY_THEIR_PAGE
+
+
+def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
+    """The texts above a block: tokens (live), words, or feature numbers."""
+    axis = place.block.axes[0 if place.turned else 1]
+    if axis and axis not in TOKENS and axis not in book.labels:
+        area = Rect(place.top - 1, place.top, place.left, place.left + place.size[1])
+        sheet.runs.append(Run(area, "label number"))
+        return
+    for k in range(place.size[1]):
+        label(book, sheet, place.top - 1, place.left + k, axis, k, "label")
+
+
+def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
+    """The texts left of a block; of very many, once."""
+    if place.size[0] > MOST_COLUMNS and place.block.name != "logits":
+        return
+    axis = place.block.axes[1 if place.turned else 0]
+    area = Rect(place.top, place.top + place.size[0], place.left - 1, place.left)
+    if axis and axis not in TOKENS and axis not in book.labels:
+        sheet.runs.append(Run(area, "row number"))
+        return
+    if place.size[0] > MOST_COLUMNS:
+        sheet.runs.append(Run(area, "row label", book.labels[axis]))
+        return
+    for k in range(place.size[0]):
+        label(book, sheet, place.top + k, place.left - 1, axis, k, "row label")
+
+
+def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
+    """Put the text of index k of an axis: a token (live), a word, or the number itself."""
+    if axis in TOKENS and "tokens" in book.graph.blocks:
+        sheet.formula(row, col, token_text(book, k, axis), "word" if style == "label" else style)
+    elif axis in book.labels:
+        sheet.put(row, col, book.labels[axis][k], style)
+    elif axis:
+        sheet.put(row, col, k, "label number" if style == "label" else style)
+
+
+def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
+    """The cell that shows the text of token k, of a second sentence where the axis is its."""
+    row = SECOND_ROW if axis == AXIS else texts_row(book)
+    return book.sheet(PLAY)[row, PROMPT_COL + k]
+
+
+def texts_row(book: ModelBook) -> int:
+    """The row of Play where the tokens' texts stand."""
+    return TEXTS_ROW if book.large else PROMPT_ROW
+
+
+def prompt_text(book: ModelBook, k: int) -> str:
+    """The text of token k of the passage."""
+    return book.labels["vocab"][int(book.values["tokens"][k, 0])]
+
+
+def vocabulary_texts(book: ModelBook) -> Area:
+    """The texts of every token that there is, beside the table that the tokens look up."""
+    table, n = book.graph.looked_up(book.graph["tokens"])
+    return labels_of(book, table.name, 0, n)
+
+
+def text_at(book: ModelBook, index: Expression) -> Expression:
+    """The text of the token at a place of the vocabulary, counted from 1."""
+    table, _ = book.graph.looked_up(book.graph["tokens"])
+    texts = vocabulary_texts(book)
+    return INDEX(texts, 1, index) if book.places[table.name].turned else INDEX(texts, index, 1)
+
+
+def labels_of(book: ModelBook, name: str, axis: int, n: int) -> Area:
+    """The labels of the first n rows (axis 0) or columns (axis 1) of a block; fixed."""
+    place = book.places[name]
+    sheet = book.sheets[place.sheet]
+    if place.turned == (axis == 0):
+        return sheet[place.top - 1 : place.top, place.left : place.left + n].fixed.as_range
+    return sheet[place.top : place.top + n, place.left - 1].fixed.as_range
+
+
+def place_vocabulary(book: ModelBook) -> None:
+    """Say that the texts which words are looked up among are those labels."""
+    table, _ = book.graph.looked_up(book.graph["tokens"])
+    sheet, rect = book.locate(vocabulary_texts(book))
+    block, across = book.graph["vocabulary"], book.places[table.name].turned
+    book.places[block.name] = Place(block, sheet, rect.top, rect.left, across, named=False)
+
+
+def dress(book: ModelBook, sheet: Sheet) -> None:
+    """The top of a sheet: its title, the ways to Start and Play; frozen."""
+    sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
+    sheet.link(1, 0, "← Start", "Start!A1")
+    if sheet.name != PLAY:
+        sheet.link(1, 1, "Play", f"{PLAY}!A1")
+    sheet.frozen = (TITLE_ROWS - 1, 0)

@@ -1,0 +1,404 @@
+"""The arithmetic of the sheet Words: chosen words, and where each lies on three maps, all in cells.
+
+The words are typed, and their vectors looked up in the readout's table; of a vocabulary of many
+words those that the workbook was built with can be taken off, and no others typed. Two directions,
+each the mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal
+components of the words as built are constants, and so are two of the words' directions alone
+(cosine); every coordinate and every share of the spread is live. Components may be left out,
+together with the mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu &
+Viswanath 2018, algorithm 1).
+
+Every table is a block, so an edit of a word reaches them all. The words' own tables run down beside
+the list; what has a number for each feature stands below, words across.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import Span
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, Nth, expression
+from engine.cells.functions import (
+    COUNTIF,
+    EXACT,
+    IF,
+    IFERROR,
+    INT,
+    ISNUMBER,
+    LARGE,
+    MATCH,
+    MAX,
+    MIN,
+    ROUND,
+    SQRT,
+    SUM,
+)
+from engine.studies.lens import scoring
+from engine.studies.planes import principal
+from engine.text import word_lookup
+from exporters.compose.book import Sheet
+from exporters.compose.lookups import product_sum
+from exporters.compose.story import Chosen
+from exporters.model import side_tables
+from exporters.model.model_book import ModelBook
+
+N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
+DECIMALS = 9  # of a cosine, whoever computes it
+FINER = 1e12  # one part of so many: words that are as near stand in their order
+NONE = 1e-9  # a direction that is shorter is none
+N_OUT = 2  # components that may be left out
+N_BEFORE = 22  # columns of the features' tables before the words' vectors
+MAPS = ("concept", "component", "cosine")
+Formula = Callable[[int, int], Expression]
+
+
+@dataclass(frozen=True)
+class Spots:
+    """Where tables stand: their first cells on the sheet."""
+
+    words: tuple[int, int]  # the list
+    panel: tuple[int, int]  # directions, a word with its neighbours, components left out
+    tables: tuple[int, int]  # a row for each word
+    features: tuple[int, int]  # a row for each feature, with a column of their numbers before it
+
+
+class Maps:
+    """The tables of one list of words, made in the order in which they read each other."""
+
+    def __init__(self, book: ModelBook, sheet: Sheet, chosen: Chosen, spots: Spots, x: np.ndarray):
+        """`x` [n_words, d_model] are the words' vectors as built."""
+        self.book, self.sheet, self.spots, self.chosen = book, sheet, spots, chosen
+        self.n, self.d = x.shape
+        self.right, self.below = spots.tables[1], spots.features[1]  # the next free columns
+        self.bases = principal(x, N_COMPONENTS)  # axes [4, d], shares [4]
+        self._list()
+        self._panel()
+        self._vectors()
+        self._middle()
+        self._plane()
+        self._components()
+        self._leave_out()
+        self._cosines(np.vstack([directions(x, self.bases[0][:n]) for n in range(N_OUT + 1)]))
+        self._shares()
+        self._neighbours()
+
+    def __getitem__(self, name: str) -> Block:
+        """One of the tables."""
+        return self.book.graph[f"map.{name}"]
+
+    # --- what is typed --------------------------------------------------------------------
+
+    def _list(self) -> None:
+        """The words, and their ids: -1 where there is none."""
+        texts = self.book.labels[self.book.graph["logits"].axes[1]]
+        words = [[texts[v]] for v in self.chosen.ids]
+        self._typed("word", self.spots.words, words, "token")
+        if self.book.large:
+            self._typed("built", self._down("as built", 1), words, "basis")
+
+        def ident(k: int, _: int) -> Expression:
+            word = self["word"][k, 0]
+            if self.book.large:
+                return IF(EXACT(word, self["built"][k, 0]), self.chosen.ids[k], -1)
+            return word_lookup.place_of(word, self.book.graph, "look.words")
+
+        self._computed("id", self._down("id", 1), (self.n, 1), ident, "id")
+
+    def _panel(self) -> None:
+        """Two directions, the word whose neighbours are shown, the components left out."""
+        row, col = self.spots.panel
+        texts = self.book.labels[self.book.graph["logits"].axes[1]]
+        terms = [
+            [*_filled([texts[v] for v in plus]), *_filled([texts[v] for v in minus])]
+            for plus, minus in self.chosen.directions
+        ]
+        self._typed("terms", (row + 1, col + 1), terms, "token")
+        self._typed("near", (row + 4, col + 1), [[texts[self.chosen.nearest]]], "token")
+        self._typed("left_out", (row + 6, col + 1), [[0]], "dial")
+        self.sheet.rules[row + 6, col + 1] = {"validate": "list", "source": ["0", "1", "2"]}
+        given = self["left_out"][0, 0]
+        inside = IF(ISNUMBER(given), MIN(N_OUT, MAX(0, INT(given))), 0)
+        self._computed("out", self._down("left out", 1), (1, 1), lambda *_: inside, "id")
+
+    # --- vectors --------------------------------------------------------------------------
+
+    def _vectors(self) -> None:
+        """The words' vectors [d_model, n_words]; which words the panel names [5, n_words]: those of
+        each side of each direction, and the one with neighbours."""
+        top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
+
+        def hit(row: int, k: int) -> Expression:
+            first, n = row * N_TERMS % (2 * N_TERMS), N_TERMS
+            texts = [self["terms"][row // 2, first + t] for t in range(n)] if row < 4 else []
+            same = [EXACT(text, self["word"][k, 0]) for text in texts or [self["near"][0, 0]]]
+            return IF(self["id"][k, 0] < 0, 0, reduce(add, same) + 0)
+
+        def entry(d: int, k: int) -> Expression:
+            ident = self["id"][k, 0]
+            return IF(ident < 0, 0, self._feature(d, k))
+
+        self._computed("hits", (top - 7, left), (5, self.n), hit, "id")
+        self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
+
+    def _feature(self, d: int, k: int) -> Expression:
+        """Feature d of the k-th word: looked up by its id, or of many words its own cell."""
+        words, by_rows = scoring(self.book.graph)[1:3]
+        if self.book.large:
+            v = self.chosen.ids[k]
+            return expression(words[v, d] if by_rows else words[d, v])
+        column = (words[:, d] if by_rows else words[d, :]).fixed
+        return Nth(column, self["id"][k, 0] + 1)
+
+    def _middle(self) -> None:
+        """Lengths, the mean of the words, and how far they spread."""
+        vectors = self["vectors"]
+        self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
+        self._scalar("count", "words", MAX(1, COUNTIF(self["id"].area, ">=0")))
+        count = self["count"][0, 0]
+        self._per_feature("mean", "mean", lambda d, _: SUM(vectors[d, :]) / count)
+        spread = _squared(self["length"].area) / count - _squared(self["mean"].area)
+        self._scalar("spread", "spread", spread)
+
+    # --- three maps -----------------------------------------------------------------------
+
+    def _plane(self) -> None:
+        """The two directions made orthonormal, the first kept; zero where there is none."""
+        hits, vectors = self["hits"], self["vectors"]
+
+        def side(d: int, row: int) -> Expression:
+            return product_sum(vectors[d, :], hits[row, :]) / MAX(1, SUM(hits[row, :]))
+
+        self._per_feature("u", "u", lambda d, _: side(d, 0) - side(d, 1))
+        self._per_feature("v", "v", lambda d, _: side(d, 2) - side(d, 3))
+        u, v = self["u"], self["v"]
+        self._per_feature("e1", "e1", lambda d, _: _over(u[d, 0], u.area))
+        e1 = self["e1"]
+        along = product_sum(v.area, e1.area)
+        self._per_feature("rest", "rest of v", lambda d, _: v[d, 0] - along * e1[d, 0])
+        rest = self["rest"]
+        self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
+
+    def _components(self) -> None:
+        """Along the two directions; along four components, from the mean."""
+        vectors, ids = self["vectors"], self["id"]
+        ends = (self["e1"].area, self["e2"].area)
+        self._per_word("concept", "along", lambda k, c: product_sum(vectors[:, k], ends[c]), 2)
+        basis = self._basis("component", self.bases[0])
+        middle = self._along("component", self["mean"], basis)
+
+        def component(k: int, c: int) -> Expression:
+            along = product_sum(vectors[:, k], basis[:, c])
+            return IF(ids[k, 0] < 0, 0, along - middle[0, c])
+
+        self._per_word("component", "PC", component, N_COMPONENTS)
+
+    def _leave_out(self) -> None:
+        """The vectors without the mean and the components that are left out, as they are where
+        none is; one over their lengths, 0 of none; the mean of their directions."""
+        vectors, out, mean = self["vectors"], self["out"][0, 0], self["mean"]
+        basis, component, ids = self["component_basis"], self["component"], self["id"]
+        top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
+
+        def rest(d: int, k: int) -> Expression:
+            gone = [(out > c) * component[k, c] * basis[d, c] for c in range(N_OUT)]
+            return vectors[d, k] - (out > 0) * (ids[k, 0] >= 0) * reduce(add, gone, mean[d, 0])
+
+        def inverted(_: int, k: int) -> Expression:
+            length = SQRT(_squared(kept[:, k]))
+            return IF(length > NONE, 1 / length, 0)
+
+        self.sheet.put(top + self.d + 2, left, "without what is left out", "label")
+        self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
+        kept = self["kept"]
+        self._computed("inverse", (top - 2, left), (1, self.n), inverted)
+        inverse, count = self["inverse"][0, :], self["count"][0, 0]
+        self._per_feature(
+            "unit_mean", "unit mean", lambda d, _: product_sum(kept[d, :], inverse) / count
+        )
+        there = COUNTIF(inverse, ">0") / count
+        self._scalar("unit_spread", "unit spread", there - _squared(self["unit_mean"].area))
+
+    def _cosines(self, axes: np.ndarray) -> None:
+        """Along two components of the words' directions alone, from their mean: those for as many
+        components as are left out, of `axes` [2 for each, d]."""
+        bases, out = self._basis("cosine", axes), self["out"][0, 0]
+        kept, inverse = self["kept"], self["inverse"]
+        top, col = self.spots.features[0], self._across("drawn", 2)
+
+        def axis(d: int, c: int) -> Expression:
+            return Nth(bases[d, :], 2 * out + (c + 1))
+
+        self._computed("cosine_axes", (top, col), (self.d, 2), axis)
+        unit = self["cosine_axes"]
+        middle = self._along("cosine", self["unit_mean"], unit)
+
+        def cosine(k: int, c: int) -> Expression:
+            along = product_sum(kept[:, k], unit[:, c]) * inverse[0, k]
+            return IF(inverse[0, k] > 0, along - middle[0, c], 0)
+
+        self._per_word("cosine", "cosine", cosine, 2)
+
+    def _basis(self, name: str, axes: np.ndarray) -> Block:
+        """Components as built, constants [d_model, n]."""
+        col = self._across(f"1 to {len(axes)}", len(axes))
+        self._typed(f"{name}_basis", (self.spots.features[0], col), axes.T.tolist(), "basis")
+        return self[f"{name}_basis"]
+
+    def _along(self, name: str, mean: Block, axes: Block) -> Block:
+        """How far a mean lies along each axis, above the axes."""
+        col, n = self.book.places[axes.name].left, axes.shape[1]
+
+        def along(_: int, c: int) -> Expression:
+            return product_sum(mean.area, axes[:, c])
+
+        self._computed(f"{name}_middle", (self.spots.features[0] - 2, col), (1, n), along)
+        return self[f"{name}_middle"]
+
+    def _shares(self) -> None:
+        """Of the spread: what the two directions' plane holds, each component, the cosine plane."""
+        count, spread = self["count"][0, 0], self["spread"][0, 0]
+        concept, unit = self["concept"], self["unit_spread"][0, 0]
+
+        def varies(x: Area) -> Expression:
+            return (_squared(x) - SUM(x) ** 2 / count) / count
+
+        held = varies(concept[:, 0]) + varies(concept[:, 1])
+        self._scalar("plane_share", "directions", IF(spread > 0, held / spread, 0))
+        each = [varies(self["component"][:, c]) for c in range(N_COMPONENTS)]
+        shares = [IF(spread > 0, one / spread, 0) for one in each]
+        at = self._down("PCs' share", N_COMPONENTS)
+        self._computed("share", at, (1, N_COMPONENTS), lambda _, c: shares[c], "percent")
+        out = self["out"][0, 0]
+        shown = [Nth(self["share"][0, :], out + k) for k in (1, 2)]
+        self._scalar("shown_share", "two shown", shown[0] + shown[1])
+        self._scalar("four_share", "of all four", SUM(self["share"].area))
+        held = varies(self["cosine"][:, 0]) + varies(self["cosine"][:, 1])
+        self._scalar("cosine_share", "cosine", IF(unit > 0, held / unit, 0))
+
+    # --- neighbours -----------------------------------------------------------------------
+
+    def _neighbours(self) -> None:
+        """The cosine of every word with the one that was named, without what is left out of both;
+        and the nearest."""
+        kept, hits, inverse = self["kept"], self["hits"], self["inverse"]
+        named = MAX(1, SUM(hits[4, :]))
+        self._per_feature("own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / named)
+        own = self["own"].area
+        self._scalar("own_length", "named", SQRT(_squared(own)))
+        length = self["own_length"][0, 0]
+
+        def cosine(k: int, _: int) -> Expression:
+            along = product_sum(kept[:, k], own) * inverse[0, k]
+            value = IF(length > NONE, ROUND(along / length, DECIMALS), 0)
+            return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
+
+        self._per_word("near_cosine", "with named", cosine)
+        self._ranked()
+
+    def _ranked(self) -> None:
+        """The nearest words, with their cosines."""
+        n, (row, col) = min(N_NEAREST, self.n - 1), self.spots.panel
+        cosines, found = self["near_cosine"].area, SUM(self["hits"][4, :])
+
+        def nearest(_: int, k: int) -> Expression:
+            word = Nth(self["word"].area, MATCH(LARGE(cosines, k + 1), cosines, 0))
+            return IF(found > 0, IFERROR(word, ""), "" if k else "not on the list")
+
+        def value(_: int, k: int) -> Expression:
+            return IF(found > 0, IFERROR(ROUND(LARGE(cosines, k + 1), DECIMALS), ""), "")
+
+        if n > 0:
+            self._computed("near_word", (row + 4, col + 2), (1, n), nearest, "word")
+            self._computed("near_value", (row + 5, col + 2), (1, n), value, "step")
+
+    # --- points to draw -------------------------------------------------------------------
+
+    def points(self, flags: np.ndarray) -> None:
+        """What the charts draw: a point for each word on each map, that of a blank one on the one
+        before it; and its label, where `flags` [n_words, 3] are 1."""
+        ids, out, component = self["id"], self["out"][0, 0], self["component"]
+
+        def at(k: int, c: int) -> Expression:
+            before = self["point"][k - 1, c] if k else expression(0)
+            kind, which = MAPS[c // 2], c % 2
+            if kind == "component":
+                shown: Expression = Nth(component[k, :], out + 1 + which)
+            else:
+                shown = expression(self[kind][k, which])
+            return IF(ids[k, 0] < 0, before, shown)
+
+        self._per_word("point", "points", at, 6)
+        self._typed(
+            "labelled", self._down("labels: 1 or 0", 3), flags.astype(float).tolist(), "dial"
+        )
+
+        def label(k: int, c: int) -> Expression:
+            there = (self["labelled"][k, c] == 1) * (ids[k, 0] >= 0)
+            return IF(there > 0, self["word"][k, 0], " ")
+
+        self._per_word("label", "labels", label, 3, "word")
+
+    # --- where tables stand ---------------------------------------------------------------
+
+    def _typed(self, name: str, at: tuple[int, int], values: Sequence[Any], style: str) -> None:
+        side_tables.typed(self.book, self.sheet, f"map.{name}", at, values, style)
+
+    def _computed(
+        self, name: str, at: tuple[int, int], shape: Span, formula: Formula, style: str = "step"
+    ) -> None:
+        side_tables.computed(self.book, self.sheet, f"map.{name}", at, shape, formula, style)
+
+    def _per_word(
+        self, name: str, head: str, formula: Formula, width: int = 1, style: str = "step"
+    ) -> None:
+        self._computed(name, self._down(head, width), (self.n, width), formula, style)
+
+    def _per_feature(self, name: str, head: str, formula: Formula) -> None:
+        at = (self.spots.features[0], self._across(head, 1))
+        self._computed(name, at, (self.d, 1), formula)
+
+    def _scalar(self, name: str, head: str, value: Expression) -> None:
+        self._computed(name, self._down(head, 1), (1, 1), lambda *_: value)
+
+    def _down(self, head: str, width: int) -> tuple[int, int]:
+        """The next free columns of the tables with a row for each word."""
+        row, col = self.spots.tables[0], self.right
+        self.sheet.put(row - 1, col, head, "label")
+        self.right += width
+        return row, col
+
+    def _across(self, head: str, width: int) -> int:
+        """The next free columns of the tables with a row for each feature."""
+        col = self.below
+        self.sheet.put(self.spots.features[0] - 1, col, head, "label")
+        self.below += width
+        return col
+
+
+def directions(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Two components [2, d] of the directions alone of words x [n_words, d], without the mean and
+    the components `out` [n, d]; of none, of the words as they are."""
+    if len(out):
+        x = x - x.mean(axis=0)
+        x = x - x @ out.T @ out
+    lengths = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    return principal(np.where(lengths > NONE, x / np.maximum(lengths, NONE), 0.0), 2)[0]
+
+
+def _filled(texts: Sequence[str]) -> list[str]:
+    return [*texts, *[""] * N_TERMS][:N_TERMS]
+
+
+def _squared(x: Area) -> Expression:
+    return product_sum(x, x)
+
+
+def _over(x: Area, vector: Area) -> Expression:
+    """An entry of a vector over its length; 0 where it has none."""
+    length = SQRT(_squared(vector))
+    return IF(length > NONE, x / length, 0)

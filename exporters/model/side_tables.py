@@ -1,0 +1,65 @@
+"""Sheets of a workbook's own beside a model: typed cells and formulas that an edit can point to.
+
+What a sheet's own formula reads may stand anywhere; a table, which has a name, reads blocks alone,
+so that the engine computes it after an edit. Tables stand in their place as they are made.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import Span
+from engine.cells.block import Block
+from engine.cells.expression import Expression
+from exporters.compose.book import Place, Sheet
+from exporters.compose.story import Suggestion
+from exporters.model.model_book import ModelBook
+
+
+def typed(
+    book: ModelBook, sheet: Sheet, name: str, at: tuple[int, int], values: Any, style: str
+) -> Block:
+    """A table of numbers and texts [rows, columns] to be typed over, its first cell at `at`."""
+    block = book.graph.input(name, np.array(values, dtype=object), ("", ""), "table")
+    book.lay(Place(block, sheet.name, *at, turned=False), style)
+    return block
+
+
+def computed(
+    book: ModelBook,
+    sheet: Sheet,
+    name: str,
+    at: tuple[int, int],
+    shape: Span,
+    formula: Callable[[int, int], Expression],
+    style: str,
+) -> Block:
+    """A table of formulas over blocks, `formula(i, j)`, its first cell at `at`."""
+    block = book.graph.table(name, shape, formula)
+    book.lay(Place(block, sheet.name, *at, turned=False), style)
+    return block
+
+
+def heads(sheet: Sheet, row: int, col: int, texts: Sequence[str], style: str = "block") -> None:
+    """The heads of a table's columns."""
+    for k, text in enumerate(texts):
+        sheet.put(row, col + k, text, style)
+
+
+def suggest(
+    book: ModelBook, sheet: Sheet, row: int, tries: Sequence[Suggestion], cols: tuple[int, int]
+) -> int:
+    """Edits to make on this page: what to type and, in two columns right of that, the ways to its
+    cell and to what it changes; gives the row below."""
+    sheet.tries = tries
+    sheet.put(row, 0, "Three things to try here", "heading")
+    for k, suggestion in enumerate(tries, row + 1):
+        sheet.put(k, 0, suggestion.text)
+        ways = (("type in", suggestion.cell), ("see", suggestion.watch))
+        for col, (verb, at) in zip(cols, ways, strict=True):
+            assert isinstance(at, tuple)
+            name, i, j = at
+            where = book.address(book.graph[name][i, j])
+            sheet.link(k, col, f"{verb} {where}".replace("'", ""), where)
+    return row + len(tries) + 2

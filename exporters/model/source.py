@@ -1,0 +1,151 @@
+"""Source: what the workbook was built from, inside it, so that edits can be taken back into code.
+
+The passage as JSON, and the checkpoint as `checkpoint.save` writes it, zipped and spelt in base64
+down a column. Nothing in the workbook reads this sheet.
+"""
+
+import base64
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from engine.cells.errors import InputError
+from engine.models import checkpoint
+from engine.models.choosing import Sampling
+from engine.models.generate import Passage
+from engine.models.model import Model
+from engine.studies.forecast import MOST_CARRIED
+from exporters.compose.story import Chosen
+
+SHEET = "Source"
+FACTS_ROW, CHECKPOINT_ROW = 4, 7
+LONGEST = 32_000  # characters in a cell, of the 32,767 that one can hold
+MOST_UNPACKED = 50_000_000  # bytes of its checkpoint
+MOST_CHOSEN = 1_000  # words of a map
+MOST_TYPED = 10_000  # characters that a sentence has room for
+AVERAGES = "averages.safetensors"
+EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a workbook was built from; `model` is None where it was not carried along."""
+
+    title: str
+    passage: Passage
+    headings: Mapping[str, str] | None
+    part: bool  # whether one part of the model alone is live
+    model: Model | None
+    chosen: Chosen | None  # words of its maps
+
+
+def carried(model: Model) -> bool:
+    """Whether a workbook has its model with it: it can be saved, and is not large."""
+    small = sum(np.size(w) for w in model.weights.values()) <= MOST_CARRIED
+    return small and checkpoint.saveable(model)
+
+
+def pack(model: Model) -> bytes:
+    """A model's checkpoint, and its averages, as a zip archive: the same model, the same bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint.write(model, Path(folder))
+        if model.averages:
+            save_file(dict(model.averages), Path(folder) / AVERAGES)
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in sorted(p for p in Path(folder).iterdir() if p.is_file()):
+                entry = zipfile.ZipInfo(path.name, EPOCH)
+                packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+    return archive.getvalue()
+
+
+def unpack(archive: bytes) -> Model:
+    """The model of an archive. Raises InputError where it is not whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+                if sum(part.file_size for part in packed.infolist()) > MOST_UNPACKED:
+                    raise InputError("it unpacks to more than any that is carried")
+                for name in packed.namelist():
+                    (Path(folder) / Path(name).name).write_bytes(packed.read(name))
+        except Exception as error:  # a damaged archive raises whatever it leads to
+            raise InputError(f"its checkpoint is damaged ({error})") from None
+        model = checkpoint.load(folder)
+        path = Path(folder) / AVERAGES
+        averages = load_file(path) if path.is_file() else {}
+        return Model(**{**vars(model), "averages": averages})
+
+
+def digits(column: list[str]) -> float | None:
+    """What a Source sheet says that shortened weights do to a logit; None: they are exact."""
+    try:
+        found = _facts(column).get("digits")
+        return None if found is None else float(found)
+    except (ValueError, TypeError):
+        return None
+
+
+def _facts(column: list[str]) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads("".join(column[FACTS_ROW : CHECKPOINT_ROW - 1]))
+    return facts
+
+
+def read(column: list[str]) -> Source:
+    """What a Source sheet says: the texts of its first column, blanks as empty texts.
+
+    Raises InputError where it says nothing that can be used.
+    """
+    try:
+        facts = _facts(column)
+        passage = _passage(facts)
+        title, headings, part = str(facts["title"]), facts["headings"], bool(facts["part"])
+        if not (headings is None or isinstance(headings, dict)):
+            raise ValueError("headings are by name")
+        chosen = _chosen(facts.get("chosen"))
+        text = "".join(column[CHECKPOINT_ROW:])
+        archive = None if text.startswith("not carried") else base64.b64decode(text, validate=True)
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
+        raise InputError(
+            "its sheet Source was changed; take it from the workbook as built"
+        ) from None
+    model = unpack(archive) if archive else None
+    return Source(title, passage, headings, part, model, chosen)
+
+
+def _passage(facts: dict[str, Any]) -> Passage:
+    """The passage that facts tell. Raises ValueError for one that cannot be."""
+    passage = Passage(
+        [int(i) for i in facts["ids"]],
+        int(facts["n_prompt"]),
+        Sampling(**facts["sampling"]),
+        np.array(facts["numbers"], dtype=np.float64),
+        int(facts.get("text_length", 0)),
+        tuple(int(i) for i in facts.get("second", ())),
+    )
+    n_tokens = len(passage.ids)
+    whole = 1 <= passage.n_prompt <= n_tokens and passage.numbers.shape == (n_tokens + 1,)
+    numbers = ((passage.numbers >= 0) & (passage.numbers < 1)).all()
+    if not (whole and numbers and 0 <= passage.text_length <= MOST_TYPED):
+        raise ValueError("no such passage")
+    return passage
+
+
+def _chosen(facts: dict[str, Any] | None) -> Chosen | None:
+    """The words of the maps. Raises ValueError for ids that cannot be."""
+    if facts is None:
+        return None
+    groups = {str(name): [int(v) for v in ids] for name, ids in dict(facts["groups"]).items()}
+    directions = [([*map(int, a)], [*map(int, b)]) for a, b in facts["directions"]]
+    found = Chosen(groups, directions, int(facts["nearest"]))
+    ids = [*found.ids, *(v for sides in directions for side in sides for v in side)]
+    if not 0 < len(found.ids) <= MOST_CHOSEN or min(ids) < 0 or not found.nearest >= 0:
+        raise ValueError("no such words")
+    return found

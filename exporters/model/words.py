@@ -1,0 +1,189 @@
+"""What each block means, in words: for headings and the index."""
+
+from engine.cells.block import Block
+from engine.learning import optimizers
+
+MEANING = {
+    "tokens": "the prompt, as ids",
+    "positions": "the place of each token",
+    "W_E": "embedding: one vector per word",
+    "W_pos": "one vector per position",
+    "W_U": "unembedding: one column per word",
+    "queries": "the posited query, and each word's own vector",
+    "clock": "sines and cosines of each position",
+    "frequency": "how fast each pair of features turns",
+    "factor": "what every cosine and sine is multiplied by",
+    "sign": "one of a pair turns forward, one back",
+    "cos": "cosine of position times frequency",
+    "sin": "sine of position times frequency, signed",
+    "rot_q": "query, turned by its position; ~ is the partner feature",
+    "rot_k": "key, turned by its position; ~ is the partner feature",
+    "W_gate": "MLP weights: gate",
+    "gate": "how far each hidden cell opens",
+    "act": "the gate, after its activation function",
+    "q_norm": "gain of the query norm",
+    "k_norm": "gain of the key norm",
+    "embed": "each token's vector, looked up",
+    "word": "each token's vector, before it is stretched, or widened",
+    "W_project_E": "embedding: from the size of a word's vector to the stream's",
+    "W_project_U": "unembedding: from the stream's size to that of a word's vector",
+    "sqrt_d_model": "what each token's vector is multiplied by",
+    "pos_embed": "each position's vector, looked up",
+    "segments": "0 for the first text, 1 for a second one in the same prompt",
+    "W_segment": "one vector per segment",
+    "segment_embed": "each segment's vector, looked up",
+    "embed_sum": "what a token is, where it stands, which text it is of",
+    "attention_mask": "1 where there is a token; nothing attends to a 0",
+    "part": "what each token counts for in the mean",
+    "present": "vectors, far below where there is no token",
+    "max": "the largest of each feature, over the tokens",
+    "first": "the first token's vector",
+    "which": "the token that stands for the sentence",
+    "unit": "divided by its length",
+    "vector": "the sentence as one vector",
+    "length": "how long the sentence's vector is",
+    "cosine": "how alike the two vectors point: 1, the same way; 0, at right angles",
+    "resid_pre": "the residual stream as the block finds it",
+    "resid_mid": "the residual stream after attention",
+    "resid_post": "the residual stream as the block leaves it",
+    "resid_final": "the final residual: the query that is put to the vocabulary",
+    "sqrt_d_head": "what scores are divided by",
+    "scale": "what scores are multiplied by",
+    "W_Q": "weights: query",
+    "W_K": "weights: key",
+    "W_V": "weights: value",
+    "W_O": "weights: out, back into the stream",
+    "q": "query: what am I looking for?",
+    "k": "key: what do I offer to be matched against?",
+    "v": "value: what do I carry, if matched?",
+    "scores": "how well each query matches each key; the future is blank",
+    "row_max": "largest, taken off before the exponential",
+    "exp": "exponential",
+    "row_sum": "their sum",
+    "pattern": "who attends to whom; each column sums to 1",
+    "z": "values, mixed by the pattern",
+    "result": "what this head writes into the stream",
+    "attn_out": "what attention writes into the stream",
+    "added": "what is written, as it is added to the stream",
+    "read": "the stream, as the vocabulary reads it",
+    "multiplier": "what is multiplied by, in every cell",
+    "W_in": "MLP weights: expand",
+    "W_out": "MLP weights: contract",
+    "pre": "hidden layer, before the bend",
+    "post": "hidden layer, bent",
+    "W_router": "router weights: one column per expert",
+    "router": "how well each expert suits the token",
+    "share_of_all": "that, as shares of all experts: they sum to 1",
+    "number": "experts' numbers: of equals the first is chosen",
+    "rank": "how many experts come before it",
+    "n_chosen": "how many experts work at each token",
+    "chosen": "shares of those that were chosen; 0 for the others",
+    "total": "what the chosen have of all",
+    "share": "by what share it works at each token",
+    "W_share": "weights: by what share it works",
+    "mlp_out": "what the MLP writes into the stream",
+    "mean": "mean over features",
+    "eps": "keeps the deviation above zero",
+    "normalized": "of one length for every token, before the gain",
+    "w": "gain",
+    "b": "bias",
+    "out": "normalised, what is read next",
+    "logits": "one score per word of the vocabulary",
+    "query_length": "multiplies the query: certainty, not direction",
+    "temperature": "below 1 sharper, above 1 flatter",
+    "probs": "probabilities of the next word; each column sums to 1",
+    "switch": "1 = on, 0 = off",
+    "on": "its own switch times that for all heads",
+    "average": "what it writes on average: a constant",
+    "off": "what is written in its place while it is off",
+    "mean_ablation": "0: zero ablation; 1: mean ablation",
+    "position": "the token that Play, Lens and Attribution look at",
+    "target": "the word that is followed, as its id",
+    "rival": "the word that the target is held against, as its id",
+    "x": "the residual stream at the position",
+    "last": "the token at the position: what is read out",
+    "direction": "what a logit is read along: the word's unembedding",
+    "mapped": "the direction before the stream is brought to a word's size",
+    "gained": "the direction before the norm's gain",
+    "credit": "share of a word's logit",
+    "turned": "the same, rows and columns exchanged",
+    "by": "divisors of all norms passed",
+    "cap": "scores stay within it, softly",
+    "of_content": "scores before they fall with distance",
+    "slope": "how far each head's scores fall with each token between",
+    "place": "where each token stands for each head, in units of score",
+    "uncapped": "scores before they are capped",
+    "score": "the word's score before it is capped",
+    "numbers": "ids in their order, one of which is looked for",
+    "method": "the optimizer's number: 0 SGD, 1 momentum, 2 Adam",
+    "step": "which step this is, from 1",
+    "loss": "how surprising the words are that follow: the mean, in nats",
+    "capped_by": "how many times larger the score is than capped",
+}
+IN_FULL = {  # the same, by the whole name
+    "pass.total": "the sum of the losses of this pass, before this step",
+    "pass.next": "the sum of the losses of this pass, with this step's",
+    "settled": "sums of what each state holds: they read it before the step does",
+}
+OF_LOSS = {  # the blocks of a loss, by what they are called in it
+    "targets": "the word that follows each token, as its id",
+    "share": "how much each token counts in the mean",
+    "numbers": "the words' ids",
+    "chosen": "1 for the word that came, 0 for the others",
+    "score": "the score of the word that follows",
+    "of_token": "how surprising the word that follows is: -ln of its probability",
+}
+AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
+AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
+
+
+def meaning(block: Block, followed: str = "") -> str:
+    """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from. Of
+    the backward pass, by what is `followed` back."""
+    if block.kind == "gradient":
+        return of_backward(block, followed)
+    if block.name in IN_FULL:
+        return IN_FULL[block.name]
+    if block.op and block.op.function.__module__ == optimizers.__name__:
+        return of_optimizer(block)
+    if "loss" in block.name.split(".")[:-1] and block.leaf in OF_LOSS:
+        return OF_LOSS[block.leaf]
+    if block.leaf.isdigit():
+        return MEANING.get(block.name.split(".")[-2], "")
+    if block.leaf == "scale" and ".attn." not in block.name:
+        return "what each token is divided by"
+    if block.leaf == "chosen" and "router" not in block.name:
+        return "what the chosen experts write together"
+    if block.leaf == "score" and ".mlp." in block.name:
+        return "by what share it works, before the bend"
+    if block.leaf == "on" and ".mlp." in block.name:
+        return "its own switch times that for all experts"
+    if block.leaf.startswith("b_"):
+        return "bias"
+    return MEANING.get(block.leaf, block.leaf.replace("_", " "))
+
+
+def of_optimizer(block: Block) -> str:
+    """What a block of an optimizer's step means: its operation says so."""
+    assert block.op and block.op.function.__doc__
+    told = block.op.function.__doc__.strip().removesuffix(".")
+    return told[:1].lower() + told[1:] if told[1:2].islower() else told
+
+
+def of_backward(block: Block, followed: str) -> str:
+    """What a block of the backward pass means."""
+    way = next((x for x in block.name.split(".") if x in ("turned", "gradient")), "")
+    if way == "turned":
+        return "the same, rows and columns exchanged, for products to run down"
+    if block.name.rpartition(".")[2].startswith("part"):
+        return "a step on the way back"
+    return f"how {followed} changes with {block.name.rpartition('gradient.')[2]}"
+
+
+def shape(block: Block) -> str:
+    """A block's shape, in numbers and in words: `[3 tokens x 5 d_head]`."""
+    sides = [
+        f"{n} {AXES.get(axis, axis)}" if axis else str(n)
+        for n, axis in zip(block.shape, block.axes, strict=True)
+    ]
+    return f"[{' × '.join(sides)}]"

@@ -1,0 +1,418 @@
+"""Built: every number that may be typed over, as it was built, and the ledger of what differs.
+
+A line for each sheet: whether what stands there stands in its place. A line for each block of
+weights, setting, switch, word: how many of its cells differ, the first of them, what it was and is.
+From them comes the one line that stands on top of every sheet (`show`). No part of it is ever an
+error, whatever was done: a cell that holds one is told as what it is.
+The originals stand to the right as values, for the lines to compare with, and for the weights
+themselves to be marked where they were typed over. Models of more weights than `MOST_COMPARED`
+have none: of them the sums of each block are compared, which tells the block, not the cell.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.cells.access import Rect
+from engine.cells.block import Block
+from engine.cells.expression import Expression, expression
+from engine.cells.functions import (
+    EXACT,
+    IF,
+    IFERROR,
+    INDEX,
+    INT,
+    ISNUMBER,
+    LEFT,
+    MATCH,
+    MAX,
+    MID,
+    MOD,
+    ROUND,
+    SUM,
+    SUMPRODUCT,
+)
+from engine.studies.forecast import MOST_COMPARED
+from exporters.compose import standing
+from exporters.compose.book import START, Book, Place, Run, Sheet
+from exporters.compose.dressing import AsBuilt, When
+from exporters.compose.lookups import entry
+from exporters.model import layout
+from exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
+from exporters.model.layout import PLAY
+from exporters.model.model_book import ModelBook
+from exporters.pages import index, play
+from exporters.pages import large_play as one_token
+
+SHEET = "Built"
+PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"
+AFTER = "Text"
+LINE_ROW, TOP, LEFT_COL = 3, 6, 10
+HEADS = ("what", "differ", "row", "column", "was", "is", "message", "messages so far")
+WHAT, COUNT, ROW, COL, WAS, IS, TOLD, RANK = range(8)
+N_MOVED, N_TOLD = 2, 4  # lines that are told on top of every sheet: of sheets, and of the rest
+OWN_ROOM = 60  # rows that are kept for lines of a workbook's own sheets
+LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of all
+UNDO = ": undo (Ctrl+Z)"
+LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
+NONE = "no edits"  # what the line begins with where nothing differs
+A_NUMBER = {
+    "validate": "decimal",
+    "criteria": "between",
+    "minimum": -(10**9),
+    "maximum": 10**9,
+    "error_title": "No number",
+    "error_message": "A number belongs here: a text would count as 0.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Cells that should hold what they were built with: a block, or one cell of texts."""
+
+    what: str  # as the ledger calls it
+    block: Block
+    cell: tuple[int, int] | None = None  # of a block of texts
+    typed: bool = True  # whether it is there to be typed over; a table of the vocabulary is not
+
+
+def wanted(book: ModelBook) -> bool:
+    """In every workbook."""
+    return True
+
+
+def watched(book: Book) -> Iterator[Watched]:
+    """Everything that may be typed over, in the order of the graph; and the texts that formulas
+    look up."""
+    for block in book.graph:
+        place = book.places.get(block.name)
+        if place is None or block.op or block.expression or block.kind == "computed":
+            continue
+        if block.kind != "table":
+            if not isinstance(book, ModelBook) or block.name not in book.pieces:
+                yield Watched(name(block), block)
+        elif typed(book, place):
+            for i, j in block.whole.cells():
+                yield Watched(name(block, i), block, (i, j))
+        elif not book.large and _of_texts(book, block):
+            yield Watched(block.name, block, typed=False)
+
+
+def typed(book: Book, place: Place) -> bool:
+    """Whether the cells of a table are there to be typed in."""
+    found = book.sheets[place.sheet].entries.get(place.cell(0, 0))
+    return found is not None and found.style in ("token", "sentence", "dial", "number typed")
+
+
+def name(block: Block, i: int = 0) -> str:
+    """What the ledger calls a block, or cell i of one with texts."""
+    path = block.name.split(".")
+    if path[0] == "blocks" and block.leaf == "switch":
+        layer, part = path[1], path[-2]
+        whole = {"attn": f"all heads of layer {layer}", "mlp": f"MLP {layer}"}
+        kind = "head" if path[2] == "attn" else "expert"
+        return whole.get(part, f"{kind} {layer}.{part[1:]}")
+    if path[-1] == "instead":
+        return path[-2]
+    if block.name == "prompt.pick":
+        return f"word {i} picked"
+    single = block.kind == "table" and block.name == "random"
+    return f"random number {i}" if single else block.name
+
+
+def add(book: ModelBook) -> None:
+    """The sheet, which is filled when all others stand."""
+    layout.dress(book, book.sheet(SHEET))
+
+
+def fill(book: Book, own: Collection[str] = ()) -> None:
+    """The line, the lines it is made of, the originals; once all that they watch has its place.
+
+    What the workbook has on sheets of its `own` comes last, in rows that are kept for it: all else
+    stands where it does in a workbook of the same model without them.
+    """
+    sheet = book.sheet(SHEET)
+    sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
+    for col, head in enumerate(HEADS):
+        sheet.put(TOP - 1, col, head, "block")
+    found = [*watched(book)]
+    stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
+    lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or not book.large]
+    sheets = [there for there in book.sheets.values() if there.name != START]
+    top = _of_ranking(book, sheet, TOP)
+    usual = [line for line in lines if book.places[line.block.name].sheet not in own]
+    of_usual = [there for there in sheets if there.name not in own]
+    begun = top + len(usual)
+    room = begun + len(of_usual)
+    end = room + OWN_ROOM if isinstance(book, ModelBook) else room
+    below = _of_lines(book, sheet, usual, top, TOP + 1, stored)
+    stands = _of_sheets(book, sheet, of_usual, begun, end + 2)
+    others = [line for line in lines if line not in usual]
+    _of_lines(book, sheet, others, room, below, stored)
+    last = room + len(others)
+    _of_sheets(book, sheet, [there for there in sheets if there.name in own], last, stands)
+    assert last + len(own) <= max(end, room), f"more than OWN_ROOM = {OWN_ROOM} lines"
+    parts = [(begun, room, N_MOVED), (TOP, begun, N_TOLD), (room, end, N_TOLD)]
+    _line(book, sheet, [part for part in parts if part[0] < part[1]])
+
+
+def _of_lines(
+    book: Book, sheet: Sheet, lines: Sequence[Watched], top: int, below: int, stored: bool
+) -> int:
+    """From a row on a line for each of what is watched; originals from the row `below` on. Returns
+    the row after these."""
+    for row, line in enumerate(lines, top):
+        _guard(book, line)
+        sheet.put(row, WHAT, line.what)
+        if line.cell or line.block.whole.size == 1:
+            _of_one(book, sheet, row, line, stored)
+        elif stored or not line.typed:  # texts have no sum
+            below = _of_many(book, sheet, row, line, below)
+        else:
+            _of_sums(book, sheet, row, line)
+    return below
+
+
+def _guard(book: Book, line: Watched) -> None:
+    """Have a block's cells take numbers alone; what is pasted there, no program asks about."""
+    place = book.places[line.block.name]
+    sheet = book.sheets[place.sheet]
+    cells = place.rect(line.block.whole)
+    if line.block.kind == "table" or _of_texts(book, line.block):
+        return
+    ruled = [*sheet.rules, *sheet.lists]
+    ruled += [at for area, _ in sheet.areas for at in area.cells()]
+    if {*cells.cells()}.isdisjoint(ruled):
+        sheet.areas.append((cells, A_NUMBER))
+
+
+def _of_texts(book: Book, block: Block) -> bool:
+    """Whether a block holds texts, and no number."""
+    values = book.graph.inputs[block.name]
+    held = isinstance(values, np.ndarray) and values.dtype == object
+    return held and all(isinstance(value, str) for value in np.ravel(values))
+
+
+# --- a line for each sheet ----------------------------------------------------------------
+
+
+def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], top: int, below: int) -> int:
+    """From a row on, whether what stands on each sheet is in its place; it follows from cells from
+    the row `below` on, one for each block, by how many rows and columns it has moved. Returns the
+    row after these."""
+    for row, there in enumerate(sheets, top):
+        first = below
+        for what, area in standing.standing(book, there, edges=there is not sheet):
+            sheet.put(below, WHAT, f"{there.name}: {what}", "note")
+            sheet.formula(below, COUNT, standing.moved(there, area), "count")
+            below += 1
+        sheet.put(row, WHAT, there.name)
+        moved = SUM(sheet[first:below, COUNT].as_range)
+        sheet.formula(row, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
+        inside = "rows, columns or cells were inserted, deleted or moved there" + UNDO
+        told = expression(f"{there.name}: ") & IF(standing.gone(there), LOST, inside)
+        sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    return below
+
+
+def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
+    """Whether the likeliest words stand in their order; returns the row after it."""
+    if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
+        return row
+    ranks, shares = (one_token if book.large else play).order(book)
+    above, under = slice(None, -1), slice(1, None)
+    falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - index.TOLERANCE) * 1), 0)
+    order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
+    sheet.put(row, WHAT, "ranking")
+    sheet.formula(row, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
+    told = f"{ranks.grid.name}: the ranking was sorted or typed over{UNDO}"
+    sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    return row + 1
+
+
+# --- a line for each block ----------------------------------------------------------------
+
+
+def _of_one(book: Book, sheet: Sheet, row: int, line: Watched, stored: bool) -> None:
+    """A cell by itself: a text, a setting, a switch."""
+    i, j = line.cell or (0, 0)
+    now = line.block[i, j]
+    value = np.asarray(book.graph.inputs[line.block.name])[i, j]  # of a file, too
+    text = isinstance(value, str)
+    was = value if text else float(value)
+    sheet.put(row, WAS, was, "text" if text else "step")
+    kept = was if text and line.typed else sheet[row, WAS]
+    same = EXACT(now, kept) if text else now == kept
+    sheet.formula(row, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
+    sheet.formula(row, IS, _shown(now, text), "text" if text else "step")
+    told = _told_of_one(book, sheet, row, line)
+    sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    if line.block.kind != "table":
+        place = book.places[line.block.name]
+        cell = book.sheets[place.sheet][place.cell(0, 0)]
+        book.sheets[place.sheet].dress(cell, AsBuilt(was))
+
+
+def _shown(cell: Expression, text: bool = False) -> Expression:
+    """What a cell holds, if that is no error; nothing of a blank one."""
+    return IFERROR(cell & "" if text else IF(cell & "" == "", "", cell), ERROR)
+
+
+def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expression:
+    """What the ledger says of such a cell once it differs."""
+    now, what = sheet[row, IS], line.what
+    if what != line.block.name and line.block.leaf == "switch":
+        off = IF(now == "", " off: empty", " off: ‘" & now & "’ counts as 0")
+        number = IF(ISNUMBER(now), IF(now == 0, " off", " × " & now), off)
+        return expression(what) & number
+    if line.block.name.endswith("sentence"):
+        return expression(f"{what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
+    if line.block.name == "prompt.pick":
+        beyond = expression(line.cell[0] if line.cell else 0) >= book.graph["n_prompt"][0, 0]
+        effect = IF(beyond, " (beyond the sentence: no effect)", "")
+        return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {ERROR}")
+    if line.block.name.endswith("instead"):
+        return expression(f"{what}: ") & now & " instead"
+    as_0 = line.block.kind != "table" and not _of_texts(book, line.block)
+    return _from_to(what, sheet, row, as_0)
+
+
+def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> int:
+    """A block, beside its original from the row `below` on; returns the row after it."""
+    place = book.places[line.block.name]
+    block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
+    texts, values = _of_texts(book, line.block), book.graph.inputs[line.block.name]
+    numbers = getattr(values, "dtype", None) != np.dtype(object)  # of a file, too
+    kept = Place(block, SHEET, below, LEFT_COL, place.turned, named=numbers)
+    book.others[block.name] = book.values[line.block.name]
+    book.places[block.name] = kept
+    if not numbers:
+        for (i, j), value in np.ndenumerate(values):
+            sheet.put(*kept.cell(i, j), value, "text" if isinstance(value, str) else "constant")
+    else:
+        sheet.regions.append((kept, "constant"))
+    height, width = kept.size
+    sheet.put(below - 1, LEFT_COL - 1, line.what, "note")
+    down = Rect(below, below + height, LEFT_COL - 1, LEFT_COL)
+    across = Rect(below - 1, below, LEFT_COL, LEFT_COL + width)
+    sheet.runs += [Run(down, "row number"), Run(across, "label number")]
+    rows, cols = (sheet[r.top : r.bottom, r.left : r.right].as_range for r in (down, across))
+    now, was = line.block.area, block.area
+    # of each cell 1 or 0: an array formula, for an error is to count as a difference
+    same = 1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1
+    other = IFERROR(same, 1)
+    sheet.formula(row, COUNT, IFERROR(SUM(other), 1), "count", array=True)
+    at = height * width - MAX(other * (height * width - rows * width - cols))  # row by row
+    differs = sheet[row, COUNT] > 0
+    for col, found in ((ROW, INT(at / width)), (COL, MOD(at, width))):
+        sheet.formula(row, col, IF(differs, IFERROR(found, 0), ""), "count", array=True)
+    for col, area in ((WAS, was), (IS, now)):
+        cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
+        sheet.formula(row, col, IF(differs, _shown(cell), ""), "step")
+    i, j = (COL, ROW) if place.turned else (ROW, COL)
+    which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
+    more = IF(sheet[row, COUNT] > 1, " and " & sheet[row, COUNT] - 1 & " more of it", "")
+    told = _from_to(which, sheet, row, line.typed and numbers) & more
+    told = told if line.typed else told & UNDO
+    sheet.formula(row, TOLD, IF(differs, told, ""), "text")
+    if numbers:
+        there = book.sheets[place.sheet]
+        top, left = place.top, place.left
+        there.dress(there[top : top + height, left : left + width], AsBuilt(block.name))
+    return below + height + 2
+
+
+def _of_sums(book: Book, sheet: Sheet, row: int, line: Watched) -> None:
+    """A block of a model that has too many numbers for originals."""
+    assert isinstance(book, ModelBook)
+    edited = index.edited(book, line.block)
+    sheet.formula(row, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
+    told = IF(sheet[row, COUNT] == 0, "", f"{line.what} edited")
+    sheet.formula(row, TOLD, told, "text")
+
+
+def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expression:
+    """`what` 0.5 → 0.7; of what is no number where one belongs, that it counts `as_0`."""
+    was, now = sheet[row, WAS], sheet[row, IS]
+    numbers: Expression = was & " → " & now
+    for digits in (9, 6, 3):  # as few as show the difference; programs differ in how they spell 15
+        pair = ROUND(was, digits), ROUND(now, digits)
+        numbers = IF(pair[0] != pair[1], pair[0] & " → " & pair[1], numbers)
+    numbers = IFERROR(numbers, was & " → " & now)
+    of_error, of_none = (AS_0[kind] if as_0 else kind for kind in (ERROR, EMPTY))
+    of_text = f", {AS_0[TEXT]}" if as_0 else ""
+    other: Expression = IF(now == ERROR, of_error, "‘" & now & "’" & of_text)
+    other = IFERROR(ROUND(was, 3), was) & " → " & IF(now == "", of_none, other)
+    return expression(what) & " " & IF(ISNUMBER(now), numbers, other)
+
+
+# --- the one line -------------------------------------------------------------------------
+
+
+def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> None:
+    """How many cells differ, the first of some lines, and what the model said and says. A part is
+    some rows, the first and the one after the last, and how many of its lines are told."""
+    n, listed, more = expression(0), expression(""), expression(0)
+    for top, end, n_told in parts:
+        counts, ranks, told = (sheet[top:end, col].as_range for col in (COUNT, RANK, TOLD))
+        for row in range(top, end):
+            if (row, COUNT) in sheet.entries:
+                # LibreOffice takes no value of an array formula out of a file, and what reads
+                # nothing else misses the first edit: the message reads what was edited, too
+                before = sheet[row - 1, RANK] if row > top else expression(0)
+                sofar = IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0)
+                sheet.formula(row, RANK, sofar, "count")
+        for k in range(1, n_told + 1):
+            listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
+        n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
+    sheet.put(LINE_ROW + 1, WHAT, "total", "note")
+    n = sheet.formula(LINE_ROW + 1, COUNT, n, "count")
+    listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
+    edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
+    line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
+    line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
+    book.spots["ledger"] = (SHEET, LINE_ROW, 0)
+    said = _said(book) if isinstance(book, ModelBook) else None
+    whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
+    sheet.formula(LINE_ROW, 0, whole, "block")
+
+
+def _said(book: ModelBook) -> Expression | None:
+    """What the model said at the end of the prompt, and says now; or that nothing is answered."""
+    if book.live or book.plan.gives != "next word":
+        return None
+    last = book.passage.n_prompt - 1
+    if book.large:
+        row = 0 if book.values["logits"].shape[0] == 1 else last
+        likeliest = int(np.argmax(book.values["logits"][row]))
+        now: Expression = book.sheet(PLAY)[one_token.RESULTS_ROW + 2, 1]
+        unknown: Expression = expression("")
+    else:
+        ids = book.graph["choice.order"][:, 0]
+        top = entry(ids, 1, book.graph["n_prompt"][0, 0])
+        likeliest = int(book.values["choice.order"][last, 0])
+        now = INDEX(book.graph["outputs"].area, top + 1, 1)
+        unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
+    said = book.labels[book.graph["logits"].axes[1]][likeliest]
+    changed = f" · said {said}, now says " & now
+    answer = IF(EXACT(now, said), expression(f" · says {said}"), changed)
+    if book.large:
+        return answer
+    nothing = " · ‘" & unknown & "’ is unknown: nothing is answered"
+    typed_none = book.graph["prompt.answered"][0, 0] == 0
+    silent = IF(unknown == "", expression(" · nothing is typed: nothing is answered"), nothing)
+    return IF(typed_none, silent, answer)
+
+
+def edited(book: Book) -> Expression:
+    """Whether anything differs."""
+    return LEFT(book.sheet(SHEET)[LINE_ROW, 0], len(NONE)) != NONE
+
+
+def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
+    """Put the line on a sheet."""
+    # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
+    told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
+    line = sheet.formula(row, col, told, "ledger")
+    sheet.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))
