@@ -125,7 +125,7 @@ def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None
     if built.returncode and not os.environ.get("CI"):
         pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
     assert not built.returncode, built.stderr
-    assert (site / "exporters" / "hyperformula.cjs").is_file()
+    assert (site / "exporters" / "checking" / "hyperformula.cjs").is_file()
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
     (snippet,) = snippets()
     code = f"""{snippet}
