@@ -7,17 +7,19 @@ from exporters.assemble.transformer import assemble
 from exporters.compose.book import Placed
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import for_model
+from exporters.model.plan import Plan
 
 MASKED = "Play: type a sentence with a mask in it; the words that may stand there are ranked."
 SENTENCES = "Play: type two sentences; the cosine of their vectors says how alike they are."
 MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
 
 
-def build(title: str, model: Model, passage: Passage, placed: Placed | None = None) -> ModelBook:
+def build(
+    title: str, model: Model, passage: Passage, plan: Plan, placed: Placed | None = None
+) -> ModelBook:
     """The workbook of a prompt, or of two sentences; `placed` is told of it before its values are
     computed."""
-    plan, spec = for_model(model), model.spec
+    spec = model.spec
     two = spec.gives == "sentence"
     room = f"room for {len(passage.ids)} tokens" + (" in each sentence" if two else "")
     story = Story(

@@ -15,7 +15,7 @@ from exporters.assemble.transformer import assemble
 from exporters.compose.book import Placed
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LOSS, MANY_WORDS, Followed, Plan, for_model
+from exporters.model.plan import LEAD, LIMITS, LOSS, Followed, Limits, Plan, for_model
 from exporters.pages import vocabulary
 
 TYPE = "Play: type a sentence; "
@@ -47,21 +47,22 @@ def build(
     followed: Followed = "",
     words: Mapping[str, Sequence[int]] | None = None,
     placed: Placed | None = None,
+    limits: Limits = LIMITS,
 ) -> ModelBook:
     """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
     too; with maps of `words`, ids by their groups. `placed` is told of it before its values are
     computed. Raises InputError if the model does not support them.
     """
-    plan = replace(for_model(model, live), followed=followed)
+    plan = replace(for_model(model, live, limits=limits), followed=followed)
     if words and (live or plan.gives != "next word"):
         raise InputError("--words maps the words of a whole decoder, which says the next one")
     if followed and plan.reduced:
         raise InputError(
-            f"--gradient and --nudge need a full decoder of at most {MANY_WORDS:,} words; "
+            f"--gradient and --nudge need a full decoder of at most {limits.words:,} words; "
             "‘cellformer gradient’ prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
-        return encoder_workbook.build(title, model, passage, placed)
+        return encoder_workbook.build(title, model, passage, plan, placed)
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
     return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)

@@ -34,7 +34,6 @@ from exporters.model.model_book import ModelBook, Pieces
 
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
-MOST_COLUMNS = 16_000  # of a table on one sheet, which ends at 16,384
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
 # on Play: where the first token's text stands, and what goes with it
 PROMPT_ROW, PROMPT_COL = 33, 2
@@ -161,7 +160,7 @@ def turned(block: Block, book: ModelBook) -> bool:
         if book.by_hand:
             return turned(readers[0][0], book)  # a bias or gain lies along what it is added to
         # along the stream, or else under its matrix; down where a sheet has too few columns
-        return block.axes[1] == "d_model" or block.shape[1] > MOST_COLUMNS
+        return block.axes[1] == "d_model" or block.shape[1] > book.plan.limits.columns
     return block.kind in ("computed", "gradient", "ids")
 
 
@@ -222,7 +221,7 @@ def split(book: ModelBook) -> None:
     for block in book.blocks:
         if block.kind == "weight":
             across = 0 if turned(block, book) else 1
-            if block.shape[across] > MOST_COLUMNS and block.axes[across] in book.labels:
+            if block.shape[across] > book.plan.limits.columns and block.axes[across] in book.labels:
                 _split(book, block, block.shape[across])
 
 
@@ -248,7 +247,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
 
     Programs read sheets in parallel, so several of equal size are also faster.
     """
-    n_pieces = -(-n_words // MOST_COLUMNS)
+    n_pieces = -(-n_words // book.plan.limits.columns)
     step = -(-n_words // n_pieces)
     across = 0 if turned(block, book) else 1
     values, names = book.graph.inputs[block.name], []
@@ -394,14 +393,14 @@ def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
 
 def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts left of a block; of very many, once."""
-    if place.size[0] > MOST_COLUMNS and place.block.name != "logits":
+    if place.size[0] > book.plan.limits.columns and place.block.name != "logits":
         return
     axis = place.block.axes[1 if place.turned else 0]
     area = Rect(place.top, place.top + place.size[0], place.left - 1, place.left)
     if axis and axis not in TOKENS and axis not in book.labels:
         sheet.runs.append(Run(area, "row number"))
         return
-    if place.size[0] > MOST_COLUMNS:
+    if place.size[0] > book.plan.limits.columns:
         sheet.runs.append(Run(area, "row label", book.labels[axis]))
         return
     for k in range(place.size[0]):

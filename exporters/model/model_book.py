@@ -19,7 +19,6 @@ from exporters.compose.story import Chosen, Printed
 from exporters.model.plan import WHOLE, Plan
 
 DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may count as 0
-MANY_FORMULAS = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 
 class Pieces(NamedTuple):
@@ -189,7 +188,8 @@ class ModelBook(Book):
 
         gnumeric's INDEX picks no whole columns: `verify` gives it their addresses.
         """
-        return self.large and sum(b.n_cells for b in self.graph if b.op) > MANY_FORMULAS
+        n_formulas = sum(b.n_cells for b in self.graph if b.op)
+        return self.large and n_formulas > self.plan.limits.formulas
 
     def _picked(self, block: Block, matrix: str, rect: Rect) -> str:
         """The column of a matrix for a row of a block: `INDEX(W,0,ROWS($A$9:$A12))`.

@@ -15,6 +15,18 @@ MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
 
 @dataclass(frozen=True)
+class Limits:
+    """The sizes above which a workbook is built in another way."""
+
+    words: int = MANY_WORDS  # of the vocabulary
+    columns: int = 16_000  # of a table on one sheet, which ends at 16,384
+    formulas: int = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a workbook shows, and how."""
 
@@ -24,6 +36,7 @@ class Plan:
     continues: bool = True  # the sentence goes on by itself: no token sees those after it
     gives: Gives = "next word"  # what the model is asked for
     followed: Followed = ""  # LEAD: how each cell moves it; LOSS: that, and a step against it
+    limits: Limits = LIMITS
 
     @property
     def reduced(self) -> bool:
@@ -44,12 +57,14 @@ class Plan:
 WHOLE = Plan()
 
 
-def for_model(model: Model, live: Sequence[str] = (), by_hand: bool = False) -> Plan:
+def for_model(
+    model: Model, live: Sequence[str] = (), by_hand: bool = False, limits: Limits = LIMITS
+) -> Plan:
     """The plan of a model's workbook; `live` names the parts that are to recompute."""
-    gives, many = model.spec.gives, model.spec.d_vocab > MANY_WORDS
+    gives, many = model.spec.gives, model.spec.d_vocab > limits.words
     readout = ONE_TOKEN if many else EVERYTHING
     if gives == "masked word":
         readout = Readout(one_token=True, by_head=not many)
     elif gives == "sentence":
         readout = Readout(one_token=False, by_head=not many)
-    return Plan(readout, tuple(live), by_hand, model.spec.causal, gives)
+    return Plan(readout, tuple(live), by_hand, model.spec.causal, gives, limits=limits)

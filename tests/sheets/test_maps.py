@@ -14,6 +14,7 @@ from exporters.checking.verify import read
 from exporters.compose import label_placement
 from exporters.compose.book import Book
 from exporters.file.xlsx import write
+from exporters.model.plan import Limits
 from exporters.pages import vocabulary
 from workbooks.dialogue_game import CHOSEN, game
 
@@ -192,14 +193,13 @@ def test_a_model_drawn_at_random(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tied", [True, False])
-def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path, monkeypatch) -> None:
+def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     """Of a model that shows one token's logits alone: its words' own cells, each of which may be
     taken off; a weight of one is typed over."""
-    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", N_WORDS - 1)
     spec = ModelSpec(N_WORDS, 6, 8, n_layers=1, n_heads=1, d_head=3, d_mlp=4, tied=tied)
     model, ids = random_model(spec), {"a": [200, 7, 199], "b": [5, 12, 208]}
     given = passage(model, [3, 70], 3)
-    book = model_workbook.build("random", model, given, words=ids)
+    book = model_workbook.build("random", model, given, words=ids, limits=Limits(words=N_WORDS - 1))
     assert book.large and "Trajectory" not in book.sheets
     table = model.weights["W_E"] if tied else model.weights["W_U"].T
     x = table[[v for group in ids.values() for v in group]]

@@ -20,6 +20,7 @@ from exporters.compose.book import Book
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import write
 from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
+from exporters.model.plan import Limits
 from exporters.pages.play import MESSAGE_ROW, SENTENCE_ROW
 
 SPEC = ModelSpec(
@@ -93,13 +94,13 @@ def test_a_model_that_reads_both_ways_takes_any_sentence(
 
 
 @pytest.mark.parametrize("name", ["a masked word", "many words"])
-def test_what_was_shown_at_first_stays_when_a_cell_is_edited(name: str, monkeypatch) -> None:
+def test_baseline_stays_when_a_cell_is_edited(name: str) -> None:
     """The probabilities as built stand beside the live ones, and no formula lacks a value."""
     model, ids = golden_models()["bert"], [3, 1, 4, 2]
     if name == "many words":
-        monkeypatch.setattr("exporters.model.plan.MANY_WORDS", SPEC.d_vocab - 1)
         model = random_model(replace(SPEC, causal=True))
-    book = model_workbook.build(name, model, passage(model, ids))
+    limits = Limits(words=SPEC.d_vocab - (name == "many words"))
+    book = model_workbook.build(name, model, passage(model, ids), limits=limits)
     before, after = book.clean, book.edited({book.graph["W_E"][ids[0], 2]: 3.0})
     for sheet in book.sheets.values():
         for row, col in sheet.entries:

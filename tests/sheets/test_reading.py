@@ -21,6 +21,7 @@ from exporters.checking.verify import poison
 from exporters.compose.address import moved
 from exporters.file import xlsx
 from exporters.file.reading import WorkbookFile
+from exporters.model.plan import Limits
 
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
 BOOKS = (*SAVED, f"{THIN}sampling")
@@ -73,10 +74,10 @@ def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
         assert_same_as_openpyxl(path)
 
 
-def test_formulas_that_cells_share(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", 1)
+def test_shared_formulas(tmp_path: Path) -> None:
     model = checkpoint.load(corner("llama", tmp_path / "llama"))
-    book = model_workbook.build("llama", model, passage(model, [1, 2, 0, 2, 1]))
+    words = passage(model, [1, 2, 0, 2, 1])
+    book = model_workbook.build("llama", model, words, limits=Limits(words=1))
     path = xlsx.write(book, tmp_path / "llama.xlsx")
     file = WorkbookFile(path)
     assert any(cell.from_first != (0, 0) for name in file for cell in file[name].cells.values())

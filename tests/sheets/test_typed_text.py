@@ -21,7 +21,6 @@ import cellformer as cf
 from engine.cells.texts import readable
 from engine.models.generate import passage
 from engine.models.spec import ModelSpec
-from engine.text import tokenizing
 from engine.text.detokenizing import held
 from engine.text.subwords import Library
 from engine.text.tokenizer import Characters, IdsOnly
@@ -29,6 +28,7 @@ from exporters.assemble import model_workbook
 from exporters.checking.verify import read, verify
 from exporters.compose.book import Book
 from exporters.file.reading import Value
+from exporters.model.plan import Limits
 from exporters.pages import large_play as large
 
 TALE = (
@@ -38,6 +38,7 @@ TALE = (
 TYPED = ("the girl", "Once upon a time", "she went on", "12 dogs", "  two spaces", "What's up?")
 # as the usual 60 characters, in few cells; after 12 dogs each kind has room for another token
 N_TOKENS, TEXT_LENGTH = 8, 16
+FEW = Limits(words=20)  # so that these models have many
 
 
 def byte_level() -> Tokenizer:
@@ -83,9 +84,8 @@ def model(kind: str) -> cf.Model:
 
 @cache
 def book(kind: str) -> Book:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
-        return cf.build(model(kind), prompt="the dog", n_tokens=N_TOKENS, title=kind)
+    given = passage(model(kind), model(kind).vocabulary.encode("the dog"), N_TOKENS)
+    return model_workbook.build(kind, model(kind), replace(given, text_length=TEXT_LENGTH))
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def typeable(kind: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -> None:
+def test_typed_sentence_is_tokenized_and_continues(kind: str) -> None:
     live = cf.Evaluator(book(kind).graph)
     for text in typeable(kind):
         live.set("sentence", 0, 0, text)
@@ -148,7 +148,7 @@ def test_a_typed_sentence_becomes_the_tokenizer_s_ids_and_continues(kind: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_in_ironcalc(kind: str, opened) -> None:
+def test_typed_sentence_in_ironcalc(kind: str, opened) -> None:
     where, sheet = book(kind), opened(book(kind))
     for text in typeable(kind):
         with sheet.typed({where.cell("sentence", 0, 0): text}):
@@ -159,7 +159,7 @@ def test_the_same_in_ironcalc(kind: str, opened) -> None:
 
 
 @pytest.mark.office
-def test_the_same_in_gnumeric(tmp_path: Path) -> None:
+def test_typed_sentence_in_gnumeric(tmp_path: Path) -> None:
     """It takes no single index for names that stand in a row, as those of a tied model do."""
     needs("gnumeric")
     tokenizer = model("characters").vocabulary
@@ -170,7 +170,7 @@ def test_the_same_in_gnumeric(tmp_path: Path) -> None:
     assert verify(cf.write(found, tmp_path / "book.xlsx"), "gnumeric").agrees
 
 
-def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
+def test_unknown_character_gives_a_message() -> None:
     live = cf.Evaluator(book("characters").graph)
     live.set("sentence", 0, 0, "the dög")
     assert live["tokenizer.fine"][0, 0] == 0
@@ -178,7 +178,7 @@ def test_what_the_tokenizer_does_not_know_gives_a_message_and_no_id() -> None:
     assert np.isfinite(live["probs"]).all()
 
 
-def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
+def test_text_length_is_the_limit(tmp_path: Path) -> None:
     whole = model("characters")
     words = replace(passage(whole, whole.vocabulary.encode("the dog"), 10), text_length=9)
     where = model_workbook.build("short", whole, words)
@@ -197,11 +197,9 @@ def test_a_sentence_may_be_as_long_as_was_asked_for(tmp_path: Path) -> None:
 
 @cache
 def answering(kind: str, ids: tuple[int, ...] = ()) -> Book:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.plan.MANY_WORDS", 20)
-        given = ids or model(kind).vocabulary.encode("the dog")
-        words = replace(passage(model(kind), given, N_TOKENS), text_length=TEXT_LENGTH)
-        return model_workbook.build(f"many {kind}", model(kind), words)
+    given = ids or model(kind).vocabulary.encode("the dog")
+    words = replace(passage(model(kind), given, N_TOKENS), text_length=TEXT_LENGTH)
+    return model_workbook.build(f"many {kind}", model(kind), words, limits=FEW)
 
 
 def assert_answers(where: Book, cell: Callable[[CellAt], Value], ids: list[int]) -> None:
@@ -224,7 +222,7 @@ def line(sheet: InIronCalc) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_many_words_a_typed_sentence_is_answered(kind: str, opened) -> None:
+def test_typed_sentence_is_answered_large_vocabulary(kind: str, opened) -> None:
     where, tokenizer = answering(kind), model(kind).vocabulary
     assert where.large
     sheet = opened(where)
@@ -241,7 +239,7 @@ def test_of_many_words_a_typed_sentence_is_answered(kind: str, opened) -> None:
                 assert line(sheet) == readable(text + following)
 
 
-def test_of_many_words_ids_stand_in_for_what_is_typed(opened) -> None:
+def test_typed_ids_replace_the_sentence_large_vocabulary(opened) -> None:
     where, tokenizer = answering("byte-level"), model("byte-level").vocabulary
     sheet = opened(where)
     ids = tokenizer.encode("the dog")
@@ -251,7 +249,7 @@ def test_of_many_words_ids_stand_in_for_what_is_typed(opened) -> None:
         assert "ids are typed" in told(sheet) and not line(sheet)
 
 
-def test_an_unknown_character_is_named_in_a_large_vocabulary(opened) -> None:
+def test_unknown_character_is_reported_large_vocabulary(opened) -> None:
     where = answering("characters")
     sheet = opened(where)
     with sheet.typed({where.cell("sentence", 0, 0): "the dög"}):
@@ -259,7 +257,7 @@ def test_an_unknown_character_is_named_in_a_large_vocabulary(opened) -> None:
         assert not line(sheet)
 
 
-def test_of_many_words_ids_that_no_text_gives_are_built() -> None:
+def test_ids_that_no_text_gives_large_vocabulary() -> None:
     """The bytes of a character in the wrong order."""
     whole = model("byte-level")
     odd = tuple(whole.vocabulary.encode("é")[::-1])
@@ -270,17 +268,15 @@ def test_of_many_words_ids_that_no_text_gives_are_built() -> None:
     assert where.graph.values["logits"][0] == pytest.approx(logits)
 
 
-def test_of_many_words_and_no_tokenizer_ids_alone_are_typed() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.plan.MANY_WORDS", 20)
-        bare = replace(model("byte-level"), vocabulary=IdsOnly(272))
-        where = cf.build(bare, ids=[3, 4], title="bare")
+def test_no_tokenizer_large_vocabulary() -> None:
+    bare = replace(model("byte-level"), vocabulary=IdsOnly(272))
+    where = model_workbook.build("bare", bare, passage(bare, [3, 4]), limits=FEW)
     assert "Tokenizer" not in where.sheets and "sentence" not in where.graph.blocks
     assert "no tokenizer" in where.clean.cell("Play", large.SENTENCE_ROW, 0)
 
 
 @pytest.mark.office
-def test_the_same_in_libreoffice(tmp_path: Path, written) -> None:
+def test_typed_sentence_in_libreoffice(tmp_path: Path, written) -> None:
     """One text, typed where the sentence stands."""
     many = answering("byte-level")
     books = {kind: book(kind) for kind in KINDS} | {"many": many}

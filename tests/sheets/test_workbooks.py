@@ -63,6 +63,7 @@ from exporters.compose.story import Story, Suggestion
 from exporters.file.reading import Value, WorkbookFile, related
 from exporters.file.xlsx import write
 from exporters.model.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model.plan import Limits
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
@@ -125,17 +126,14 @@ def many_words(tmp_path_factory) -> dict[str, Path]:
     """Workbooks of a random model of more words than are many: all of it, its last block alone."""
     spec = ModelSpec(40, 4, 8, n_layers=2, n_heads=2, d_head=2, d_mlp=3, norm="layer", tied=True)
     model, folder = random_model(spec), tmp_path_factory.mktemp("many")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.plan.MANY_WORDS", 39)
-        return {
-            name: write(
-                model_workbook.build(name, model, passage(model, [7, 39, 1]), live), folder / file
-            )
-            for name, file, live in (
-                ("many words", "words.xlsx", ()),
-                ("their last block", "live.xlsx", ("blocks.1",)),
-            )
-        }
+    given, few = passage(model, [7, 39, 1]), Limits(words=39)
+    parts: dict[str, tuple[str, ...]] = {"many words": (), "their last block": ("blocks.1",)}
+    return {
+        name: write(
+            model_workbook.build(name, model, given, live, limits=few), folder / f"{name}.xlsx"
+        )
+        for name, live in parts.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -620,13 +618,13 @@ def test_any_decoder_becomes_a_workbook_that_recomputes(engine, k, ids, any_deco
 
 
 @pytest.mark.parametrize("many", [1, 2048])
-def test_words_that_tie(many: int, tmp_path: Path, monkeypatch) -> None:
+def test_words_that_tie(many: int, tmp_path: Path) -> None:
     """All logits alike: whatever ranks words finds the first of those that tie."""
     needs("ironcalc")
-    monkeypatch.setattr("exporters.model.plan.MANY_WORDS", many)
     model = random_model(ModelSpec(5, 4, 4, n_layers=1, n_heads=1, d_head=2))
     model = replace(model, weights=dict(model.weights) | {"W_U": np.zeros((4, 5))})
-    path = write(model_workbook.build("tie", model, passage(model, [1, 2])), tmp_path / "tie.xlsx")
+    book = model_workbook.build("tie", model, passage(model, [1, 2]), limits=Limits(words=many))
+    path = write(book, tmp_path / "tie.xlsx")
     report = verify(path, "ironcalc")
     assert report.agrees, report
 
