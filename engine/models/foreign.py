@@ -8,12 +8,11 @@ pieces, our name -> piece, serves loading and saving.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
-from engine.cells.files import read_json
-from engine.models.spec import LARGEST, Activation, ModelSpec
+from engine.cells.fields import Fields
+from engine.models.spec import Activation, ModelSpec
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -35,29 +34,9 @@ OF_PROGRAMS = ("*cache*", "return_dict", "output_*", "*attn_implementation", "pr
 NO_MATTER = OF_TRAINING + OF_TOKENS + OF_TASKS + OF_GENERATION + OF_FILES + OF_PROGRAMS
 
 
-class Config:
-    """A config.json, whose values are asked for with the type that they must have.
-
-    What nobody has asked for by the end may change what the model computes: see `check_unread`.
-
-    `values` are given where they stand in a file of another format, which is then `path`.
-    """
-
-    def __init__(self, path: Path, values: Any = None):
-        self.path, self.values = path, values
-        self.asked: set[str] = set()
-        if values is None:
-            self._read(path)
-
-    def _read(self, path: Path) -> None:
-        self.values = read_json(path)
-        if not isinstance(self.values, dict):
-            raise InputError(f"{path} holds no JSON object")
-
-    def look(self, name: str) -> Any:
-        """The value of a field, whatever it is; None where it is missing."""
-        self.asked.add(name)
-        return self.values.get(name)
+class Config(Fields):
+    """A config.json. What nobody has asked for by the end may change what the model computes: see
+    `check_unread`. Values that stand in a file of another format are given with its path."""
 
     def ignore(self, *names: str) -> None:
         """Fields that the architecture's reference does not read either."""
@@ -81,28 +60,6 @@ class Config:
                     "model computes; if it does not, take it out"
                 )
 
-    def get(self, name: str, kind: type, default: Any = None) -> Any:
-        """The value of a field; `default` where it is missing or null, an error without one."""
-        value = self.look(name)
-        if value is None:
-            if default is None:
-                raise InputError(f"{self.path} has no {name!r}")
-            return default
-        if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
-            raise InputError(f"{self.path}: {name!r} is {value}; no model has such a number")
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
-        return value
-
-    def listed(self, name: str, kind: type) -> list[Any]:
-        """The values of a list; none where it is missing or null."""
-        values: list[Any] = self.get(name, list, [])
-        if not all(isinstance(value, kind) for value in values):
-            raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
-        return values
-
     def windowed(self, n_layers: int) -> list[bool]:
         """Which layers look back only so far, where `layer_types` says it; nothing where not.
 
@@ -117,11 +74,6 @@ class Config:
                 f"of {n_layers} layers"
             )
         return [kind == WINDOWED for kind in kinds]
-
-    def optional(self, name: str, kind: type, default: Any) -> Any:
-        """The value of a field that may be null, which means that there is none."""
-        null = self.look(name) is None and (name in self.values or default is None)
-        return None if null else self.get(name, kind, default)
 
     def activation(self, name: str, default: str | None = None) -> Activation:
         """An activation, by the name that it has here."""

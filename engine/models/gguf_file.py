@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine.cells.errors import InputError
+from engine.cells.fields import Fields
 from engine.cells.stored import DTYPES, MOST_TENSORS, Place
-from engine.models.foreign import Config
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -90,7 +90,7 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
                 f"{path} says {n_tensors:,} tensors; no model has so many: fetch it again"
             )
         listed = [tensor_line(head) for _ in range(n_tensors)]
-        align = Config(path, meta).get("general.alignment", int, 32)
+        align = Fields(path, meta).get("general.alignment", int, 32)
         if align < 1 or align & (align - 1):
             raise InputError(
                 f"{path}: general.alignment is {align}, no power of two; fetch it again"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.cells.errors import InputError
+from engine.cells.fields import LARGEST
 from engine.models.foreign import Config
-from engine.models.spec import LARGEST
 
 ORIGINAL = "original_max_position_embeddings"
 LONGEST = "max_position_embeddings"

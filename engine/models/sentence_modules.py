@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
+from engine.cells.fields import json_object
 from engine.cells.files import read_json
 from engine.models.foreign import Config, Piece, Pieces
 from engine.models.spec import Pooling
 from engine.models.tensors import TensorEntry, inside, of_folder
-from engine.text.subwords import json_object
 
 KEY, FILE, CONFIG = "sentence_modules", "modules.json", "config.json"
 MOST = 20  # modules

@@ -5,6 +5,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from engine.cells.errors import InputError
+from engine.cells.fields import LARGEST
 
 Position = Literal["none", "learned", "sinusoidal", "rotary"]
 Norm = Literal["none", "layer", "rms"]
@@ -12,7 +13,6 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Gives = Literal["next word", "masked word", "sentence"]
 Pooling = Literal["mean", "first", "max", "mean of root"]
 
-LARGEST = 1e12  # number that is taken for meant
 MAX_HEADS = 20_000  # in all layers; the largest Llama has 16,128
 MAX_LAYERS = 2_000  # the largest Llama has 126
 

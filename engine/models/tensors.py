@@ -15,6 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from engine.cells.errors import InputError, first_line, sides
+from engine.cells.fields import Fields
 from engine.cells.stored import (
     DTYPES,
     MOST_TENSORS,
@@ -25,7 +26,7 @@ from engine.cells.stored import (
     TensorFile,
     tall,
 )
-from engine.models.foreign import Config, Piece
+from engine.models.foreign import Piece
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 MOST_HEADER = 20_000_000  # bytes of a safetensors file; of the largest models, 1 million a shard
@@ -205,7 +206,7 @@ def weight_files(folder: Path) -> list[Path]:
         if (folder / single).is_file():
             return [folder / single]
         if (folder / index).is_file():
-            names = Config(folder / index).get("weight_map", dict).values()
+            names = Fields(folder / index).get("weight_map", dict).values()
             paths = [
                 inside(folder, name, f"{index}: the shard") for name in sorted(set(map(str, names)))
             ]

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.cells.errors import InputError
-from engine.cells.files import read_json
+from engine.cells.fields import Fields, json_object
 from engine.cells.values import is_whole
-from engine.models.foreign import Config
 from engine.text import sentencepiece
 from engine.text import tokenizers_library as library
 
@@ -190,7 +189,7 @@ class _Config:
     def __init__(self, folder: Path):
         self.folder, path = folder, folder / "tokenizer_config.json"
         self.values = json_object(folder / "special_tokens_map.json") | json_object(path)
-        self.said = Config(path, self.values)
+        self.said = Fields(path, self.values)
 
     def default(self, parts: Sequence[str], token: str) -> None:
         """Say what the token of these parts is where the files do not."""
@@ -269,13 +268,3 @@ def _content(token: Any) -> str | None:
     """A token that a file gives as text, or as text with how it is matched."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None
-
-
-def json_object(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, nothing where there is no file. Raises InputError."""
-    if not path.is_file():
-        return {}
-    values = read_json(path)
-    if not isinstance(values, dict):
-        raise InputError(f"{path} holds no object")
-    return values

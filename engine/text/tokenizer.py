@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from engine.cells.errors import InputError, nearest
+from engine.cells.fields import json_object
 from engine.cells.files import read_json
 from engine.cells.texts import escaped
 from engine.text import subwords
 from engine.text.sentencepiece import UnreadError
 from engine.text.subwords import Library as Library
-from engine.text.subwords import check_known, json_object
+from engine.text.subwords import check_known
 
 MASKS = ("[MASK]", "<mask>")  # what stands for a word that is to be found
 LONGEST = 40  # characters of a token that a sheet shows, as spreadsheets count: 2 bytes each

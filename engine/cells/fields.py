@@ -1,0 +1,58 @@
+"""Fields: a JSON object out of a file, whose values are asked for with the type they must have."""
+
+from pathlib import Path
+from typing import Any
+
+from engine.cells.errors import InputError
+from engine.cells.files import read_json
+
+LARGEST = 1e12  # number that is taken for meant
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds, empty where there is no file. Raises InputError."""
+    values: dict[str, Any] = Fields(path).values if path.is_file() else {}
+    return values
+
+
+class Fields:
+    """The values of a JSON object by their names; read from `path` unless they are given."""
+
+    def __init__(self, path: Path, values: Any = None):
+        self.path = path
+        self.values = read_json(path) if values is None else values
+        if not isinstance(self.values, dict):
+            raise InputError(f"{path} holds no JSON object")
+        self.asked: set[str] = set()
+
+    def look(self, name: str) -> Any:
+        """The value of a field, whatever it is; None where it is missing."""
+        self.asked.add(name)
+        return self.values.get(name)
+
+    def get(self, name: str, kind: type, default: Any = None) -> Any:
+        """The value of a field; `default` where it is missing or null, an error without one."""
+        value = self.look(name)
+        if value is None:
+            if default is None:
+                raise InputError(f"{self.path} has no {name!r}")
+            return default
+        if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+            raise InputError(f"{self.path}: {name!r} is {value}; no model has such a number")
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise InputError(f"{self.path}: {name!r} is {value!r}, not {kind.__name__}")
+        return value
+
+    def listed(self, name: str, kind: type) -> list[Any]:
+        """The values of a list; none where it is missing or null."""
+        values: list[Any] = self.get(name, list, [])
+        if not all(isinstance(value, kind) for value in values):
+            raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
+        return values
+
+    def optional(self, name: str, kind: type, default: Any) -> Any:
+        """The value of a field that may be null, which means that there is none."""
+        null = self.look(name) is None and (name in self.values or default is None)
+        return None if null else self.get(name, kind, default)
