@@ -83,7 +83,7 @@ def unrolled(first: step.Step) -> list[list[Block]]:
         before = f"step{number - 1}." if number > 2 else ""
         others = {name: g[before + after] for name, after in names.items()}
         others["step"] = g.input(f"step{number}.step", number)
-        g.at(f"step{number}").again(others, once)
+        g.at(f"step{number}").copy_with(others, once)
         found.append([block for block in g if block.name.startswith(f"step{number}.")])
     return found
 

@@ -263,10 +263,10 @@ class Graph:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
 
-    def again(self, others: Mapping[str, Block], among: Iterable[Block] | None = None) -> None:
-        """Add once more all that follows from some blocks, for `others` in their places, by name,
-        under this graph's prefix; no more than is `among` some blocks, if they are given. Where it
-        had as many entries as these have rows, it has as many as the others have."""
+    def copy_with(self, others: Mapping[str, Block], among: Iterable[Block] | None = None) -> None:
+        """Copy every block that depends on some blocks, with `others` (by name) in their places and
+        under this graph's prefix; with `among`, only those blocks are copied. An axis as long as
+        the rows of a replaced block takes the new block's length."""
         copies, added = dict(others), list(others.values())
         once = [block for block in self if block not in added] if among is None else list(among)
         rows = {self[name].axes[0]: (x.shape[0], x.axes[0]) for name, x in others.items()}

@@ -12,10 +12,10 @@ from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
 
 
-def only_live(graph: Graph, live: Sequence[str]) -> Graph:
-    """The graph of the blocks under the names `live` (`blocks.3`), and of what they read.
+def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
+    """The blocks under the names `live` (`blocks.3`); everything else that they read is constant.
 
-    Raises InputError for a name that no computed block is under.
+    Raises InputError for a name with no computed block under it.
     """
     parts = sorted({name.rpartition(".")[0] for name in graph.blocks if "." in name})
     for name in live:

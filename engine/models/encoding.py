@@ -51,7 +51,7 @@ def _add_second(g: Forward, ids: Sequence[int], n_tokens: int) -> None:
     places = [*ids, *[EMPTY] * (n_tokens - len(ids))]
     tokens = at.input("tokens", np.reshape(places, (-1, 1)), axes, "ids")
     present = at.input("attention_mask", _present(len(ids), n_tokens), axes)
-    at.again({"tokens": tokens, "attention_mask": present})
+    at.copy_with({"tokens": tokens, "attention_mask": present})
     names = [name for leaf in ("vector", "length") for name in (leaf, f"{SECOND}.{leaf}")]
     g.block("cosine", ops.cosine_of_angle, *(g[name] for name in names))
 

@@ -46,13 +46,13 @@ TOKENS = ("token", "")
 def graph(model: Model, passage: Passage) -> Graph:
     """The graph of a passage whose tokens follow what is typed and chosen."""
     g = model.graph(passage.ids)
-    heat(g, passage)
+    set_temperature(g, passage)
     follow(g, passage, model)
     return g
 
 
-def heat(g: Graph, passage: Passage) -> None:
-    """Give a graph the temperature that a passage was drawn at."""
+def set_temperature(g: Graph, passage: Passage) -> None:
+    """Set the temperature that a passage was sampled with."""
     if passage.sampling.temperature:
         g.fill("temperature", np.array([[passage.sampling.temperature]]))
 
@@ -108,7 +108,7 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
         return word_lookup.place_of(typed[t, 0], g, "prompt.words")
 
     def found_at(t: int, _: int) -> Expression:
-        loose = word_lookup.only_place_of(typed[t, 0], g, "prompt.lowered")
+        loose = word_lookup.find_ignoring_case(typed[t, 0], g, "prompt.lowered")
         return IF(exact[t, 0] >= 0, exact[t, 0], loose)
 
     def unknown_at(t: int, _: int) -> Expression:
@@ -271,7 +271,7 @@ def _instead(at: Graph, name: str) -> Expression:
     typed = at.input(f"{name}.instead", "", kind="table")[0, 0]
     sought = word_lookup.place_of(typed, at, "look.words")
     exact = at.table(f"{name}.exact", (1, 1), lambda *_: sought)[0, 0]
-    loose = word_lookup.only_place_of(typed, at, "look.lowered")
+    loose = word_lookup.find_ignoring_case(typed, at, "look.lowered")
     ident = IF(typed == "", -1, IF(exact >= 0, exact, loose))
     return at.table(f"{name}.id", (1, 1), lambda *_: ident)[0, 0]
 

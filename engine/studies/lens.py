@@ -34,7 +34,7 @@ def add(g: Graph, position: int, target: int, rival: int) -> Views:
     views = Views(stages(g))
     for n, stage in enumerate(views.stages):
         at = g.at(f"lens.{n}")
-        at.again({"resid_final": at.block("x", ops.embed, where, stage)})  # x: [1, d_model]
+        at.copy_with({"resid_final": at.block("x", ops.embed, where, stage)})  # x: [1, d_model]
     for word, value in (("target", target), ("rival", rival)):
         g.input(word, value, kind="ids")
         views.credits[word] = dict(credits(g, word))

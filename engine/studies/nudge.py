@@ -39,9 +39,9 @@ def add(g: Graph, n_prompt: int) -> None:
     gradients = backward(g, loss, columns=True)
     g.input(RATE, 0.0)
     taken = {w.name: _step(g, w, gradients[w.name]) for w in weights if w.name in gradients}
-    again = g.at(NUDGED)
-    again.again(taken, g.before(loss))
-    choosing.likeliest(again.at("choice"), g[f"{NUDGED}.logits"])
+    nudged = g.at(NUDGED)
+    nudged.copy_with(taken, g.before(loss))
+    choosing.likeliest(nudged.at("choice"), g[f"{NUDGED}.logits"])
     steepness = sum(float((g.values[gradients[name].name] ** 2).sum()) for name in taken)
     g.fill(RATE, np.array([[_rate(g, steepness)]]))
 

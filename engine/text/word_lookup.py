@@ -58,8 +58,8 @@ def add_lowered(g: Graph, words: Sequence[str]) -> None:
         g.input("lowered", texts[0], kind="table")
 
 
-def only_place_of(text: Expression, g: Graph, lowered: str) -> Expression:
-    """The place of the word that a text is but for its case; -1 if there is none, or several."""
+def find_ignoring_case(text: Expression, g: Graph, lowered: str) -> Expression:
+    """The index of the only word that equals a text but for its case; -1 if none or several do."""
     if lowered not in g.blocks:
         return expression(-1)
     sought, among = " " & LOWER(text) & " ", g[lowered][0, 0].fixed

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine import Evaluator, Graph, InputError, Model
-from engine.cells.part import only_live
+from engine.cells.part import freeze_rest
 from engine.models import encoding, prompt
 from engine.models.forward import Forward
 from engine.models.generate import Passage
@@ -140,7 +140,7 @@ def tries(
 
 def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     """Three cells of the live part: weights and settings that its blocks read."""
-    inputs = only_live(graph, live).inputs
+    inputs = freeze_rest(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
     text = "Type 0, and see the cells that follow change; Check says that something was edited."

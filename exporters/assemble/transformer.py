@@ -9,7 +9,7 @@ from engine.cells.errors import declared
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.cells.packages import modules
-from engine.cells.part import only_live
+from engine.cells.part import freeze_rest
 from engine.learning import objective
 from engine.models import encoding, prompt
 from engine.models.forward import Forward
@@ -102,9 +102,9 @@ def _blocks(
 ) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
     """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
-    prompt.heat(graph, passage)
+    prompt.set_temperature(graph, passage)
     if plan.live:
-        graph = only_live(graph, plan.live)
+        graph = freeze_rest(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
     if plan.followed == LEAD:
         _go_back(graph, passage)
