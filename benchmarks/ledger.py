@@ -116,7 +116,7 @@ def bad(book: ModelBook) -> list[list[Edit]]:
 def ask(book: ModelBook, folder: Path, edits: list[list[Edit]], python: str, **more: Any) -> Any:
     """What LibreOffice answers."""
     path = cf.write(book, folder / f"{book.title}.xlsx")
-    watched = [book.spots["ledger"], (PLAY, MESSAGE_ROW, PROMPT_COL)]
+    watched = [book.named_cells["ledger"], (PLAY, MESSAGE_ROW, PROMPT_COL)]
     job = folder / "job.json"
     job.write_text(json.dumps({"path": str(path), "edits": edits, "watched": watched} | more))
     driver = Path(__file__).with_name("edits_in_libreoffice.py")

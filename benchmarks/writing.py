@@ -53,7 +53,7 @@ def only(whole: Book, places: list[Place]) -> Book:
     for place in places:
         sheet = Sheet(place.sheet)
         whole.sheets.setdefault(place.sheet, sheet).regions.append((place, "live"))
-    whole.spots = {}
+    whole.named_cells = {}
     return whole
 
 

@@ -301,8 +301,8 @@ class Book:
 
     title: str
     graph: Graph = field(default_factory=Graph)
-    # name -> sheet, row, column of single cells that have one
-    spots: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    # single cells that have a name: name -> sheet, row, column
+    named_cells: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests

@@ -173,7 +173,7 @@ def _word(words: Area, at: Span) -> str:
 
 def _spot(book: Book, sheet: Sheet, at: Span) -> str:
     """What a cell of a page is called, or else where it stands."""
-    named = (name for name, spot in book.spots.items() if spot == (sheet.name, *at))
+    named = (name for name, place in book.named_cells.items() if place == (sheet.name, *at))
     return next(named, book.address(sheet[at]))
 
 

@@ -360,7 +360,7 @@ def _names(book: Book) -> dict[str, str]:
         if place.named:
             area = a1(place.rect(place.block.whole), "all")
             found[place.block.name] = f"{quoted(place.sheet)}!{area}"
-    for name, (where, row, col) in book.spots.items():
+    for name, (where, row, col) in book.named_cells.items():
         if name not in book.places and name.isidentifier() and len(name) > 2:
             found[name] = book.address(book.sheets[where][row, col].fixed)
     first = {name.lower(): name for name in reversed(found)}

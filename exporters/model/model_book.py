@@ -77,7 +77,7 @@ class ModelBook(Book):
 
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""
-        where, row, col = self.spots[name]
+        where, row, col = self.named_cells[name]
         return self.sheet(where)[row, col]
 
     def locate(self, area: Area) -> tuple[str, Rect]:

@@ -105,7 +105,7 @@ def _sums(book: ModelBook, sheet: Sheet, row: int) -> None:
         sheet.formula(row + 2, col, total - logit, "tiny")
     for r in (row, row + 1):
         _difference(sheet, r)
-    book.spots["attribution gap"] = (ATTRIBUTION, row + 2, COLUMNS["target"])
+    book.named_cells["attribution gap"] = (ATTRIBUTION, row + 2, COLUMNS["target"])
 
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:

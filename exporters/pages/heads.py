@@ -57,7 +57,7 @@ def add(book: ModelBook) -> None:
                 sheet.formula(top + 2 + j, left + i, block[i, j], style)
         sheet.dress(sheet[top + 2 : top + 2 + n, left : left + n], "scale")
         sheet.heights[top + 1] = 52
-    if f"look.{found[0].name}" in book.spots:
+    if f"look.{found[0].name}" in book.named_cells:
         _read_out(book, sheet, machine.sharpest(book, patterns))
 
 

@@ -372,7 +372,7 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
     line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
     line = IFERROR(line, f"{SHEET}: lines of it were deleted or typed over{UNDO}")
-    book.spots["ledger"] = (SHEET, LINE_ROW, 0)
+    book.named_cells["ledger"] = (SHEET, LINE_ROW, 0)
     said = _said(book) if isinstance(book, ModelBook) else None
     whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
     sheet.formula(LINE_ROW, 0, whole, "block")

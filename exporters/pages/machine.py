@@ -381,7 +381,7 @@ def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
             sheet.formula(at, 1 + j, looked, canvas.style("tile"))
         said = looked_at(book) & " looks " & _most(book, sheet[at, 1 : 1 + n])
         sheet.formula(at, 2 + n, said, "said")
-        book.spots[f"look.{head.name}"] = (SHEET, at, 2 + n)
+        book.named_cells[f"look.{head.name}"] = (SHEET, at, 2 + n)
     sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
 
 

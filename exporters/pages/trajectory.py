@@ -189,5 +189,8 @@ def _shares(book: ModelBook, sheet: Sheet) -> None:
     squares = np.linalg.svd(path - path.mean(axis=0), compute_uv=False) ** 2
     best = float(squares[:2].sum() / squares.sum()) if squares.sum() else 0.0
     sheet.put(row + 1, 1, best, "constant percent")
-    book.spots |= {"share of the path": (SHEET, row, 1), "best of the path": (SHEET, row + 1, 1)}
+    book.named_cells |= {
+        "share of the path": (SHEET, row, 1),
+        "best of the path": (SHEET, row + 1, 1),
+    }
     sheet.put(row + 1, 2, "two principal components of the path as built; a constant", "note")

@@ -37,7 +37,7 @@ def place(book: ModelBook) -> None:
     where = {name: (ROW + 1 + k, PROMPT_COL) for k, name in enumerate(DIALS)}
     typed, counts = LOOK_COL + 1, LOOK_COL + 2
     where["n_prompt"] = ROW + 1, counts
-    book.spots["prompt"] = (PLAY, ROW + 2, counts)
+    book.named_cells["prompt"] = (PLAY, ROW + 2, counts)
     where |= {"look.position.instead": (ROW + 3, typed), "position": (ROW + 3, counts)}
     for row, name in enumerate(WORDS, ROW + 4):
         where |= {f"look.{name}.instead": (row, typed), f"look.{name}": (row, counts)}
@@ -130,7 +130,7 @@ def _looking(book: ModelBook, sheet: Sheet) -> None:
     for row, text in enumerate(labels, ROW + 1):
         sheet.put(row, LOOK_COL, text, "row label")
     book.lay(book.places["n_prompt"], "id")
-    _, row, col = book.spots["prompt"]
+    _, row, col = book.named_cells["prompt"]
     sheet.formula(row, col, IF(_as_built(book, sheet), "as built", "changed"), "label")
     _position(book, sheet)
     for name, usual in WORDS.items():

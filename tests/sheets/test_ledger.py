@@ -49,7 +49,7 @@ def typed(edits: Sequence[tuple[str, int, int, object]]) -> Typed:
 
 def test_it_names_exactly_what_differs(book: ModelBook, path: Path) -> None:
     """Random edits: weights, switches, dials, picks, the sentence; and none."""
-    sheet, line = InIronCalc(path), book.spots["ledger"]
+    sheet, line = InIronCalc(path), book.named_cells["ledger"]
     for edited in LEDGER.sets(book, np.random.default_rng(7))[:25]:
         with sheet.typed(typed([edit for edit, _ in edited])):
             assert LEDGER.right(str(sheet[line]), [text for _, text in edited]), edited
@@ -63,7 +63,7 @@ def test_two_numbers_that_change_places_are_seen(book: ModelBook, path: Path) ->
     first, second = (float(book.values[name][i, 0]) for i in (0, 1))
     cells = {book.cell(name, 0, 0): second, book.cell(name, 1, 0): first}
     with sheet.typed(cells):
-        line = str(sheet[book.spots["ledger"]])
+        line = str(sheet[book.named_cells["ledger"]])
         assert line.startswith(f"2 edits: {name}[0,0] ") and "and 1 more of it" in line
         assert sheet["Built", 3, 0] == line
 
@@ -75,7 +75,7 @@ def test_bad_values_make_no_error(book: ModelBook, path: Path) -> None:
         with sheet.typed(typed(edits)):
             wrong = [cell for cell in formulas if ERROR.fullmatch(str(sheet[cell]))]
             assert not wrong, (edits, wrong[:3])
-            assert "edit" in str(sheet[book.spots["ledger"]]), edits
+            assert "edit" in str(sheet[book.named_cells["ledger"]]), edits
 
 
 def as_typed(value: Value) -> float | str:
@@ -88,7 +88,7 @@ def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path) -> None
     """The same of some of them, and of edits, in one sheet: each is taken back before the next."""
     edited = LEDGER.sets(book, np.random.default_rng(11))[:6]
     bad = LEDGER.bad(book)[1::12]
-    line = book.spots["ledger"]
+    line = book.named_cells["ledger"]
     told = [line, MESSAGE, (PLAY, RESULTS_ROW + 3, 1), (PLAY, RESULTS_ROW + 3, 3), ("Check", 5, 2)]
     texts = [typed([edit for edit, _ in edits]) for edits in edited] + [*map(typed, bad)]
     file, back, one_upon_the_other = WorkbookFile(path), dict[CellAt, float | str](), []
@@ -106,7 +106,7 @@ def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path) -> None
 
 def test_an_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
     """It is named with the nearest word, and nothing is ranked; case is forgiven."""
-    sheet, line = InIronCalc(path), book.spots["ledger"]
+    sheet, line = InIronCalc(path), book.named_cells["ledger"]
     sentence, top, n = book.cell("sentence", 0, 0), RESULTS_ROW + 3, n_results(book)
     with sheet.typed({sentence: "w1 ww3 w2"}):
         assert sheet[MESSAGE] == "‘ww3’ is unknown; nearest: w3: nothing is answered"
