@@ -125,7 +125,7 @@ def main() -> None:
         path, ids = (str(golden), "1,2,3") if golden.is_dir() else (name, None)
         loaded = names.load(path, ids=ids)
         words = passage(loaded.model, loaded.ids, N_TOKENS)
-        book = loaded.book(loaded.model, words, followed=LOSS)
+        book = loaded.book(loaded.model, words, gradient_of=LOSS)
         assert isinstance(book, ModelBook)
         answers = in_libreoffice(book, asked.folder / f"{name}.xlsx", asked.python)
         torchs = of_transformers(golden) if golden.is_dir() else of_ours(loaded.model)

@@ -18,8 +18,8 @@ from engine.studies.forecast import forecast
 from engine.text import tokenizing
 from engine.text.tokenizer import IdsOnly, mask_of
 from exporters.assemble import model_workbook
-from exporters.compose.book import Book, Placed
-from exporters.model.plan import Followed, for_model
+from exporters.compose.book import Book, OnLayout
+from exporters.model.plan import GradientOf, for_model
 
 ID = r"\d{1,18}"  # of more digits is none
 COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
@@ -54,16 +54,16 @@ class Loaded:
         model: Model,
         passage: Passage,
         live: Sequence[str] = (),
-        followed: Followed = "",
+        gradient_of: GradientOf = "",
         words: Mapping[str, Sequence[int]] | None = None,
-        placed: Placed | None = None,
+        on_layout: OnLayout | None = None,
     ) -> Book:
-        """The workbook of a passage; `live` names the parts that recompute, () everything. With
-        what is `followed` back it has the backward pass, too; with `words`, ids by group, maps of
-        them. `placed` is told of it before its values are computed."""
-        if live or followed or words or formats.means(self.name):
+        """The workbook of a passage. `live` names the parts that recompute (default: all). With
+        `gradient_of` it has the backward pass, too; with `words` (ids by group), maps of them.
+        `on_layout` is called with it before its values are computed."""
+        if live or gradient_of or words or formats.means(self.name):
             return model_workbook.build(
-                title(self.name), model, passage, live, followed, words, placed
+                title(self.name), model, passage, live, gradient_of, words, on_layout
             )
         found: Book = workbooks.find(self.name).build(model, passage)
         return found

@@ -200,8 +200,8 @@ def book():
     ws = w.sheet("Halves", "a number and its half")
     number = ws.typed("number", [[3.0]])
     half = ws.computed("half", (1, 1), lambda i, j: number[i, j] / 2)
-    tries = [Suggestion("Type 4.", ("number", 0, 0), 4.0, ("half", 0, 0), 2.0)]
-    return w.done(Story(TITLE, "", [""], [""], tries))
+    suggestions = [Suggestion("Type 4.", ("number", 0, 0), 4.0, ("half", 0, 0), 2.0)]
+    return w.done(Story(TITLE, "", [""], [""], suggestions))
 '''
 
 

@@ -91,7 +91,7 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
             "Pattern: type scores; below them stand the same shares twice, with a query in a row and with a query in a column.",
             "Check: what stays true however you change the scores.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Type 4: blue looks at fluffy with {fluffy:.2f} instead of "
                 f"{w.now(rows[2, 1]):.2f}, in a row above and in a column below.",

@@ -181,7 +181,7 @@ def story(w: Workbook) -> Story:
             "Lookup: read it from top to bottom; each column is one vector.",
             "Activations: ReLU and GELU as curves.",
         ],
-        tries=[
+        suggestions=[
             Suggestion(
                 f"Type -0.5: one name is enough; Alexis Jordan plays basketball with {loose:.1f} "
                 f"instead of {before:.0f}.",

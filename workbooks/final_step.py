@@ -42,7 +42,7 @@ STORY = Story(
         "Readout: the query, three dot products, and softmax; a temperature divides the scores before it.",
         "Play: the words by their shares. Beside each live share stands the one as built, so that you see what an edit changed.",
     ],
-    tries=[
+    suggestions=[
         Suggestion(
             "Type 3: the query is three times as long. The same word wins, surer: 0.61 becomes 0.88 (the essay prints 0.87, 0.12, 0.01; the shares are 0.877, 0.121, 0.002).",
             ("query_length", 0, 0),

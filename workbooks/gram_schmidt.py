@@ -243,7 +243,7 @@ def story(
             "Axes: the two differences, and v2·e1, which is what the second shares with the first.",
             "Map: the words on the two axes, and the analogy as a parallelogram. Analogy: the cosine of every word with its target.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Choose woman, not man: v2·e1 is {skew(along):.0f} instead of "
                 f"{w.now(along):.0f} and is taken away; e2 begins with {skew(axes.e2[0]):.3f} as "

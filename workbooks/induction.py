@@ -131,7 +131,7 @@ def story(model: Model) -> Story:
             f"Lens: by the bigram table alone ‘dog’ leads with {usual(probs[dog]):.3f}; after layer 1 it is ‘cat’ with {now(probs[cat]):.3f}.",
             "Attribution: what each head adds to the logit of ‘cat’. Play: the text goes on, ‘cat sat on’.",
         ],
-        tries=[
+        suggestions=[
             Suggestion(
                 f"Type 0 for the previous-token head: nothing is noted; ‘cat’ falls from {now(probs[cat]):.3f} to "
                 f"{without(probs[cat]):.3f}, and ‘dog’ leads.",

@@ -238,7 +238,7 @@ def story(w: Workbook) -> Story:
             "Sentence: what every next word costs, and their mean: one unlikely word can carry most of it.",
             f"A probability of 0 would cost infinitely much. LN(0) is an error in a spreadsheet, so it counts as {LEAST:g} here.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

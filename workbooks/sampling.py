@@ -287,7 +287,7 @@ def story(w: Workbook) -> Story:
             "Draws: a thousand random numbers, and how often each word came. In two cases of three a count is within one ‘spread’ of what is expected.",
             "Ten words: the logits that the essay prints for its second example, and their shares.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

@@ -48,7 +48,7 @@ STORY = Story(
         "Heads: in the first layer blocks.0.attn.h0 looks at the letter before, h3 at the one before that.",
         "Lens: what the model would say after each layer. Words: which characters are alike to it.",
     ],
-    tries=[
+    suggestions=[
         Suggestion("Choose ‘.’ instead of the colon: now the line ends, and the next to speak is another: “ROMEO.\\n\\nKING RICHARD III:\\nThe se”.", 5, value="."),
         Suggestion("Type 0 on Switches for the head that looks at the letter before: it cannot spell any more, “ROMEO:\\nThe sheperer t to the an”.", ("blocks.0.attn.h0.switch", 0, 0), value=0.0),
         Suggestion("Type 0.5, and choose ‘sampled’ above it: another text, and a better one: “ROMEO:\\nNo sir, I say, beseech yo”.", ("temperature", 0, 0), value=0.5, also=((("choose", 0, 0), "sampled"),)),

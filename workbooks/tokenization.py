@@ -185,7 +185,7 @@ def story(w: Workbook) -> Story:
             "Tokenizer: type a text; each row is a step, and of the merges a row each. The pieces and their ids are at the top.",
             "Tokenizer tables: what the steps look up. Every model with such a tokenizer has the same two sheets.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Type newest: a word of the corpus is {w.edited(known)(n_ids):.0f} piece, where the two words had "
                 f"{now:.0f}.",

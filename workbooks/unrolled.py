@@ -135,7 +135,7 @@ def story(w: Workbook) -> Story:
             "Learn: the settings, and the curve of the loss.",
             "Step 1 to Step 5: all that a step computes, from top to bottom. Blocks of Step 3 have names as ‘step3.logits’.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

@@ -249,7 +249,7 @@ def story(w: Workbook) -> Story:
             "Model: embedding, unembedding and softmax for every word at once. The last table, the difference from the counts, is 0.",
             "Next word: type a word. If the likeliest is taken each time, the text runs in a circle: ‘the cat sat . the cat sat .’",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

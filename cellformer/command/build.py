@@ -16,7 +16,7 @@ from engine.text import word_list_file as words
 from exporters.model import plan
 
 if TYPE_CHECKING:
-    from exporters.compose.book import Book, Placed
+    from exporters.compose.book import Book, OnLayout
 
 LARGE = 1_000_000  # cells of a workbook that is forecast, and written with a bar
 COLUMNS = (TextColumn("writing"), BarColumn(), TextColumn("{task.completed:,.0f} cells"))
@@ -42,10 +42,10 @@ def listed(model: Model, path: Path) -> dict[str, list[int]]:
     return words.ids(words.read(path), model.outputs or model.vocabulary)
 
 
-def followed(gradient: bool, nudge: bool) -> plan.Followed:
-    """What a workbook follows back. Raises InputError where that would be two things."""
+def gradient_of(gradient: bool, nudge: bool) -> plan.GradientOf:
+    """What a workbook's backward pass differentiates. Raises InputError if both are given."""
     if gradient and nudge:
-        raise InputError("--gradient follows a word’s lead, --nudge the loss: give one of them")
+        raise InputError("--gradient and --nudge cannot be combined: give one of them")
     return plan.LEAD if gradient else plan.LOSS if nudge else ""
 
 
@@ -70,7 +70,7 @@ def announce(
             line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
 
 
-def write(build: "Callable[[Placed], Book]", path: Path) -> None:
+def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
     """Build and write, a large one with a bar."""
     from exporters.file import xlsx
     from exporters.file.precompress import Ahead

@@ -437,7 +437,7 @@ def _curve_of_word(
 def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | None) -> Curve:
     """A computed cell, the one that the first suggested edit watches unless given."""
     found = names.book(name)
-    graph, watch = found.graph, found.tries[0].watch
+    graph, watch = found.graph, found.suggestions[0].watch
     if target is not None:
         watched, r, c = graph.parse(target)
     elif watch is not None:

@@ -120,11 +120,11 @@ def build(
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
 
-    followed = building.followed(gradient, nudge)
+    gradient_of = building.gradient_of(gradient, nudge)
     if all_ == (name is not None):
         raise InputError("name a workbook, or ask for all of them with --all and no name")
     texts = (prompt, second, ids, no_special, tokens, text_length)
-    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, followed, words, digits))
+    chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient_of, words, digits))
     if name is None:
         if chosen:
             raise InputError("--all takes -o alone: each workbook is built with its own prompt")
@@ -135,7 +135,7 @@ def build(
         if chosen:
             raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
         path = output or Path(f"{name}.xlsx")
-        return building.write(lambda placed: names.book(name), path)
+        return building.write(lambda on_layout: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
     n_tokens = loaded.n_tokens if tokens is None else tokens
     model = building.with_digits(loaded.model, digits)
@@ -146,7 +146,7 @@ def build(
     listed = building.listed(model, words) if words else None
     kind = "-gradient" * gradient + "-nudge" * nudge
     path = output or Path(f"{names.title(name)}{kind}.xlsx")
-    building.write(partial(loaded.book, model, found, live or (), followed, listed), path)
+    building.write(partial(loaded.book, model, found, live or (), gradient_of, listed), path)
 
 
 @app.command("open")

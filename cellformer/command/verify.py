@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from cellformer.command.printing import line
 from engine import InputError
 from exporters.checking.audit import audit
-from exporters.checking.child_processes import Job, Outcome, Told
+from exporters.checking.child_processes import Job, OnProgress, Outcome
 from exporters.checking.verify import ENGINES, Verdict, read, verify_all
 
 FILE = "file"  # as what the workbook stands in the lines of progress
@@ -25,11 +25,11 @@ def report(file: Path, engine: str, seconds: float) -> int:
     everyone = [one for one, program in ENGINES.items() if not program.by_name]
     wanted = [engine] if engine in ENGINES else everyone
     present = [one for one in wanted if ENGINES[one].installed()]
-    with _progress() as told:
-        told(FILE, "is read")
+    with _progress() as on_progress:
+        on_progress(FILE, "is read")
         book = read(file)
         rules: dict[str, Job] = {FILE: partial(audit, file.resolve())}
-        found = verify_all(book, present, told, seconds, beside=rules)
+        found = verify_all(book, present, on_progress, seconds, beside=rules)
     if book.digits is not None:
         text = "weights have the shortest decimals of float32"
         line(f"{text}: a logit moves by {book.digits:.1e} at most")
@@ -56,14 +56,14 @@ def _said(outcome: Outcome) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Told]:
+def _progress() -> Iterator[OnProgress]:
     """Lines on a terminal's standard error: who does what, for how many seconds."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as lines:
         tasks = {}
 
-        def told(who: str, what: str) -> None:
+        def on_progress(who: str, what: str) -> None:
             if who not in tasks:
                 tasks[who] = lines.add_task("", total=1)
             if what:
@@ -71,4 +71,4 @@ def _progress() -> Iterator[Told]:
             else:
                 lines.update(tasks[who], description=f"{who:<12} done", completed=1)
 
-        yield told
+        yield on_progress

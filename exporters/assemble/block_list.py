@@ -18,12 +18,12 @@ from exporters.model.layout import caption, read_along
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 
 
-def stack(ws: Worksheet, block: Block, labels: Labels, followed: str) -> None:
+def stack(ws: Worksheet, block: Block, labels: Labels, gradient_of: str) -> None:
     """Put a block at the cursor, under its name, its formula and what it means. A block that others
     read along its rows lies on its side, so that every product runs down columns."""
     on_its_side = read_along(ws.book.graph, block) == 1
     text = f"{block.name} = {equation(block)}" if block.op else block.name
-    meaning = words.meaning(block, followed)
+    meaning = words.meaning(block, gradient_of)
     ws.text(f"{text}   {words.shape(block)}   {meaning}", style="equation")
     put(ws, block, ws.cursor + 2, 1, labels, on_its_side)
     ws.sheet.put(ws.cursor, 1, caption(block), "block")

@@ -4,7 +4,7 @@ from engine.models import encoding
 from engine.models.generate import Passage
 from engine.models.model import Model
 from exporters.assemble.transformer import assemble
-from exporters.compose.book import Placed
+from exporters.compose.book import OnLayout
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
 from exporters.model.plan import Plan
@@ -15,10 +15,10 @@ MORE = "Heads: where each token looks. Tokenizer: how the text becomes ids."
 
 
 def build(
-    title: str, model: Model, passage: Passage, plan: Plan, placed: Placed | None = None
+    title: str, model: Model, passage: Passage, plan: Plan, on_layout: OnLayout | None = None
 ) -> ModelBook:
-    """The workbook of a prompt, or of two sentences; `placed` is told of it before its values are
-    computed."""
+    """The workbook of a prompt, or of two sentences; `on_layout` is called with it before its
+    values are computed."""
     spec = model.spec
     two = spec.gives == "sentence"
     room = f"room for {len(passage.ids)} tokens" + (" in each sentence" if two else "")
@@ -35,12 +35,12 @@ def build(
             MORE,
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
         ],
-        tries=_tries(model, passage.prompts),
+        suggestions=_suggestions(model, passage.prompts),
     )
-    return assemble(title, model, passage, story, plan=plan, placed=placed)
+    return assemble(title, model, passage, story, plan=plan, on_layout=on_layout)
 
 
-def _tries(model: Model, given: list[list[int]]) -> list[Suggestion]:
+def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     """A sentence, the other one or the temperature, and a weight."""
     two = len(given) > 1
     typed = [encoding.text_of(model.vocabulary, ids) is not None for ids in given]

@@ -12,10 +12,10 @@ from engine.text import tokenizing
 from engine.text.tokenizer import shown
 from exporters.assemble import encoder_workbook
 from exporters.assemble.transformer import assemble
-from exporters.compose.book import Placed
+from exporters.compose.book import OnLayout
 from exporters.compose.story import Story, Suggestion
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import LEAD, LIMITS, LOSS, Followed, Limits, Plan, for_model
+from exporters.model.plan import LEAD, LIMITS, LOSS, GradientOf, Limits, Plan, for_model
 from exporters.pages import vocabulary
 
 TYPE = "Play: type a sentence; "
@@ -24,7 +24,7 @@ CONTINUED, BOTH_WAYS = "it continues itself.", "each is read with all the others
 VIEWS = "Heads, Lens, Attribution: where it looks, when it knows, and what contributes."
 ANSWERED = "Play: type a sentence; the likeliest next tokens are ranked."
 IDS = "Play: the prompt as token ids and, where the readout is live, the likeliest next tokens."
-BACK: Mapping[Followed, Sequence[str]] = {
+BACK: Mapping[GradientOf, Sequence[str]] = {
     "": (),
     LEAD: (
         "Gradient: how the target’s lead over its rival changes with every weight; Backward: "
@@ -44,28 +44,28 @@ def build(
     model: Model,
     passage: Passage,
     live: Sequence[str] = (),
-    followed: Followed = "",
+    gradient_of: GradientOf = "",
     words: Mapping[str, Sequence[int]] | None = None,
-    placed: Placed | None = None,
+    on_layout: OnLayout | None = None,
     limits: Limits = LIMITS,
 ) -> ModelBook:
-    """The workbook of a prompt of any model; with what is `followed` back, of its backward pass
-    too; with maps of `words`, ids by their groups. `placed` is told of it before its values are
+    """The workbook of a prompt of any model; with `gradient_of`, its backward pass too; with
+    `words` (ids by group), maps of them. `on_layout` is called with it before its values are
     computed. Raises InputError if the model does not support them.
     """
-    plan = replace(for_model(model, live, limits=limits), followed=followed)
+    plan = replace(for_model(model, live, limits=limits), gradient_of=gradient_of)
     if words and (live or plan.gives != "next word"):
         raise InputError("--words maps the words of a whole decoder, which says the next one")
-    if followed and plan.reduced:
+    if gradient_of and plan.reduced:
         raise InputError(
             f"--gradient and --nudge need a full decoder of at most {limits.words:,} words; "
             "‘cellformer gradient’ prints the gradients of others"
         )
     if plan.gives != "next word" and not live:
-        return encoder_workbook.build(title, model, passage, plan, placed)
+        return encoder_workbook.build(title, model, passage, plan, on_layout)
     story = _story(title, model, passage, plan)
     chosen = vocabulary.of_groups(words) if words else None
-    return assemble(title, model, passage, story, plan=plan, chosen=chosen, placed=placed)
+    return assemble(title, model, passage, story, plan=plan, chosen=chosen, on_layout=on_layout)
 
 
 def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
@@ -90,11 +90,11 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
         look=[
             *_look(model, passage, plan, typed),
             "Block 0 and on: each layer, step by step; Weights 0 and on: what it multiplies with.",
-            *BACK[plan.followed],
+            *BACK[plan.gradient_of],
         ],
-        tries=live_tries(graph, plan.live)
+        suggestions=live_suggestions(graph, plan.live)
         if plan.live
-        else tries(graph, texts, passage.n_prompt - 1, typed),
+        else suggestions(graph, texts, passage.n_prompt - 1, typed),
     )
 
 
@@ -107,7 +107,7 @@ def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str,
     return (TYPE if spelt else TYPE_TOKENS) + how, VIEWS
 
 
-def tries(
+def suggestions(
     graph: Forward, texts: tuple[str, ...], last: int, typed: bool = False
 ) -> list[Suggestion]:
     """The last token, the temperature, and one weight: what each does is computed here."""
@@ -138,7 +138,7 @@ def tries(
     ]
 
 
-def live_tries(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
+def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
     """Three cells of the live part: weights and settings that its blocks read."""
     inputs = freeze_rest(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]

@@ -20,7 +20,7 @@ PROTECTED = (
 def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     """The first thing that a reader sees; of a model, with the stops of its tour."""
     sheet = book.sheet(START)
-    book.tries = story.tries
+    book.suggestions = story.suggestions
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
     sheet.put(0, 0, story.title, "title")
     sheet.put(1, 0, story.source, "note")
@@ -28,7 +28,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
     if stops:
         row = _tour(book, sheet, row, stops)
     sheet.put(row, 0, "Three things to try", "heading")
-    for k, suggestion in enumerate(story.tries, 1):
+    for k, suggestion in enumerate(story.suggestions, 1):
         where = cell_of(book, suggestion)
         sheet.put(row + k, 0, k, "stop number")
         _lead(sheet, row + k, 1, where.replace("'", ""), where)
@@ -37,7 +37,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
         if suggestion.watch:
             seen = _address(book, *suggestion.watch)
             _lead(sheet, row + k, 3, f"see {seen.replace(chr(39), '')}", seen)
-    row += len(story.tries) + 2
+    row += len(story.suggestions) + 2
     row = _section(sheet, row, "What to look at", story.look)
     sheet.put(row, 0, "Sheets", "heading")
     for name in book.sheets:

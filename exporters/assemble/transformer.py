@@ -23,7 +23,7 @@ from exporters import pages as of_all_pages
 from exporters.assemble import start, tour
 from exporters.compose import digest, legend, theme, unharmed
 from exporters.compose.address import quoted
-from exporters.compose.book import START, Placed, Sheet
+from exporters.compose.book import START, OnLayout, Sheet
 from exporters.compose.story import Chosen, Printed, Story
 from exporters.compose.topological import reading_order
 from exporters.model import glossary, layout
@@ -50,7 +50,7 @@ def assemble(
     study: Callable[[ModelBook], None] | None = None,
     plan: Plan | None = None,
     chosen: Chosen | None = None,
-    placed: Placed | None = None,
+    on_layout: OnLayout | None = None,
 ) -> ModelBook:
     """A whole workbook for a model and a passage: its pages around its laid-out blocks.
 
@@ -58,8 +58,8 @@ def assemble(
     hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
     own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
     what these read from the rest is put as constants, and nothing else is there. A story without a
-    title leaves out the tour, whose place on Start depends on the story. `placed` is told of the
-    book before its values are computed.
+    title leaves out the tour, whose place on Start depends on the story. `on_layout` is called with
+    the book before its values are computed.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
     if plan.readout.by_head:
@@ -79,8 +79,8 @@ def assemble(
         chosen=chosen,
     )
     layout.split(book)
-    if placed:
-        placed(book)
+    if on_layout:
+        on_layout(book)
     _add_pages(book)
     usual = {*book.sheets} - {of_tables.SHEET}
     if study:
@@ -106,9 +106,9 @@ def _blocks(
     if plan.live:
         graph = freeze_rest(graph, plan.live)
     views = Views() if plan.reduced else _views(graph, passage)
-    if plan.followed == LEAD:
+    if plan.gradient_of == LEAD:
         _go_back(graph, passage)
-    elif plan.followed == LOSS:
+    elif plan.gradient_of == LOSS:
         nudge.add(graph, passage.n_prompt)
     labels = {"vocab": shown(model.vocabulary.texts)}
     if model.outputs:
@@ -116,7 +116,7 @@ def _blocks(
     _follow_what_is_typed(graph, model, passage, plan)
     if not plan.reduced:
         prompt.look(graph, labels[graph["logits"].axes[1]])
-    if plan.followed == LOSS:
+    if plan.gradient_of == LOSS:
         objective.follow(graph)
     return graph, views, labels
 

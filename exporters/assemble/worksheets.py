@@ -267,11 +267,11 @@ class Worksheet:
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
 
-    def suggest(self, *tries: Suggestion) -> None:
+    def suggest(self, *suggestions: Suggestion) -> None:
         """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
-        self.sheet.tries = tries
+        self.sheet.suggestions = suggestions
         self.heading("Three things to try here")
-        for suggestion in tries:
+        for suggestion in suggestions:
             places = (("type in", suggestion.cell), ("see", suggestion.watch))
             for col, (verb, at) in enumerate(places):
                 assert isinstance(at, tuple)

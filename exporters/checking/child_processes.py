@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from engine.cells.errors import InputError, one_line
 
 Job = Callable[[], Any]
-Told = Callable[[str, str], None]
+OnProgress = Callable[[str, str], None]
 
 
 class Outcome(NamedTuple):
@@ -37,18 +37,20 @@ class _Running(NamedTuple):
     end: float
 
 
-def run(jobs: Mapping[str, Job], folder: Path, seconds: float, told: Told) -> dict[str, Outcome]:
-    """Do all jobs at once; what became of each, by its name.
+def run(
+    jobs: Mapping[str, Job], folder: Path, seconds: float, on_progress: OnProgress
+) -> dict[str, Outcome]:
+    """Run all jobs at once, each in a process and an empty folder of its own; outcomes by name.
 
-    Each gets a folder of its own in `folder`. `told` is called with the name of a job that begins
-    and how long it may take, with "" at its end. Raises InputError where a job does.
+    `on_progress` is called with a job's name and its time limit when it begins, and with its name
+    and "" when it ends. Raises InputError if a job does.
     """
     running: dict[str, _Running] = {}
     found: dict[str, Outcome] = {}
     try:
         for name, job in jobs.items():
             running[name] = _begun(job, folder / name, seconds)
-            told(name, f"{seconds:,.0f} s at most")
+            on_progress(name, f"{seconds:,.0f} s at most")
         while running:
             wait = max(0.0, min(one.end for one in running.values()) - monotonic())
             connection.wait([one.answer for one in running.values()], wait)
@@ -56,7 +58,7 @@ def run(jobs: Mapping[str, Job], folder: Path, seconds: float, told: Told) -> di
                 if one.answer.poll() or monotonic() >= one.end:
                     found[name] = _outcome(one, seconds)
                     _stop(running.pop(name))
-                    told(name, "")
+                    on_progress(name, "")
     finally:
         for one in running.values():
             _stop(one)

@@ -25,7 +25,7 @@ from engine.cells.access import Rect
 from engine.cells.errors import InputError
 from engine.cells.values import CellError
 from exporters.checking import aspose, hyperformula
-from exporters.checking.child_processes import Job, Outcome, Told, run
+from exporters.checking.child_processes import Job, OnProgress, Outcome, run
 from exporters.checking.programs import (
     Recomputed,
     program,
@@ -117,15 +117,15 @@ def verify(book: FormulaCells | Path, engine: str) -> Verdict:
 def verify_all(
     book: FormulaCells | Path,
     engines: Sequence[str],
-    told: Told = lambda engine, what: None,
+    on_progress: OnProgress = lambda engine, what: None,
     seconds: float = SECONDS,
     beside: Mapping[str, Job] = NOTHING,
 ) -> dict[str, Outcome]:
-    """Recompute a workbook in several engines at once, each in a process of its own for so many
-    seconds at most: what became of each, a Verdict where it answered.
+    """Recompute a workbook in several engines at once, each in its own process with a time limit:
+    each engine's outcome, a Verdict if it answered.
 
-    `told` is called with the name of an engine and what it does, "" at the end. Other jobs may be
-    done `beside`.
+    `on_progress` is called with an engine's name and what it does, "" at the end. The jobs in
+    `beside` run at the same time.
     """
     if isinstance(book, Path):
         book = read(book)
@@ -134,7 +134,7 @@ def verify_all(
         wrong = folder / "book.xlsx"
         poison(book.path, wrong)
         jobs: dict[str, Job] = {e: partial(_verdict, book, e, wrong) for e in engines}
-        return run(jobs | dict(beside), folder, seconds, told)
+        return run(jobs | dict(beside), folder, seconds, on_progress)
 
 
 def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:

@@ -31,7 +31,7 @@ from exporters.compose.story import Held, Suggestion
 
 START = "Start"  # the first sheet
 MAX_SHEET_NAME = 31
-Placed = Callable[["Book"], object]  # told of a book when `alone` is known, and nothing is computed
+OnLayout = Callable[["Book"], object]  # called with a book when `alone` is known, before values
 
 
 class Entry(NamedTuple):
@@ -163,7 +163,7 @@ class Sheet:
     areas: list[tuple[Rect, dict[str, Any]]] = field(default_factory=list)  # the same, of many
     notes: dict[tuple[int, int], str] = field(default_factory=dict)  # what a cell says when asked
     purpose: str = ""  # a line, for a sheet of the workbook's own
-    tries: Sequence[Suggestion] = ()  # the edits that it suggests itself
+    suggestions: Sequence[Suggestion] = ()  # the edits that it suggests itself
 
     def __getitem__(self, key: tuple[int | slice, int | slice]) -> Area:
         """Cells of the sheet, for formulas: `sheet[row, col]`, `sheet[top:bottom, col]`."""
@@ -305,7 +305,7 @@ class Book:
     named_cells: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
-    tries: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
+    suggestions: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
     held: list[Held] = field(default_factory=list)  # what its source prints, number by number
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
     iterates: bool = False

@@ -38,7 +38,7 @@ class Story:
     source: str
     about: Sequence[str]
     look: Sequence[str]
-    tries: Sequence[Suggestion]
+    suggestions: Sequence[Suggestion]
     section: str = ""
 
 
@@ -86,7 +86,7 @@ class Chosen:
     groups: Mapping[str, Sequence[int]]
     directions: Sequence[tuple[Sequence[int], Sequence[int]]]  # the words of each, plus and minus
     nearest: int
-    tries: Sequence[Suggestion] = ()
+    suggestions: Sequence[Suggestion] = ()
 
     @property
     def ids(self) -> list[int]:

@@ -36,7 +36,10 @@ def opened(book: Book, sheet: Sheet) -> tuple[Collection[str], Collection[tuple[
 
 def _tried(book: Book) -> Iterator[tuple[str, tuple[int, int]]]:
     """The blocks and cells of every edit that a book suggests."""
-    for suggestion in (*book.tries, *(t for sheet in book.sheets.values() for t in sheet.tries)):
+    for suggestion in (
+        *book.suggestions,
+        *(t for sheet in book.sheets.values() for t in sheet.suggestions),
+    ):
         for cell in (suggestion.cell, *(cell for cell, _ in suggestion.also)):
             if not isinstance(cell, int):
                 yield cell[0], cell[1:]

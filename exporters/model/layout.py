@@ -55,28 +55,28 @@ SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
     "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "how {followed} changes with every cell: from the end back"),
-    "Gradient": ("Backward", "how {followed} changes with every weight, beside the weight"),
+    "Backward": ("Readout", "how {gradient_of} changes with every cell: from the end back"),
+    "Gradient": ("Backward", "how {gradient_of} changes with every weight, beside the weight"),
     AFTER_STEP.strip(): ("Gradient", MOVED),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
 
 
-def purpose(name: str, followed: str) -> str:
-    """What a sheet of blocks is for, in a line; of the backward pass, by what is `followed`."""
+def purpose(name: str, gradient_of: str) -> str:
+    """What a sheet of blocks is for, in a line; `gradient_of` is what gradients are of."""
     kind, _, layer = name.partition(" ")
     if name.startswith(f"{AFTER_STEP}Weights"):
         return MOVED
     if name.startswith(AFTER_STEP):
-        return f"after the step: {purpose(layer, followed)}"
+        return f"after the step: {purpose(layer, gradient_of)}"
     if name.endswith(f" {SECOND}"):
-        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), followed)}"
+        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), gradient_of)}"
     if kind == "Block":
         return f"layer {layer}: {SHEETS[kind][1]}"
     if layer and kind == "Weights":
         return f"layer {layer}: type over any of them"
-    return SHEETS[kind][1].format(followed=followed)
+    return SHEETS[kind][1].format(gradient_of=gradient_of)
 
 
 def sheet_of(block: Block, book: ModelBook) -> str:
@@ -232,7 +232,7 @@ def lay_out(book: ModelBook) -> None:
         if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
             continue
         sheet = book.sheet(name)
-        sheet.purpose = purpose(name, book.plan.followed)
+        sheet.purpose = purpose(name, book.plan.gradient_of)
         dress(book, sheet)
         kind, _, _ = name.removeprefix(AFTER_STEP).partition(" ")
         found = BANDS.get(kind, bands)(book, name)
@@ -260,7 +260,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
         book.others[piece.name] = cut
         sheet = book.sheet(f"Vocabulary {k}")
-        sheet.purpose = purpose(sheet.name, book.plan.followed)
+        sheet.purpose = purpose(sheet.name, book.plan.gradient_of)
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
@@ -333,7 +333,7 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
             row += 1
         if block.op:
             text = f"{block.name} = {equation(block)}   {words.shape(block)}   "
-            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.followed), "equation")
+            sheet.put(row, MARGIN, text + words.meaning(block, book.plan.gradient_of), "equation")
             row += 1
     bottom = row
     for block, left in band.across:

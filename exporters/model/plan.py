@@ -8,9 +8,9 @@ from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import Gives
 
-Followed = Literal["", "the target’s lead", "the loss"]  # by a backward pass; "": there is none
-LEAD: Followed = "the target’s lead"
-LOSS: Followed = "the loss"
+GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
+LEAD: GradientOf = "the target’s lead"
+LOSS: GradientOf = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
 
 
@@ -35,7 +35,7 @@ class Plan:
     by_hand: bool = False  # small enough that weights stand beside what they multiply
     continues: bool = True  # the sentence goes on by itself: no token sees those after it
     gives: Gives = "next word"  # what the model is asked for
-    followed: Followed = ""  # LEAD: how each cell moves it; LOSS: that, and a step against it
+    gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
     limits: Limits = LIMITS
 
     @property

@@ -48,13 +48,17 @@ def heads(sheet: Sheet, row: int, col: int, texts: Sequence[str], style: str = "
 
 
 def suggest(
-    book: ModelBook, sheet: Sheet, row: int, tries: Sequence[Suggestion], cols: tuple[int, int]
+    book: ModelBook,
+    sheet: Sheet,
+    row: int,
+    suggestions: Sequence[Suggestion],
+    cols: tuple[int, int],
 ) -> int:
     """Edits to make on this page: what to type and, in two columns right of that, the ways to its
     cell and to what it changes; gives the row below."""
-    sheet.tries = tries
+    sheet.suggestions = suggestions
     sheet.put(row, 0, "Three things to try here", "heading")
-    for k, suggestion in enumerate(tries, row + 1):
+    for k, suggestion in enumerate(suggestions, row + 1):
         sheet.put(k, 0, suggestion.text)
         ways = (("type in", suggestion.cell), ("see", suggestion.watch))
         for col, (verb, at) in zip(cols, ways, strict=True):
@@ -62,4 +66,4 @@ def suggest(
             name, i, j = at
             where = book.address(book.graph[name][i, j])
             sheet.link(k, col, f"{verb} {where}".replace("'", ""), where)
-    return row + len(tries) + 2
+    return row + len(suggestions) + 2

@@ -137,11 +137,11 @@ AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
 
 
-def meaning(block: Block, followed: str = "") -> str:
-    """A block's meaning; a norm's `scale` is not attention's, a piece means what it is cut from. Of
-    the backward pass, by what is `followed` back."""
+def meaning(block: Block, gradient_of: str = "") -> str:
+    """A block's meaning in a few words: by its whole name where leaf names are ambiguous (a norm's
+    `scale` is not attention's), else by its leaf. `gradient_of` is what gradients are of."""
     if block.kind == "gradient":
-        return of_backward(block, followed)
+        return of_backward(block, gradient_of)
     if block.name in IN_FULL:
         return IN_FULL[block.name]
     if block.op and block.op.function.__module__ == optimizers.__name__:
@@ -170,14 +170,14 @@ def of_optimizer(block: Block) -> str:
     return told[:1].lower() + told[1:] if told[1:2].islower() else told
 
 
-def of_backward(block: Block, followed: str) -> str:
+def of_backward(block: Block, gradient_of: str) -> str:
     """What a block of the backward pass means."""
     way = next((x for x in block.name.split(".") if x in ("turned", "gradient")), "")
     if way == "turned":
         return "the same, rows and columns exchanged, for products to run down"
     if block.name.rpartition(".")[2].startswith("part"):
         return "a step on the way back"
-    return f"how {followed} changes with {block.name.rpartition('gradient.')[2]}"
+    return f"how {gradient_of} changes with {block.name.rpartition('gradient.')[2]}"
 
 
 def shape(block: Block) -> str:

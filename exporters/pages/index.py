@@ -40,7 +40,7 @@ def add(book: ModelBook) -> None:
         sheet.put(row, 2, book.address(block.area, place.sheet))
         sheet.put(row, 3, words.shape(block))
         sheet.put(row, 4, "across" if place.turned else "down")
-        sheet.put(row, 5, words.meaning(block, book.plan.followed))
+        sheet.put(row, 5, words.meaning(block, book.plan.gradient_of))
         sheet.formula(row, 6, COUNT(block.area), "count")
         if not block.computed and block.kind != "ids" and not book.large:
             sheet.dress(sheet.formula(row, 7, edited(book, block), "label"), Unlike("no"))

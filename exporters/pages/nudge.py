@@ -60,7 +60,7 @@ def add(book: ModelBook) -> None:
     sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
     _parts(book, sheet)
     _loss(book, sheet)
-    suggest(book, sheet, TRIES_ROW, tries(book), (SAYS - 1, SAYS + 1))
+    suggest(book, sheet, TRIES_ROW, suggestions(book), (SAYS - 1, SAYS + 1))
     _words(book, sheet)
     _workings(book, sheet)
 
@@ -70,7 +70,7 @@ def losses(book: ModelBook) -> tuple[Area, Area]:
     return book.graph[LOSS][0, 0], book.graph[LOSS_AFTER][0, 0]
 
 
-def tries(book: ModelBook) -> list[Suggestion]:
+def suggestions(book: ModelBook) -> list[Suggestion]:
     """A step too far, one the other way, and one without the part that moves most."""
     live, begun = Evaluator(book.graph), book.value(RATE, 0, 0)
 

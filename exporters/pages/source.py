@@ -38,7 +38,7 @@ def add(book: ModelBook) -> None:
         "sampling": asdict(book.passage.sampling),
         "numbers": book.passage.numbers.tolist(),
         "headings": book.headings if book.by_hand else None,
-        "chosen": asdict(replace(book.chosen, tries=())) if book.chosen else None,
+        "chosen": asdict(replace(book.chosen, suggestions=())) if book.chosen else None,
         "part": bool(book.live),
         "digits": _effect_of_digits(book, model),
     }

@@ -88,8 +88,8 @@ def add(book: ModelBook) -> None:
     _methods(sheet)
     if len(x) > 3:
         _neighbours(book, sheet, x, chosen)
-    if chosen.tries:
-        side_tables.suggest(book, sheet, TRIES_ROW, chosen.tries, (11, 14))
+    if chosen.suggestions:
+        side_tables.suggest(book, sheet, TRIES_ROW, chosen.suggestions, (11, 14))
 
 
 def texts(book: ModelBook) -> Sequence[str]:

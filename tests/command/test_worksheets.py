@@ -19,7 +19,7 @@ def test_run_lists_the_tables_and_trace_follows_a_cell(name: str, monkeypatch) -
     monkeypatch.setattr(workbooks.find(name), "book", lambda: made)
     listed = cli("run", name)
     assert listed.code == 0
-    watch = made.tries[0].watch
+    watch = made.suggestions[0].watch
     assert re.search(rf"^ {watch[0]} .*computed", listed.out, re.MULTILINE)
     cell = "{}[{},{}]".format(*watch)
     traced = cli("trace", name, cell, "--depth", "1")

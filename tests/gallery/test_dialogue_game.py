@@ -279,8 +279,8 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
 def test_it_recomputes_after_the_edits_of_its_own_pages(opened) -> None:
     """Those that do not touch each other: test_dialogue_pages holds the shipped model to them."""
     book, _, cells, sheet = opened(NARROW)
-    tries = [book.sheets["Rules"].tries[0], *book.sheets["Calibration"].tries[:2]]
-    assert_recomputes_after({t.cell: t.value for t in tries}, sheet, book, cells)
+    suggestions = [book.sheets["Rules"].suggestions[0], *book.sheets["Calibration"].suggestions[:2]]
+    assert_recomputes_after({t.cell: t.value for t in suggestions}, sheet, book, cells)
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ Edits = dict[CellName, float | str]
 
 def suggested(k: int) -> tuple[list[Suggestion], Edits]:
     """Edits that are made together: what they say, and what is typed."""
-    found = [book().sheets[page].tries[n] for page, n in TOGETHER[k]]
+    found = [book().sheets[page].suggestions[n] for page, n in TOGETHER[k]]
     return found, {t.cell: t.value for t in found}
 
 
@@ -227,7 +227,7 @@ def assert_kept(k: int, shown: Callable[[CellAt], Value]) -> None:
 
 def test_every_edit_does_what_it_says() -> None:
     """In the engine; test_gallery holds IronCalc and LibreOffice to it."""
-    assert all(len(book().sheets[page].tries) == 3 for page in PAGES)
+    assert all(len(book().sheets[page].suggestions) == 3 for page in PAGES)
     for k in range(len(TOGETHER)):
         edits = {book().graph[name][i, j]: x for (name, i, j), x in suggested(k)[1].items()}
         after = book().edited(edits)

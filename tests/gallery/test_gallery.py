@@ -67,26 +67,33 @@ def promises(name: str) -> list[Promise]:
     """The edits of a workbook's start sheet, and of its other sheets. The first ones say theirs in
     words alone: there the engine says what becomes of the probabilities."""
     book = default_book(name)
-    assert len(book.tries) == 3
-    assert {len(sheet.tries) for sheet in book.sheets.values()} <= {0, 3}
-    of_sheets = [sheet.tries for sheet in book.sheets.values() if sheet.tries]
+    assert len(book.suggestions) == 3
+    assert {len(sheet.suggestions) for sheet in book.sheets.values()} <= {0, 3}
+    of_sheets = [sheet.suggestions for sheet in book.sheets.values() if sheet.suggestions]
     if is_worksheet(name.removeprefix(THIN)):
-        return [promise_of(book, (t,)) for tries in (book.tries, *of_sheets) for t in tries]
-    return [promise_of(book, tries) for tries in zip(book.tries, *of_sheets, strict=True)]
+        return [
+            promise_of(book, (t,))
+            for suggestions in (book.suggestions, *of_sheets)
+            for t in suggestions
+        ]
+    return [
+        promise_of(book, suggestions)
+        for suggestions in zip(book.suggestions, *of_sheets, strict=True)
+    ]
 
 
-def promise_of(book: Book, tries: Sequence[Suggestion]) -> Promise:
+def promise_of(book: Book, suggestions: Sequence[Suggestion]) -> Promise:
     """Suggestions that are made together: one of each of a transformer's sheets, which are slow to
     recompute. Each by itself changes what is to be seen, too."""
-    each = [edits_of(t) for t in tries]
+    each = [edits_of(t) for t in suggestions]
     edits = {at: value for own in each for at, value in own.items()}
     typed_in = {book.cell(*at): value for at, value in edits.items()}
     shown: dict[CellAt, Value] = {}
-    for t, own in zip(tries, each, strict=True):
+    for t, own in zip(suggestions, each, strict=True):
         seen = watched if t.watch else probabilities
         seen(book, t, own)
         shown |= seen(book, t, edits)
-    return Promise("; ".join(t.text for t in tries), typed_in, edits, shown)
+    return Promise("; ".join(t.text for t in suggestions), typed_in, edits, shown)
 
 
 def edits_of(t: Suggestion) -> dict[CellName, float | str]:

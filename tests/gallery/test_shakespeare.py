@@ -98,7 +98,7 @@ def test_the_texts_say_what_the_model_says() -> None:
     about, *_ = shakespeare.STORY.look
     assert text_after(25).startswith(quoted(about))
     graph = prompt.graph(MODEL, passage(MODEL, IDS, shakespeare.N_TOKENS))
-    for suggestion in shakespeare.STORY.tries:
+    for suggestion in shakespeare.STORY.suggestions:
         wanted = continued(suggestion)
         graph.fill("tokens", np.array(wanted, dtype=np.float64)[:, None])
         live = Evaluator(graph)  # which computes every token from those before it
@@ -153,7 +153,7 @@ def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
     cells = read(path)
     assert len(cells.formulas) == book.n_formulas
     sheet = recomputed_in_ironcalc(cells, tmp_path)
-    for suggestion in shakespeare.STORY.tries:
+    for suggestion in shakespeare.STORY.suggestions:
         with sheet.typed(typed_in(book, suggestion)):
             assert_shows(sheet.__getitem__, book, after(book, suggestion))
 
@@ -165,7 +165,7 @@ def test_its_formulas_after_an_edit_in_libreoffice(tmp_path: Path) -> None:
     book = shakespeare.build(MODEL, passage(MODEL, IDS[:LETTERS], LETTERS + 1))
     path = write(book, tmp_path / "shakespeare.xlsx")
     cells = read(path)
-    *_, suggestion = shakespeare.STORY.tries
+    *_, suggestion = shakespeare.STORY.suggestions
     (found,) = libreoffice_after(path, [typed_in(book, suggestion)], tmp_path / "office")
     reading = after(book, suggestion)
     wanted = {cell: reading.cell(*cell) for cell in cells.formulas}

@@ -67,7 +67,7 @@ def test_no_product_runs_along_a_row(built: dict[str, Path], name: str) -> None:
 def test_another_target_gives_its_gradient() -> None:
     """Typed on Play, in the workbook and in the engine: the same gradient of every weight."""
     loaded = names.load("cat-sat")
-    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), followed=LEAD)
+    book = loaded.book(loaded.model, passage(loaded.model, loaded.ids), gradient_of=LEAD)
     live = Evaluator(book.graph)
     before = live["gradient.blocks.0.attn.h0.W_V"].copy()
     live.set("target", 0, 0, 2)

@@ -54,7 +54,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def answer(book: Book) -> CellAt:
     """The cell that shows what it is for: the text, the likeliest word, or what an edit moves."""
     if not isinstance(book, ModelBook):
-        watch = book.tries[0].watch or book.tries[0].cell
+        watch = book.suggestions[0].watch or book.suggestions[0].cell
         assert not isinstance(watch, int)
         return book.cell(*watch)
     return (PLAY, one_token.RESULTS_ROW + 2, 1) if book.large else (PLAY, play.TEXT_ROW, PROMPT_COL)

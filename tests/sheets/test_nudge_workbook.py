@@ -33,7 +33,7 @@ def book() -> ModelBook:
     """cat-sat's workbook that takes a step, with a column more than its prompt."""
     loaded = names.load("cat-sat")
     words = passage(loaded.model, loaded.ids, len(loaded.ids) + 1)
-    found = loaded.book(loaded.model, words, followed=LOSS)
+    found = loaded.book(loaded.model, words, gradient_of=LOSS)
     assert isinstance(found, ModelBook)
     return found
 
@@ -53,9 +53,9 @@ def spelt(book: ModelBook, ids: list[int]) -> str:
 
 
 def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> None:
-    tries = book.sheets["Nudge"].tries
-    assert len(tries) == 3
-    for t in tries:
+    suggestions = book.sheets["Nudge"].suggestions
+    assert len(suggestions) == 3
+    for t in suggestions:
         after = assert_recomputes_after({t.cell: t.value}, sheet, book, cells)
         assert after.cell(*book.cell(*t.watch)) == pytest.approx(t.becomes, abs=1e-9)
         assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g} " in t.text
@@ -106,11 +106,13 @@ def test_a_model_whose_weights_are_all_0_is_built_and_its_edits_are_true(tmp_pat
     small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
     nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}
     model = Model(**{**vars(small), "weights": nothing})
-    book = model_workbook.build("zeros", model, passage(model, [1, 2, 3]), followed=LOSS)
+    book = model_workbook.build("zeros", model, passage(model, [1, 2, 3]), gradient_of=LOSS)
     path = write(book, tmp_path / "zeros.xlsx")
     sheet = InIronCalc(path)
-    tries = page.tries(book)
-    assert len(tries) == 3 and not any("too far" in suggestion.text for suggestion in tries)
-    for suggestion in tries:
+    suggestions = page.suggestions(book)
+    assert len(suggestions) == 3 and not any(
+        "too far" in suggestion.text for suggestion in suggestions
+    )
+    for suggestion in suggestions:
         with sheet.typed({book.cell(*suggestion.cell): suggestion.value}):
             assert sheet[book.cell(*suggestion.watch)] == pytest.approx(suggestion.becomes)

@@ -41,7 +41,7 @@ from exporters.assemble import model_workbook
 from exporters.checking.audit import audit
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import FormulaCells, read, verify
-from exporters.compose.book import Book, Placed
+from exporters.compose.book import Book, OnLayout
 from exporters.file import deflate, precompress, row_xml, sheet_parts, xlsx
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import MAX_COLUMN
@@ -490,7 +490,7 @@ def test_two_builds_are_the_same_bytes(compressor, two_builds, tmp_path, monkeyp
 
 
 @pytest.fixture
-def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
+def on_several_sheets(in_file, monkeypatch) -> Callable[[OnLayout], Book]:
     """A build of a large file that has its words on several sheets, with a core to spare."""
     monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
     monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
@@ -500,7 +500,9 @@ def on_several_sheets(in_file, monkeypatch) -> Callable[[Placed], Book]:
     for module in (sheet_parts, precompress):
         monkeypatch.setattr(module, "THREADS", 2)
     model = in_file.with_decimals()
-    return lambda placed: model_workbook.build("many", model, passage(model, IDS), placed=placed)
+    return lambda on_layout: model_workbook.build(
+        "many", model, passage(model, IDS), on_layout=on_layout
+    )
 
 
 def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monkeypatch) -> None:

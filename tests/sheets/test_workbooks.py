@@ -461,7 +461,7 @@ def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) 
 @pytest.mark.parametrize("name", IN_TIERS)
 def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     """Three edits with their cells; words to choose from; baseline, live and change; a chart."""
-    assert len(default_book(name).tries) == 3
+    assert len(default_book(name).suggestions) == 3
     parts = built.file(name).parts
     with zipfile.ZipFile(built[name]) as archive:
         start = ElementTree.fromstring(archive.read(parts["Start"]))

@@ -46,7 +46,7 @@ STORY = Story(
         "Readout: one dot product per word, then softmax (step 7). Play: the ranked words.",
         "Switches: what is off can write its average instead of nothing; it is measured over five sentences of these words.",
     ],
-    tries=[
+    suggestions=[
         Suggestion("Choose ‘dog’ for ‘cat’: a near synonym, and the probabilities hardly move.", 1),
         Suggestion(
             "Type 0.2, what scores are divided by: ‘sat’ looks at itself with 0.97 instead of 0.42.",

@@ -57,7 +57,7 @@ STORY = Story(
         "Lens: what the model would say after each layer; Tarso comes late. Calibration: whether it is as sure as it ought to be, and nonsense.",
         "Words: the 28 words on maps, along directions that you choose. Printed: the essay's figures beside ours, and why they differ.",
     ],
-    tries=[
+    suggestions=[
         Suggestion("Type 0 on Switches for this head: leaders lose their names among peers, and Tarso is no longer called. The loser is still named with 0.935; every other rule is kept with 0.96 or more.", ("blocks.1.attn.h2.switch", 0, 0)),
         Suggestion("Choose ‘3’ instead of Pietro: called by a number, Paolo is ‘vice’, and the game goes on from there.", 1),
         Suggestion("Type 3, and choose ‘sampled’ above it: many more words are likely enough to be drawn, and the game goes wrong.", ("temperature", 0, 0)),
@@ -73,7 +73,7 @@ CHOSEN = Chosen(
     groups={role: [game.ID[word] for word in words] for role, words in ROLES.items()},
     directions=[([game.ID[w] for w in plus], [game.ID[w] for w in minus]) for plus, minus in AXES],
     nearest=game.ID["Tarso"],
-    tries=[
+    suggestions=[
         Suggestion("Type Cefa as the word whose neighbours are shown: the other leader's name among peers.",
                    ("map.near", 0, 0), "Cefa", ("map.near_word", 0, 0)),
         Suggestion("Type 1 as the components left out: the long marks no longer lead, and the rest comes apart.",

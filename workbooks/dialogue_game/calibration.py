@@ -66,7 +66,7 @@ def add(book: ModelBook) -> None:
     _situations(book, sheet)
     _chart(book, sheet)
     _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
-    side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (RIGHT + 1, RIGHT + 4))
+    side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (RIGHT + 1, RIGHT + 4))
 
 
 def _situations(book: ModelBook, sheet: Sheet) -> None:
@@ -198,7 +198,7 @@ def softmax(scores: Sequence[float]) -> np.ndarray:
     return np.asarray(e / e.sum())
 
 
-def _tries() -> list[Suggestion]:
+def _suggestions() -> list[Suggestion]:
     """Hotter; a sentence that leaves a choice; nonsense."""
     heat, sentence = ("calibration.temperature", 0, 0), ("sentence", 0, 0)
     loss, now = ("calibration.1.loss", 0, 0), ("nonsense.now", 0, 0)

@@ -55,7 +55,7 @@ def add(book: ModelBook) -> None:
     heads = [part for part in heads if not part.endswith(".attn")]
     _walk(book, sheet, heads)
     row = side_tables.suggest(
-        book, sheet, WALK_ROW + len(heads) + 4, _tries(heads), (TRY_COL, TRY_COL + 1)
+        book, sheet, WALK_ROW + len(heads) + 4, _suggestions(heads), (TRY_COL, TRY_COL + 1)
     )
     _table(sheet, row)
 
@@ -130,7 +130,7 @@ def short(part: str) -> str:
     return f"{layer}.{'all heads' if name == 'attn' else 'MLP' if name == 'mlp' else name}"
 
 
-def _tries(heads: list[str]) -> list[Suggestion]:
+def _suggestions(heads: list[str]) -> list[Suggestion]:
     """Guess where the picture misleads; then switch the head off that carries a rule, and one that
     looks at the same word."""
     first, second, now = "blocks.0.attn.h0", "blocks.1.attn.h2", ("walk.now", 0, 0)

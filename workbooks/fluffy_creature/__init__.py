@@ -44,7 +44,7 @@ STORY = Story(
         "Readout: logits are dot products with the table of word vectors that the words came from.",
         "Switches: what is off can write its average instead of nothing; it is measured over four orders of these words.",
     ],
-    tries=[
+    suggestions=[
         Suggestion(
             "Type =SQRT(2), as the formula of attention has it: the pattern does change, forest on "
             "blue from 0.81 to 0.69.",

@@ -206,7 +206,7 @@ def story(w: Workbook) -> Story:
             "Cache: its size by formula, and how it grows. (GPT-2 small is in the table for comparison: it ends at 1,024 tokens.)",
             "Latent: another way, which keeps one small vector for each token instead of all its keys and values.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

@@ -126,7 +126,7 @@ def story(w: Workbook) -> Story:
             "Step 1 to Step 3: every number of the step, from the words forward to the loss, from the loss back, to the next weights.",
             "How: what to do in Excel and in LibreOffice, and what to do when nothing moves.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

@@ -82,7 +82,7 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
             "Rank: all 3 × 3 minors of a head's QK and OV are 0, so their rank is 2; OV of both heads added has rank 4.",
             "Sizes: what the thin matrices save in GPT-3, and that they save nothing in a toy.",
         ],
-        tries=[thinner(w, page), another_key(w, page), slip(w, counts)],
+        suggestions=[thinner(w, page), another_key(w, page), slip(w, counts)],
     )
 
 

@@ -132,7 +132,7 @@ def story(w: Workbook, rows: Rows) -> Story:
             "Training: text, computing (FLOP: sums and products), days and dollars, beside the slides' figures, two of which are 26 times the rule's.",
             "Printed: the sizes, totals and training figures that the sources print; those that differ are marked.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 "Type 5025, as one source misprints it: GPT-2 small shrinks from "
                 f"{was:.1f} to {w.edited(misprint)(small.millions):.1f} million.",

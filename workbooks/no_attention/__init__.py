@@ -158,7 +158,7 @@ def story(w: Workbook) -> Story:
             "Layer 1, Layer 2: the transparent model has scores and patterns as the whole one has, and they have no effect.",
             "Must differ: a table of one word keeps the appendix's example of a rule that is said to need attention.",
         ],
-        tries=suggestions(w),
+        suggestions=suggestions(w),
     )
 
 

@@ -69,7 +69,7 @@ def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> 
             "Stack: eight layers. Without norms the stream grows by a factor each time, with pre-norm by steps of about one size, and",
             "with post-norm it keeps its size, the root of d.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives "
                 f"{w.edited(tiny)(x4):.3f} for x4, not {w.now(x4):.3f}.",

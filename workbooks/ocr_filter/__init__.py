@@ -199,7 +199,7 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
             "Head: an attention head on the same pixels; what is drawn in one corner reaches the other in one step.",
             "Filter and head: what the two have in common, and where they differ.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Draw row 2 and clear the rest: horizontal goes from {w.now(probs[1]):.2f} to "
                 f"{w.edited(lying)(probs[1]):.2f}.",

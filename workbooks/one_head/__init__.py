@@ -53,5 +53,5 @@ def story(w: Workbook) -> Story:
             "Tensors: Q cut into heads by columns, which is right, and by a reshape that mixes the tokens, which is not.",
             "Scale: a hundred random q and k, and the variance of their products. The table of scores grows with T².",
         ],
-        tries=[softmax.try_first(w), tensors.try_first(w), scale.try_first(w)],
+        suggestions=[softmax.try_first(w), tensors.try_first(w), scale.try_first(w)],
     )

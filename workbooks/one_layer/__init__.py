@@ -79,7 +79,7 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
             "Model, the heads together: added one by one, or stacked and multiplied by one W_O, which is the same.",
             "Model, Head 1: later words have scores too, and the mask gives them no weight.",
         ],
-        tries=[*switched_on(w, page), unmasked(w, page)],
+        suggestions=[*switched_on(w, page), unmasked(w, page)],
     )
 
 

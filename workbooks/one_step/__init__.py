@@ -67,7 +67,7 @@ def story(w: Workbook, step: sheet.Step) -> Story:
             "At its top: which weights the fall comes from. Here the readout learns most, and the queries next to nothing, since the",
             "shares of the attention hardly matter to the answer.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Type {small}: so small a step does what the gradients say. The loss should fall by {slow(step.falls[0]):.4f}, and "
                 f"falls by {slow(step.falls[1]):.4f}; at {sheet.RATE} it is {w.now(step.falls[0]):.3f} and {w.now(step.falls[1]):.3f}.",

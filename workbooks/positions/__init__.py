@@ -82,7 +82,7 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
             "Shift: the matrix W_k, and the difference from the formula, which is 0 everywhere. Type any k.",
             "Learned: one word at two places. Rotary: scores by place; they are the same along each diagonal.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 "Type 16: each wavelength is twice the last, as binary's are; the slowest falls "
                 f"from {w.now(slowest):.0f} to {w.edited(binary)(slowest):.0f}.",

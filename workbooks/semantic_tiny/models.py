@@ -89,7 +89,7 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    row = side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (14, 16))
+    row = side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (14, 16))
     sheet.put(row - 1, 0, OPENS, "note")
 
 
@@ -165,7 +165,7 @@ def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -
     sheet.charts.append(Chart(*at, "scatter", cloud.title, series, SIZE, axes, number="0.0"))
 
 
-def _tries() -> list[Suggestion]:
+def _suggestions() -> list[Suggestion]:
     """A word moved in the table, in this model's embedding, in the other's vectors."""
     row = semantics.CONTENT.index("ship")
     queen = semantics.CONTENT.index("queen")

@@ -71,7 +71,7 @@ def add(book: ModelBook) -> None:
     _results(book, sheet, probed)
     _anew(sheet, probed)
     _charts(sheet, probed)
-    side_tables.suggest(book, sheet, TRIES_ROW, _tries(), (13, 15))
+    side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (13, 15))
 
 
 def _probed(book: ModelBook) -> list[Probed]:
@@ -245,7 +245,7 @@ def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:
         sheet.charts.append(Chart(*at, "column", f"R², {text}", series, SIZE, number="0.0"))
 
 
-def _tries() -> list[Suggestion]:
+def _suggestions() -> list[Suggestion]:
     """All components; one; a table that says something else."""
     components, last = ("probes.components", 0, 0), len(semantics.AXES) - 1
     return [

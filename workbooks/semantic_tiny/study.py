@@ -47,7 +47,7 @@ def add(book: ModelBook) -> None:
         _cosines(book, sheet, asked, COSINES + k)
         _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
     sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
-    side_tables.suggest(book, sheet, TOP + N_WORDS + 1, _tries(), (10, 12))
+    side_tables.suggest(book, sheet, TOP + N_WORDS + 1, _suggestions(), (10, 12))
     _report(sheet)
 
 
@@ -127,7 +127,7 @@ def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -
     side_tables.computed(book, sheet, f"{name}_cosine", (row, left + 1), shape, largest, "step")
 
 
-def _tries() -> list[Suggestion]:
+def _suggestions() -> list[Suggestion]:
     """An analogy that holds, one that fails in the wide model, a word that is moved."""
     return [
         Suggestion(

@@ -89,7 +89,7 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
             "Room: random directions counted, beside the formula that says how many fit. Autoencoder: the features, found again.",
             "Examples, Directions and Trained hold what the others read: every case, every random number, every model that was trained.",
         ],
-        tries=[
+        suggestions=[
             w.suggestion(
                 f"Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as "
                 f"{w.edited(far)(bank):.2f}, not {w.now(bank):.2f}.",

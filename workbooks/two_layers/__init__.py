@@ -109,7 +109,7 @@ def story() -> Story:
             "Printed: all that the source prints, and how far the cells are from it: 0.005 at most, but for one probability.",
             "Switches: what is off can write its average instead of nothing; it is measured over four sentences of these words.",
         ],
-        tries=[
+        suggestions=[
             Suggestion(
                 f"Choose ‘big’: after ‘cat’ nothing moves, ‘dog’ stays at {now(after_cat):.1%}. After the last word "
                 f"it goes from {now(after_sat):.1%} to {big(after_sat):.1%}.",
