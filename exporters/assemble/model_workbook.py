@@ -56,7 +56,7 @@ def build(
     plan = replace(for_model(model, live, limits=limits), gradient_of=gradient_of)
     if words and (live or plan.gives != "next word"):
         raise InputError("--words maps the words of a whole decoder, which says the next one")
-    if gradient_of and plan.reduced:
+    if gradient_of and not plan.whole:
         raise InputError(
             f"--gradient and --nudge need a full decoder of at most {limits.words:,} words; "
             "‘cellformer gradient’ prints the gradients of others"
@@ -100,7 +100,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
     """What to look at, in two lines."""
-    if plan.reduced:
+    if not plan.whole:
         return (ANSWERED if typed else IDS), FEW_VIEWS
     how = CONTINUED if plan.continues else BOTH_WAYS
     spelt = prompt.spelt(model.vocabulary, passage.ids[: passage.n_prompt])

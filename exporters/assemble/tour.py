@@ -150,7 +150,7 @@ def _mlp(book: ModelBook) -> Stop:
 
 
 def _logits(book: ModelBook) -> Stop:
-    logits = book.graph["logits"].area.as_range if book.large else play.logits(book)
+    logits = play.logits(book)
     text = (
         "At the end the stream of {word} is compared with every token of the vocabulary. How well "
         "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "

@@ -105,7 +105,7 @@ def _blocks(
     prompt.set_temperature(graph, passage)
     if plan.live:
         graph = freeze_rest(graph, plan.live)
-    views = Views() if plan.reduced else _views(graph, passage)
+    views = _views(graph, passage) if plan.explains else Views()
     if plan.gradient_of == LEAD:
         _go_back(graph, passage)
     elif plan.gradient_of == LOSS:
@@ -114,7 +114,7 @@ def _blocks(
     if model.outputs:
         labels["vocab_out"] = shown(model.outputs.texts)
     _follow_what_is_typed(graph, model, passage, plan)
-    if not plan.reduced:
+    if plan.ranks_every_token:
         prompt.look(graph, labels[graph["logits"].axes[1]])
     if plan.gradient_of == LOSS:
         objective.follow(graph)
@@ -139,7 +139,7 @@ def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Pl
     """Have the tokens of a graph follow a sentence, where that can be."""
     if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
         encoding.follow(graph, passage, model)
-    elif not plan.reduced:
+    elif plan.ranks_every_token:
         prompt.follow(graph, passage, model)
     elif plan.answers and not tokenizing.refusal(model.vocabulary):
         prompt.answer(graph, passage, model.vocabulary)

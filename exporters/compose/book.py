@@ -324,11 +324,6 @@ class Book:
         return self.sheets.setdefault(name, Sheet(name))
 
     @property
-    def large(self) -> bool:
-        """Whether it leaves out what would be too much to show."""
-        return False
-
-    @property
     def n_given(self) -> int:
         """How many words a sentence has that goes on by itself; 0: none does."""
         return 0

@@ -20,7 +20,7 @@ from exporters.edits.differences import compared
 from exporters.file.reading import WorkbookFile
 from exporters.model import source
 from exporters.model.model_book import ModelBook
-from exporters.model.plan import MANY_WORDS
+from exporters.model.plan import MANY_WORDS, for_model
 
 BLANK = Story("", "", [], [], [])
 
@@ -135,7 +135,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
         if find is None:
             raise InputError("it does not carry its model; name it with --model")
         model = find(facts.title)
-    if facts.part or model.spec.d_vocab > MANY_WORDS:
+    if facts.part or not for_model(model).read_back:
         raise InputError(
             "a workbook of one part alone, or of more than "
             f"{MANY_WORDS:,} words, is not read back; make the edits with `run --set`"

@@ -377,7 +377,7 @@ def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
     """Whether a block is coloured about 0: tables of weights and activations, of a model that a
     sheet shows whole."""
     table = min(block.shape) > 1 and theme.kind(block) in ("weight", "activation")
-    return table and not book.large and sheet.name not in PLACED_BY_THEIR_PAGE
+    return table and book.plan.colours_tables and sheet.name not in PLACED_BY_THEIR_PAGE
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -425,7 +425,7 @@ def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
 
 def texts_row(book: ModelBook) -> int:
     """The row of Play where the tokens' texts stand."""
-    return TEXTS_ROW if book.large else PROMPT_ROW
+    return PROMPT_ROW if book.plan.ranks_every_token else TEXTS_ROW
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -74,6 +74,7 @@ class Maps:
         """`x` [n_words, d_model] are the words' vectors as built."""
         self.book, self.sheet, self.spots, self.chosen = book, sheet, spots, chosen
         self.n, self.d = x.shape
+        self.any_word = "look.words" in book.graph.blocks  # is found; else those as built alone
         self.right, self.below = spots.tables[1], spots.features[1]  # the next free columns
         self.bases = principal(x, N_COMPONENTS)  # axes [4, d], shares [4]
         self._list()
@@ -98,12 +99,12 @@ class Maps:
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         words = [[texts[v]] for v in self.chosen.ids]
         self._typed("word", self.spots.words, words, "token")
-        if self.book.large:
+        if not self.any_word:
             self._typed("built", self._down("as built", 1), words, "basis")
 
         def ident(k: int, _: int) -> Expression:
             word = self["word"][k, 0]
-            if self.book.large:
+            if not self.any_word:
                 return IF(EXACT(word, self["built"][k, 0]), self.chosen.ids[k], -1)
             return word_lookup.place_of(word, self.book.graph, "look.words")
 
@@ -148,7 +149,7 @@ class Maps:
     def _feature(self, d: int, k: int) -> Expression:
         """Feature d of the k-th word: looked up by its id, or of many words its own cell."""
         words, by_rows = scoring(self.book.graph)[1:3]
-        if self.book.large:
+        if not self.any_word:
             v = self.chosen.ids[k]
             return expression(words[v, d] if by_rows else words[d, v])
         column = (words[:, d] if by_rows else words[d, :]).fixed

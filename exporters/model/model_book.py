@@ -45,12 +45,6 @@ class ModelBook(Book):
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
     @property
-    def large(self) -> bool:
-        """Whether it is of many words, with the logits of one token alone, of a part, or of an
-        encoder."""
-        return self.plan.reduced
-
-    @property
     def n_given(self) -> int:
         """How many words the prompt has, where the sentence goes on by itself."""
         return self.passage.n_prompt if self.plan.generates and not self.live else 0
@@ -133,7 +127,7 @@ class ModelBook(Book):
             return super().formulas(block)
         here = self.places[block.name].sheet
         generates = self.plan.generates and not self.live
-        ways = self._down(block) if self.large else {}
+        ways = self._down(block) if self.plan.shares_formulas else {}
         if any(b.name in self.pieces and "?" in subscript for _, subscript, b in block.operands):
             return lambda i, j: self._lookup(block, i, j)
 
@@ -189,7 +183,7 @@ class ModelBook(Book):
         gnumeric's INDEX picks no whole columns: `verify` gives it their addresses.
         """
         n_formulas = sum(b.n_cells for b in self.graph if b.op)
-        return self.large and n_formulas > self.plan.limits.formulas
+        return self.plan.shares_formulas and n_formulas > self.plan.limits.formulas
 
     def _picked(self, block: Block, matrix: str, rect: Rect) -> str:
         """The column of a matrix for a row of a block: `INDEX(W,0,ROWS($A$9:$A12))`.
@@ -209,7 +203,7 @@ class ModelBook(Book):
         2.5.198.118 forbids it).
         """
         place = self.places[block.name]
-        if not self.large or block.partial or place.size[0] == 1:
+        if not self.plan.shares_formulas or block.partial or place.size[0] == 1:
             return False
         ways = self._down(block)
         here = all(self.places[name].sheet == place.sheet for name in ways)

@@ -39,9 +39,39 @@ class Plan:
     limits: Limits = LIMITS
 
     @property
-    def reduced(self) -> bool:
-        """Whether it leaves pages out: of many words, of a part alone, or of an encoder."""
-        return self.readout.one_token or bool(self.live) or self.gives != "next word"
+    def whole(self) -> bool:
+        """Whether nothing is left out: a decoder of few words, all of it live."""
+        return self.gives == "next word" and not self.readout.one_token and not self.live
+
+    @property
+    def ranks_every_token(self) -> bool:
+        """Whether the next word is ranked, and chosen, after every token."""
+        return self.whole
+
+    @property
+    def explains(self) -> bool:
+        """Whether it says where an answer comes from: lens, attribution, what a switch is worth."""
+        return self.whole
+
+    @property
+    def colours_tables(self) -> bool:
+        """Whether weights and activations are coloured about 0."""
+        return self.whole
+
+    @property
+    def compares_blocks(self) -> bool:
+        """Whether each block is compared with what it was as built, and so are texts."""
+        return self.whole
+
+    @property
+    def read_back(self) -> bool:
+        """Whether its edits are read out of the file again: of few words, and all of it live."""
+        return self.readout.by_head and not self.live
+
+    @property
+    def shares_formulas(self) -> bool:
+        """Whether like formulas down a column are written once: where there are very many."""
+        return not self.whole
 
     @property
     def answers(self) -> bool:

@@ -23,8 +23,8 @@ CHART_COL, EVERY_COL = 4, 14
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token."""
-    return not book.large
+    """In workbooks that say where an answer comes from."""
+    return book.plan.explains
 
 
 def add(book: ModelBook) -> None:

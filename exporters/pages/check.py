@@ -49,7 +49,7 @@ def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
         "every cell of every block holds a number: no error, no text",
         ABS(SUM(index.counts(book)) - expected),
     )
-    if not book.large:
+    if book.plan.explains:
         yield from _two_ways(book)
     yield (
         "every formula computes as when built: see Digest (an edit changes that)",
@@ -98,7 +98,7 @@ def _largest_change(book: ModelBook) -> Expression:
     """The largest change of what is read out from its baseline."""
     if book.plan.gives == "sentence" and not book.live:
         return sentences.largest_change(book)
-    if book.large:
+    if not book.plan.ranks_every_token:
         return large.largest_change(book)
     changes = play.logit_changes(book)
     return MAX(MAX(changes), -MIN(changes)) / _size(book)

@@ -27,7 +27,7 @@ def add(book: ModelBook) -> None:
     """One line per block."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
-    if book.large:
+    if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
     for col, head in enumerate(heads):
@@ -42,7 +42,7 @@ def add(book: ModelBook) -> None:
         sheet.put(row, 4, "across" if place.turned else "down")
         sheet.put(row, 5, words.meaning(block, book.plan.gradient_of))
         sheet.formula(row, 6, COUNT(block.area), "count")
-        if not block.computed and block.kind != "ids" and not book.large:
+        if not block.computed and block.kind != "ids" and book.plan.compares_blocks:
             sheet.dress(sheet.formula(row, 7, edited(book, block), "label"), Unlike("no"))
 
 

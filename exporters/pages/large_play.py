@@ -54,7 +54,7 @@ DIALS = {
 
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show the words after one token alone."""
-    return book.large and (bool(book.live) or book.plan.gives == "next word")
+    return book.plan.answers or bool(book.live)
 
 
 def typed(book: ModelBook) -> bool:

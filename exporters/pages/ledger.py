@@ -95,8 +95,13 @@ def watched(book: Book) -> Iterator[Watched]:
         elif typed(book, place):
             for i, j in block.whole.cells():
                 yield Watched(name(block, i), block, (i, j))
-        elif not book.large and _of_texts(book, block):
+        elif _each(book) and _of_texts(book, block):
             yield Watched(block.name, block, typed=False)
+
+
+def _each(book: Book) -> bool:
+    """Whether it has a line for each block, and for tables of texts."""
+    return not isinstance(book, ModelBook) or book.plan.compares_blocks
 
 
 def typed(book: Book, place: Place) -> bool:
@@ -138,7 +143,7 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
         sheet.put(TOP - 1, col, head, "block")
     found = [*watched(book)]
     stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
-    lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or not book.large]
+    lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or _each(book)]
     sheets = [there for there in book.sheets.values() if there.name != START]
     top = _of_ranking(book, sheet, TOP)
     usual = [line for line in lines if book.places[line.block.name].sheet not in own]
@@ -220,7 +225,7 @@ def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
     """Whether the likeliest words stand in their order; returns the row after it."""
     if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
         return row
-    ranks, shares = (one_token if book.large else play).order(book)
+    ranks, shares = (play if book.plan.ranks_every_token else one_token).order(book)
     above, under = slice(None, -1), slice(1, None)
     falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - index.TOLERANCE) * 1), 0)
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
@@ -383,7 +388,7 @@ def _said(book: ModelBook) -> Expression | None:
     if book.live or book.plan.gives != "next word":
         return None
     last = book.passage.n_prompt - 1
-    if book.large:
+    if book.plan.answers:
         row = 0 if book.values["logits"].shape[0] == 1 else last
         likeliest = int(np.argmax(book.values["logits"][row]))
         now: Expression = book.sheet(PLAY)[one_token.RESULTS_ROW + 2, 1]
@@ -397,7 +402,7 @@ def _said(book: ModelBook) -> Expression | None:
     said = book.labels[book.graph["logits"].axes[1]][likeliest]
     changed = f" · said {said}, now says " & now
     answer = IF(EXACT(now, said), expression(f" · says {said}"), changed)
-    if book.large:
+    if book.plan.answers:
         return answer
     nothing = " · ‘" & unknown & "’ is unknown: nothing is answered"
     typed_none = book.graph["prompt.answered"][0, 0] == 0

@@ -306,7 +306,8 @@ def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
     found, live, _ = ranked(book)
     says = "says " & quote(found[0]) & ", " & percent(live[0])
-    return says if book.large else play.answered(book, says, play.SILENT)
+    typed = "prompt.answered" in book.graph.blocks
+    return play.answered(book, says, play.SILENT) if typed else says
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -406,7 +407,7 @@ def look(book: ModelBook, head: Block) -> Area:
 
 def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
     """The likeliest words on Play, their probabilities live, and as built."""
-    return large_play.ranked(book) if book.large else play.ranked(book)
+    return play.ranked(book) if book.plan.ranks_every_token else large_play.ranked(book)
 
 
 def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:

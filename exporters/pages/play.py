@@ -53,8 +53,8 @@ ALL = ("id", "word", "baseline", "live", "change", "baseline", "live", "change")
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token."""
-    return not book.large
+    """In workbooks that rank the words after every token."""
+    return book.plan.ranks_every_token
 
 
 def place(book: ModelBook) -> None:
@@ -110,6 +110,8 @@ def order(book: ModelBook) -> tuple[Area, Area]:
 
 def logits(book: ModelBook) -> Area:
     """Every word's logit at the position, live."""
+    if book.plan.readout.one_token:
+        return book.graph["logits"].area.as_range
     return _of_every_word(book, ALL_LOGIT + LIVE)
 
 

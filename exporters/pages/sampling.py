@@ -76,8 +76,8 @@ SENTENCE = (
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token."""
-    return not book.large
+    """In workbooks that choose a word after every token."""
+    return book.plan.ranks_every_token
 
 
 def add(book: ModelBook) -> None:

@@ -25,7 +25,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """The facts and the checkpoint."""
     sheet, model = book.sheet(SHEET), book.model
-    if book.large:
+    if not book.plan.read_back:
         sheet.purpose = "what the workbook was built from"
     layout.dress(book, sheet)
     sheet.widths = {0: 16}

@@ -40,7 +40,7 @@ def add(book: ModelBook) -> None:
     """The grid of switches, the grid of effects, and what is written instead."""
     parts = ablation.parts(book.graph)
     sheet = book.sheet(SWITCHES)
-    if book.large:
+    if not book.plan.explains:
         sheet.purpose = "switch heads and MLPs off: 1 = on, 0 = off"
     layout.dress(book, sheet)
     sheet.widths = {0: 16, 1: 14}
@@ -51,7 +51,7 @@ def add(book: ModelBook) -> None:
     cells = _cells(parts, list(heads))
     right = 1 + len(heads) + 2  # columns of the first grid, and a gap
     _heads(sheet, 0, layers, heads.values(), "Switches: 1 = on, 0 = off")
-    if not book.large:
+    if book.plan.explains:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
         effects = _effects(book, sheet, right, cells)
@@ -63,11 +63,11 @@ def add(book: ModelBook) -> None:
         sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
     sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
-    if not book.large:
+    if book.plan.explains:
         row = max(row, GRID_ROW + 2 * len(layers) + BELOW + 1)
-    measured = "constants, over reference sentences or the prompt"
-    if book.large:
-        measured = "not measured; type your own"
+    measured = "not measured; type your own"
+    if book.plan.explains:
+        measured = "constants, over reference sentences or the prompt"
     if "mean_ablation" in book.graph.blocks:
         row = _vectors(book, sheet, "average", f"What each writes on average: {measured}", row)
         _vectors(book, sheet, "off", "What is written in place of a part that is off", row)

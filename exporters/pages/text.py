@@ -38,8 +38,8 @@ LOOKED_UP = {"later": "text of every id", "first": "of a first one"}
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where the tokens of a workbook that shows every word are decoded in cells."""
-    return "text.whole" in book.graph.blocks and not book.large
+    """Where tokens are decoded in cells."""
+    return "text.whole" in book.graph.blocks
 
 
 def add(book: ModelBook) -> None:

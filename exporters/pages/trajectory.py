@@ -40,7 +40,7 @@ def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
 def wanted(book: ModelBook) -> bool:
     """In workbooks that show every word at every token, of models whose words' vectors are as long
     as the stream's: it walks among them."""
-    return not book.large and scoring(book.graph).x.shape[1] == book.model.spec.d_model
+    return book.plan.explains and scoring(book.graph).x.shape[1] == book.model.spec.d_model
 
 
 def add(book: ModelBook) -> None:

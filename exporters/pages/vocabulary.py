@@ -153,7 +153,7 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
     sheet.put(row + 5, col + 1, "cosine", "row label")
     text = "components taken off with the mean: 0, 1 or 2 (All-but-the-Top), here and below"
     sheet.put(row + 6, col + 2, text, "note")
-    sheet.put(row + 4, col + 9, BUILT_WITH if maps.book.large else ANY_WORD, "note")
+    sheet.put(row + 4, col + 9, ANY_WORD if maps.any_word else BUILT_WITH, "note")
     first, second = CHART_COLS
     shares = (
         (CHART_ROWS[0] - 1, first, "plane_share", "of the words’ spread lies in this plane"),

@@ -100,7 +100,7 @@ def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_
 def test_the_first_number_typed_ranks_many_words_anew(tmp_path: Path) -> None:
     needs("libreoffice")
     book = cf.build(random_model(ModelSpec(2100, 4, 4, n_layers=1, n_heads=1, d_head=2)), ids=[1])
-    assert isinstance(book, ModelBook) and book.large
+    assert isinstance(book, ModelBook) and book.plan.answers
     path = cf.write(book, tmp_path / "book.xlsx")
     (shown,) = typed_by_hand(path, [{book.cell("W_U", 0, 7): 50.0}], tmp_path)
     live = Evaluator(book.graph)

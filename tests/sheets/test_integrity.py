@@ -57,7 +57,9 @@ def answer(book: Book) -> CellAt:
         watch = book.suggestions[0].watch or book.suggestions[0].cell
         assert not isinstance(watch, int)
         return book.cell(*watch)
-    return (PLAY, one_token.RESULTS_ROW + 2, 1) if book.large else (PLAY, play.TEXT_ROW, PROMPT_COL)
+    if book.plan.ranks_every_token:
+        return PLAY, play.TEXT_ROW, PROMPT_COL
+    return PLAY, one_token.RESULTS_ROW + 2, 1
 
 
 def typed_places(book: Book) -> list[Place]:
@@ -88,7 +90,7 @@ def acts(book: Book) -> Iterator[Act]:
     yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, ledger.TOP, 1))
     yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, 0, 5))
     if isinstance(book, ModelBook) and not book.plan.live:
-        ranks, _ = (one_token if book.large else play).order(book)
+        ranks, _ = (play if book.plan.ranks_every_token else one_token).order(book)
         ranking = a1(ranks.rect._replace(right=ranks.rect.left + 5))
         yield Act(PLAY, ("sort", PLAY, ranking, 0, "down"))
         yield Act(PLAY, ("filter", PLAY, ranking), refused=False)

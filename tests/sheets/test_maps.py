@@ -200,7 +200,7 @@ def test_listed_words_of_a_large_vocabulary(tied: bool, tmp_path: Path) -> None:
     model, ids = random_model(spec), {"a": [200, 7, 199], "b": [5, 12, 208]}
     given = passage(model, [3, 70], 3)
     book = model_workbook.build("random", model, given, words=ids, limits=Limits(words=N_WORDS - 1))
-    assert book.large and "Trajectory" not in book.sheets
+    assert book.plan.answers and "Trajectory" not in book.sheets
     table = model.weights["W_E"] if tied else model.weights["W_U"].T
     x = table[[v for group in ids.values() for v in group]]
     along = (x - x.mean(axis=0)) @ book.values["map.component_basis"].astype(float)

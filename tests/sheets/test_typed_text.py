@@ -224,7 +224,7 @@ def line(sheet: InIronCalc) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_typed_sentence_is_answered_large_vocabulary(kind: str, opened) -> None:
     where, tokenizer = answering(kind), model(kind).vocabulary
-    assert where.large
+    assert where.plan.answers
     sheet = opened(where)
     assert_answers(where, sheet.__getitem__, tokenizer.encode("the dog"))
     for text in list(typeable(kind))[1::2]:
