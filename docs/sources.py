@@ -99,8 +99,8 @@ def lines(find: Callable[[str], Book] = names.book) -> Iterator[Line]:
 
 def _is_typed(book: Book, held: Held) -> bool:
     """Whether what stands beside a printed number is no more than a typed one."""
-    at = held.cell.rect
-    formula = book.sheets[held.cell.grid.name].entries[at.top, at.left].formula
+    sheet, at = book.locate(held.cell)
+    formula = book.sheets[sheet].entries[at.top, at.left].formula
     read = [] if formula is None else list(formula.areas())
     if len(read) != 1 or not isinstance(read[0].grid, Block) or read[0].grid.computed:
         return False

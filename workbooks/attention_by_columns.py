@@ -61,7 +61,7 @@ def book() -> Book:
     )
     ones = ws.computed("column_sums", (1, N), lambda i, j: SUM(cols[:, j]), ["sum ↓"])
     for table in (rows, cols):
-        ws.shade(table, "scale")
+        ws.dress(table, "scale")
     ws.text("The other sums say how much a key is looked at by all: nothing makes them 1.")
     w.checks([
         ("by rows, every row sums to 1", near(across.fixed)),

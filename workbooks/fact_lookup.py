@@ -10,8 +10,9 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, added, dot
-from exporters.assemble.worksheets import Comparison, Formula, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer, Formula
 from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "Inside a block", "", 2
@@ -62,14 +63,14 @@ def gelu(x: Expression) -> Expression:
 
 
 def product(
-    ws: Worksheet, name: str, left: Area, right: Area, rows: Sequence[str], cols: Sequence[str]
+    ws: Composer, name: str, left: Area, right: Area, rows: Sequence[str], cols: Sequence[str]
 ) -> Area:
     """The table of a matrix product left^T · right: columns with columns."""
     shape = (left.shape[1], right.shape[1])
     return ws.computed(name, shape, lambda i, j: SUMPRODUCT(left[:, i], right[:, j]), rows, cols)
 
 
-def inputs(ws: Worksheet) -> tuple[Area, Area, Area]:
+def inputs(ws: Composer) -> tuple[Area, Area, Area]:
     """What is typed: who is meant, which way each name and each fact points."""
     ws.heading("Who is meant: attention has added these names up in one vector E")
     has = ws.typed("has", HAS, NAMES, WHO)
@@ -80,7 +81,7 @@ def inputs(ws: Worksheet) -> tuple[Area, Area, Area]:
     return has, names, facts
 
 
-def first_layer(ws: Worksheet, has: Area, names: Area) -> tuple[Area, Area]:
+def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
     """The vectors E [d_model, phrases], and what the rows R find in them [hidden cells, phrases]."""
     ws.heading("The vector E: the sum of its names' directions")
     ws.text("E = names^T · has   [d_model, phrases]", style="equation")
@@ -93,7 +94,7 @@ def first_layer(ws: Worksheet, has: Area, names: Area) -> tuple[Area, Area]:
     return embedded, product(ws, "asked", rows, embedded, ("R0·E", "R1·E"), WHO)
 
 
-def activations(ws: Worksheet, asked: Area) -> tuple[Area, Area]:
+def activations(ws: Composer, asked: Area) -> tuple[Area, Area]:
     """The bias wants more than one yes; ReLU and GELU keep what is left: [hidden cells, phrases]."""
     ws.heading("Bias and activation: only both names together are above zero, an AND")
     bias = ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
@@ -120,7 +121,7 @@ def added_to(embedded: Area, facts: Area, writes: Area, hidden: Area) -> Formula
     return cell
 
 
-def second_layer(ws: Worksheet, label: str, wrote: Formula, facts: Area) -> None:
+def second_layer(ws: Composer, label: str, wrote: Formula, facts: Area) -> None:
     """The columns write; how far the result points to each fact."""
     kind, phrases = label.lower(), len(WHO)
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
@@ -72,7 +73,7 @@ def book() -> Book:
     return w.done(story(w, vocabulary, axes, coordinates, analogy))
 
 
-def typed_words(ws: Worksheet) -> Vocabulary:
+def typed_words(ws: Composer) -> Vocabulary:
     """The words, as labels of the rows of their vectors."""
     ws.heading("Words: a vector of three numbers each  [words, 3]")
     vectors = ws.typed("vectors", VECTORS, cols=DIMS)
@@ -81,7 +82,7 @@ def typed_words(ws: Worksheet) -> Vocabulary:
     return Vocabulary(words, vectors)
 
 
-def two_axes(ws: Worksheet, vocabulary: Vocabulary) -> Axes:
+def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
     """Each step from two pairs of words to two axes."""
     ws.widths({5: 10, 8: 12})
     ws.heading("First axis: a difference of two words, divided by its length")
@@ -105,7 +106,7 @@ def two_axes(ws: Worksheet, vocabulary: Vocabulary) -> Axes:
     return Axes(first, second, along, e1, e2)
 
 
-def unit(ws: Worksheet, name: str, label: str, v: Area, n: Area) -> Area:
+def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
     """A vector divided by its length, which stands to its left: [1, 3]."""
     return ws.computed(
         name,
@@ -166,7 +167,7 @@ def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
 
 
 def combination(
-    ws: Worksheet, name: str, words: tuple[str, ...], vocabulary: Vocabulary
+    ws: Composer, name: str, words: tuple[str, ...], vocabulary: Vocabulary
 ) -> Combination:
     """Cells in which to choose two or three words, and a - b (+ c) of their vectors."""
     names, vectors = vocabulary.words.fixed, vocabulary.vectors.fixed

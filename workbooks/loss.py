@@ -21,8 +21,9 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import NEAR, Columns, Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import NEAR, Comparison, Workbook
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Columns, Composer
 from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "sampling", 1
@@ -102,7 +103,7 @@ def book() -> Book:
 # --- entropy --------------------------------------------------------------------------------
 
 
-def entropy(ws: Worksheet) -> None:
+def entropy(ws: Composer) -> None:
     """P and Q over five words, and what Q costs."""
     ws.widths(dict.fromkeys(range(10), 11))
     ws.text(
@@ -130,7 +131,7 @@ def entropy(ws: Worksheet) -> None:
     ws.computed("power", shape, lambda _, j: 2 ** bits[j], ["2^bits"])
 
 
-def alike(ws: Worksheet) -> None:
+def alike(ws: Composer) -> None:
     """A loss as a number of words."""
     ws.heading("A loss is like guessing among so many words: read as bits, and as nats")
     columns = ws.columns(1, ws.cursor)
@@ -145,7 +146,7 @@ def alike(ws: Worksheet) -> None:
 # --- scoring --------------------------------------------------------------------------------
 
 
-def scoring(ws: Worksheet) -> None:
+def scoring(ws: Composer) -> None:
     """What each report is expected to cost under three rules, and which report costs least."""
     ws.widths(dict.fromkeys(range(10), 11))
     ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
@@ -186,7 +187,7 @@ def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> 
 # --- a sentence -----------------------------------------------------------------------------
 
 
-def sentence(ws: Worksheet) -> None:
+def sentence(ws: Composer) -> None:
     """The loss of the words that do come, and what their mean is worth."""
     ws.widths({0: 14, **dict.fromkeys(range(1, 9), 11)})
     ws.text("loss = -ln p    [n_tokens]    perplexity = e^mean of the losses", style="equation")

@@ -25,8 +25,9 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import Columns, Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Columns, Composer
 from exporters.compose.story import Story, Suggestion
 from workbooks.cat_sat import weights
 
@@ -92,7 +93,7 @@ def book() -> Book:
 # --- one word is chosen ---------------------------------------------------------------------
 
 
-def choice(ws: Worksheet) -> tuple[Ranked, Kept]:
+def choice(ws: Composer) -> tuple[Ranked, Kept]:
     """The sheet that chooses one word."""
     ws.widths({0: 12, 4: 6, **dict.fromkeys((1, 2, 3, *range(5, 16)), 9)})
     ws.text(
@@ -212,7 +213,7 @@ def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: A
 # --- a thousand draws -----------------------------------------------------------------------
 
 
-def draws(ws: Worksheet, ranked: Ranked, kept: Kept) -> None:
+def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
     """A thousand random numbers, the words that they fall on, and how often each word came."""
     ws.widths({0: 10, 1: 9, 2: 3, **dict.fromkeys(range(3, 8), 11)})
     ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
@@ -244,7 +245,7 @@ def draws(ws: Worksheet, ranked: Ranked, kept: Kept) -> None:
 # --- what the essay prints ------------------------------------------------------------------
 
 
-def ten_words(ws: Worksheet) -> None:
+def ten_words(ws: Composer) -> None:
     """The ten logits that the essay prints for its other example."""
     ws.text("exp = e^logit    share = exp / sum of exps    each [10]", style="equation")
     ws.text("The essay calls them the first ten of more; its shares sum to 1 over these ten.")

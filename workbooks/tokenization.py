@@ -18,9 +18,10 @@ from engine.cells.expression import Expression
 from engine.text import tokenizing
 from engine.text.subwords import byte_alphabet
 from engine.text.tokenizer import Library
-from exporters.assemble.worksheets import Workbook, Worksheet, near
+from exporters.assemble.worksheets import Workbook, near
 from exporters.compose import legend
 from exporters.compose.book import Book
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story
 from exporters.pages import tokenizer as page
 
@@ -96,7 +97,7 @@ def library(merges: list[Merge]) -> Library:
     return Library(inner, len(vocabulary))
 
 
-def learning(ws: Worksheet, merges: list[Merge]) -> None:
+def learning(ws: Composer, merges: list[Merge]) -> None:
     """The corpus, and what was learnt from it."""
     ws.widths({0: 12, **dict.fromkeys(range(1, 10), 14)})
     ws.text(
@@ -128,7 +129,7 @@ def learning(ws: Worksheet, merges: list[Merge]) -> None:
     ws.computed("stood_in_all", (n, 1), counted, cols=head, style="activation count", left=4)
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """Another corpus: words that come more often, or never."""
     times, stood = w["times"], w["stood_in_all"]
     words = [*CORPUS]

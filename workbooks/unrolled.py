@@ -14,8 +14,9 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import MATCH
 from exporters.assemble.block_list import stack
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Book, Chart, Place, Series
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
 from workbooks.learn import game, sheets, step
 
@@ -88,7 +89,7 @@ def unrolled(first: step.Step) -> list[list[Block]]:
     return found
 
 
-def settings(ws: Worksheet, steps: list[list[Block]]) -> None:
+def settings(ws: Composer, steps: list[list[Block]]) -> None:
     """How it learns, and the loss before each step."""
     g = ws.book.graph
     ws.text(
@@ -110,7 +111,7 @@ def settings(ws: Worksheet, steps: list[list[Block]]) -> None:
     ws.cursor += N_STEPS + 2
 
 
-def curve(ws: Worksheet) -> None:
+def curve(ws: Composer) -> None:
     """The chart of the losses."""
     g = ws.book.graph
     series = [Series("loss", g["number"].area, g["losses"].area)]

@@ -14,8 +14,9 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import NEAR, Workbook, Worksheet, near
+from exporters.assemble.worksheets import NEAR, Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
 
 TOPIC, AFTER, LEVEL = "The next word", "", 1
@@ -38,7 +39,7 @@ SMALLEST = expression(10) ** -300  # counts as this: a probability of 0, in the 
 class Labelled:
     """A sheet whose tables have a word of the vocabulary for each row, each column, or both."""
 
-    ws: Worksheet
+    ws: Composer
     vocabulary: Area  # [V, 1]
 
     def typed(self, name: str, values: np.ndarray, style: str) -> Area:
@@ -77,7 +78,7 @@ def book() -> Book:
     return w.done(story(w))
 
 
-def read_corpus(ws: Worksheet) -> tuple[Area, Area]:
+def read_corpus(ws: Composer) -> tuple[Area, Area]:
     """The corpus and its pairs; gives the vocabulary, and what is added to each count."""
     ws.heading("A corpus, read line by line, and its pairs")
     ws.text("Type other words of the vocabulary. A pair stands where its first word does.")
@@ -119,7 +120,7 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
     counts = labelled.computed("counts", (V, V), count, style="activation count")
     sums = labelled.computed("sums", (V, 1), total, beside=counts)
     shares = labelled.computed("bigrams", (V, V), share, beside=sums)
-    ws.shade(shares, "scale")
+    ws.dress(shares, "scale")
     return counts, shares
 
 
@@ -161,7 +162,7 @@ def model(labelled: Labelled, shares: Area) -> Area:
     exps = labelled.computed("exps", (V, V), exponential, beside=logits)
     probs = labelled.computed("probs", (V, V), probability)
     labelled.computed("difference", (V, V), difference, beside=probs)
-    ws.shade(probs, "scale")
+    ws.dress(probs, "scale")
     return probs
 
 

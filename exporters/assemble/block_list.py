@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.formula import equation
-from exporters.assemble.worksheets import Worksheet
 from exporters.compose import theme
 from exporters.compose.book import Place, Run
+from exporters.compose.composer import Composer
 from exporters.model import words
 from exporters.model.layout import caption, read_along
 
 Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 
 
-def stack(ws: Worksheet, block: Block, labels: Labels, gradient_of: str) -> None:
+def stack(ws: Composer, block: Block, labels: Labels, gradient_of: str) -> None:
     """Put a block at the cursor, under its name, its formula and what it means. A block that others
     read along its rows lies on its side, so that every product runs down columns."""
     on_its_side = read_along(ws.book.graph, block) == 1
@@ -32,7 +32,7 @@ def stack(ws: Worksheet, block: Block, labels: Labels, gradient_of: str) -> None
 
 
 def put(
-    ws: Worksheet,
+    ws: Composer,
     block: Block,
     top: int,
     left: int,
@@ -64,12 +64,12 @@ def _style(block: Block) -> str:
     return f"{theme.kind(block)} {'black' if block.expression else 'blue'}"
 
 
-def _reads_elsewhere(ws: Worksheet, block: Block) -> bool:
+def _reads_elsewhere(ws: Composer, block: Block) -> bool:
     sheets = {ws.book.places[b.name].sheet for _, _, b in block.operands}
     return sheets != {ws.sheet.name}
 
 
-def _label(ws: Worksheet, area: Rect, axis: str, labels: Labels, style: str) -> None:
+def _label(ws: Composer, area: Rect, axis: str, labels: Labels, style: str) -> None:
     """The texts along an axis, or its numbers; an axis without a name has none."""
     if axis in labels:
         ws.sheet.runs.append(Run(area, style, labels[axis]))

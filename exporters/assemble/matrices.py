@@ -15,7 +15,7 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Texts, Worksheet
+from exporters.compose.composer import Composer, Texts
 
 
 class Matrix:
@@ -132,7 +132,7 @@ class MatrixSheet:
 
     def __init__(
         self,
-        ws: Worksheet,
+        ws: Composer,
         given: Mapping[str, np.ndarray] | None = None,
         labels: Callable[[str, Span], tuple[Texts, Texts]] = numbered,
     ):

@@ -1,4 +1,5 @@
-"""Worksheets: tables of typed numbers and of formulas, for machines that are no transformer.
+"""Workbooks of worksheets: tables of typed numbers and of formulas, for machines that are no
+transformer.
 
 A `Workbook` has sheets; a `Worksheet` takes headings, texts and tables from top to bottom. A table
 is a block of the workbook's graph, and what `typed` and `computed` give is its area, so that a
@@ -9,21 +10,18 @@ formula is written over the tables before it and gives both its text and its val
 A table's name is the name of its range in the workbook, and what an edit points to.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from engine.cells.access import Rect, Span
-from engine.cells.expression import Area, Expression, expression
-from engine.cells.functions import AND, IF, MAX, MIN, harmless, may_fail
+from engine.cells.expression import Area, Expression
+from engine.cells.functions import AND, IF, MAX, MIN
 from engine.cells.graph import Graph
 from exporters.assemble import start
 from exporters.compose import digest, legend, unharmed
 from exporters.compose.address import quoted
-from exporters.compose.book import START, Book, Chart, Place, Reading, Sheet, TableFormula
-from exporters.compose.dressing import Beyond, Dressing, Unlike, When
+from exporters.compose.book import START, Book, Reading
+from exporters.compose.composer import Composer
+from exporters.compose.dressing import Beyond, Unlike
 from exporters.compose.story import Held, Other, Story, Suggestion
 from exporters.pages import ledger
 
@@ -31,9 +29,6 @@ FIRST_ROW = 4  # below title, links and purpose
 NEAR = 1e-9
 LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name
 FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
-FILLS = ("weight", "activation", "attention", "readout", "input")
-Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
-Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
 
 
 class Comparison(NamedTuple):
@@ -92,9 +87,9 @@ class Workbook:
         becomes = self.edited(edits)(watch)
         return Suggestion(text, *first, _spot(watch), becomes, tuple(others))
 
-    def sheet(self, name: str, purpose: str) -> "Worksheet":
+    def sheet(self, name: str, purpose: str) -> Composer:
         """A new sheet, after those there are; the purpose is one line."""
-        return Worksheet(self.book, self.book.sheet(name), purpose)
+        return worksheet(self.book, name, purpose)
 
     def compare(self, rows: Sequence[Comparison], section: str) -> None:
         """The sheet Printed: what the source prints, what the cells give, and the difference.
@@ -110,11 +105,13 @@ class Workbook:
         """The sheet Check: claims that hold as built, each with a formula that says whether."""
         ws = self.sheet("Check", "what should hold whatever you type")
         ws.widths({0: 3, 1: 90, 2: 10})
-        for k, (claim, holds) in enumerate(rows, ws.cursor):
+        for k, (claim, _) in enumerate(rows, ws.cursor):
             ws.sheet.put(k, 1, claim)
-            ws.formula(k, 2, IF(holds, "ok", "no"), "status")
-        ws.sheet.dress(ws.sheet[ws.cursor : ws.cursor + len(rows), 2], Unlike("ok"))
-        ws.cursor += len(rows) + 2
+        verdicts = [IF(holds, "ok", "no") for _, holds in rows]
+        n, top = len(rows), ws.cursor
+        found = ws.show("holds", (top, 2), lambda i, j: verdicts[i], "status", (n, 1))
+        ws.dress(found, Unlike("ok"))
+        ws.cursor += n + 2
 
     def done(self, story: Story) -> Book:
         """The book, with its start sheet, the ways from sheet to sheet, the ledger on each, and the
@@ -142,244 +139,39 @@ class Workbook:
         return self.book
 
 
-def compare(ws: "Worksheet", rows: Sequence[Comparison], section: str = "") -> None:
+def worksheet(book: Book, name: str, purpose: str) -> Composer:
+    """A new sheet with its title, the way to Start, and what it is for."""
+    ws = Composer(book, name, FIRST_ROW)
+    ws.sheet.purpose = purpose
+    ws.sheet.put(0, 0, f"{book.title} · {name}", "title")
+    ws.sheet.link(1, 0, "← Start", "Start!A1")
+    ws.sheet.put(2, 0, purpose, "note")
+    ws.sheet.frozen = (3, 0)
+    ws.widths({0: 16})
+    return ws
+
+
+def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None:
     """Numbers that a source prints, what cells give, the difference, and why they differ."""
     ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
-    sheet = ws.sheet
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
-        sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
-    for k, row in enumerate(rows, ws.cursor + 1):
-        what, printed, cell, note, decimals, elsewhere, other = row
+        ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")
+    top, shape = ws.cursor + 1, (len(rows), 1)
+    recomputed = ws.table("recomputed", (top, 3), shape)
+    difference = ws.table("difference", (top, 4), shape)
+    for k, (what, printed, cell, note, decimals, elsewhere, other) in enumerate(rows):
         fine = " fine" if decimals > FEW_DECIMALS else ""
-        sheet.put(k, 1, what)
-        sheet.put(k, 2, printed, f"printed{fine}")
-        found = ws.formula(k, 3, cell, f"live{fine}")
+        ws.sheet.put(top + k, 1, what)
+        ws.sheet.put(top + k, 2, printed, f"printed{fine}")
+        found = recomputed.put(k, 0, cell, f"live{fine}")
         where = elsewhere or section
         ws.book.held.append(Held(where, what, printed, found, decimals, note, other))
-        ws.formula(k, 4, sheet[k, 3] - sheet[k, 2], f"change{fine}")
-        sheet.put(k, 6, note, "note")
-        sheet.dress(sheet[k, 4], Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
+        change = difference.put(k, 0, found - ws.sheet[top + k, 2], f"change{fine}")
+        ws.sheet.put(top + k, 6, note, "note")
+        ws.dress(change, Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))
     ws.cursor += len(rows) + 2
-
-
-class Worksheet:
-    """One sheet, filled from top to bottom; `cursor` is the next free row."""
-
-    def __init__(self, book: Book, sheet: Sheet, purpose: str):
-        self.book, self.sheet, self.cursor = book, sheet, FIRST_ROW
-        self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
-        sheet.purpose = purpose
-        sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
-        sheet.link(1, 0, "← Start", "Start!A1")
-        sheet.put(2, 0, purpose, "note")
-        sheet.frozen = (3, 0)
-        self.widths({0: 16})
-
-    def widths(self, widths: Mapping[int, float]) -> None:
-        """Column widths, in characters."""
-        self.sheet.widths = {**self.sheet.widths, **widths}
-
-    def heading(self, text: str) -> None:
-        """A heading, with a blank row above it."""
-        self.cursor += 1
-        self.sheet.put(self.cursor, 0, text, "heading")
-        self.cursor += 1
-
-    def text(self, *lines: str, style: str = "text") -> None:
-        """Lines of text. Equations have the style "equation", remarks "note"."""
-        for line in lines:
-            self.sheet.put(self.cursor, 0, line, style)
-            self.cursor += 1
-
-    def typed(
-        self,
-        name: str,
-        values: Any,
-        rows: Texts = (),
-        cols: Texts = (),
-        title: str = "",
-        style: str = "input",
-        beside: Area | None = None,
-        left: int = 1,
-    ) -> Area:
-        """A table of numbers or texts to be typed over, at the cursor or right of another one.
-
-        `values` [rows, columns]; `rows` and `cols` are its labels; `style` is one of theme's, or a
-        fill: "weight", "activation", "attention", "readout", "input".
-        """
-        block = self.book.graph.input(name, values, kind="setting")
-        held = self.book.graph.inputs[name]
-        area = self._place(name, block.shape, rows, cols, title, beside, left)
-        for i, j in np.ndindex(*block.shape):
-            value: Any = held[i, j]
-            value = value if isinstance(value, str) else float(value)
-            self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
-        return block.area
-
-    def computed(
-        self,
-        name: str,
-        shape: Span,
-        formula: Formula | Expression,
-        rows: Texts = (),
-        cols: Texts = (),
-        title: str = "",
-        style: str = "activation",
-        beside: Area | None = None,
-        left: int = 1,
-    ) -> Area:
-        """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
-        area = self.promised(name, shape, rows, cols, title, beside, left)
-        self.fill(area, formula, style)
-        return area
-
-    def promised(
-        self,
-        name: str,
-        shape: Span,
-        rows: Texts = (),
-        cols: Texts = (),
-        title: str = "",
-        beside: Area | None = None,
-        left: int = 1,
-    ) -> Area:
-        """The place of a table that `fill` gives its formulas later, once what they read stands.
-
-        So a table may read what is computed from it: a state, the state one step before.
-        """
-        block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
-        self._place(name, shape, rows, cols, title, beside, left)
-        return block.area
-
-    def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
-        """Give a promised table its formulas."""
-
-        def cell(i: int, j: int) -> Expression:
-            made = expression(formula(i, j) if callable(formula) else formula)
-            return harmless(made) if may_fail(made) and not self.book.iterates else made
-
-        self._formulas[table.grid.name] = cell
-        place, block = self.rect(table), self.book.graph[table.grid.name]
-        for i, j in np.ndindex(*table.shape):
-            self.formula(place.top + i, place.left + j, TableFormula(block, i, j), style)
-
-    def columns(self, n: int, top: int, left: int = 0) -> "Columns":
-        """Tables of one column and n rows side by side, with their heads in row `top`."""
-        return Columns(self, n, top, left)
-
-    def suggest(self, *suggestions: Suggestion) -> None:
-        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
-        self.sheet.suggestions = suggestions
-        self.heading("Three things to try here")
-        for suggestion in suggestions:
-            places = (("type in", suggestion.cell), ("see", suggestion.watch))
-            for col, (verb, at) in enumerate(places):
-                assert isinstance(at, tuple)
-                name, i, j = at
-                cell = self.book.graph[name][i, j]
-                where = self.book.address(cell, self.sheet.name).replace("'", "")
-                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
-            self.sheet.put(self.cursor, 4, suggestion.text)
-            self.cursor += 1
-
-    def _place(
-        self,
-        name: str,
-        shape: Span,
-        rows: Texts,
-        cols: Texts,
-        title: str,
-        beside: Area | None,
-        left: int,
-    ) -> Rect:
-        """Find room for a table and its labels: the rectangle of its cells."""
-        top = self.cursor + bool(title) + bool(cols)
-        if beside is not None:
-            _, other = self.book.locate(self.book.graph[beside.grid.name].area)
-            top, left = other.top, other.right + 2
-        height, width = shape
-        area = Rect(top, top + height, left, left + width)
-        if any(cell in self.sheet.entries for cell in area.cells()):
-            raise ValueError(f"{name} stands on something else in row {top + 1}")
-        if re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
-            raise ValueError(f"{name} is a cell's name")
-        self.book.places[name] = Place(
-            self.book.graph[name], self.sheet.name, top, left, turned=False
-        )
-        if title:
-            self.sheet.put(top - 1 - bool(cols), left, title, "block")
-        for j, label in enumerate(cols):
-            self._label(top - 1, left + j, label, "label")
-        for i, label in enumerate(rows):
-            self._label(top + i, left - 1, label, "row label")
-        self.cursor = max(self.cursor, top + height + 1)
-        return area
-
-    def _label(self, row: int, col: int, label: str | int | Expression, style: str) -> None:
-        if isinstance(label, Expression):
-            self.formula(row, col, label, style)
-        else:
-            self.sheet.put(row, col, label, style)
-
-    def rect(self, area: Area) -> Rect:
-        """Where an area of a table stands on this sheet."""
-        return self.book.locate(area)[1]
-
-    def formula(self, row: int, col: int, formula: Any, style: str) -> Area:
-        """One formula, in a fill's style in the colour of what it reads; gives its cell."""
-        elsewhere = any(
-            self.book.locate(area)[0] != self.sheet.name for area in expression(formula).areas()
-        )
-        style = _style(style, "green" if elsewhere else "black")
-        return self.sheet.formula(row, col, formula, style)
-
-    def shade(self, area: Area, dressing: Dressing) -> None:
-        """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
-        self.sheet.dressings.append((self.rect(area), dressing))
-
-    def mark(self, area: Area, style: str, holds: Expression) -> None:
-        """Dress the cells for which a formula holds; it is that of the first of them."""
-        self.shade(area, When(style, holds))
-
-    def chart(self, chart: Chart) -> None:
-        """A chart; it stands where its row and column say."""
-        self.sheet.charts.append(chart)
-
-
-class Columns:
-    """Tables of one column side by side: a column is a step, its formulas are given by row."""
-
-    def __init__(self, ws: Worksheet, n: int, top: int, left: int):
-        self.ws, self.n, self.top, self.left = ws, n, top, left
-
-    def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
-        """The next column, of numbers or texts to be typed over."""
-        column = [[value] for value in values]
-        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
-
-    def computed(
-        self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
-    ) -> Area:
-        """The next column, of formulas: `formula(i)` is the expression of row i."""
-
-        def cell(i: int, _: int) -> Any:
-            return formula(i)
-
-        shape, left = (self.n, 1), self._next()
-        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
-
-    def _next(self) -> int:
-        """The column of the next table, whose head stands in the row of the others."""
-        self.ws.cursor = self.top
-        self.left += 1
-        return self.left - 1
 
 
 def _spot(cell: Area) -> tuple[str, int, int]:
     """A cell by its table's name, row and column."""
     return cell.grid.name, cell.rect.top, cell.rect.left
-
-
-def _style(style: str, font: str) -> str:
-    """A fill with the font that says what a cell is; other styles as they are."""
-    return f"{style} {font}" if style in FILLS else style

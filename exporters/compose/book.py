@@ -183,6 +183,7 @@ class Sheet:
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
         """Have cells of this sheet look like what they hold."""
+        assert area.grid is self, "cells of a block: ask the composer"
         self.dressings += [(area.rect, dressing) for dressing in dressings]
 
     def link(self, row: int, col: int, text: str, target: str) -> None:
@@ -206,9 +207,9 @@ class Reading(Reader):
 
     def __call__(self, area: Area) -> Any:
         """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
-        if not isinstance(area.grid, Sheet):
+        if not isinstance(area.grid, Sheet) and area.grid.name not in self.book.shown:
             return self._of_block(area)
-        name, rect = area.grid.name, area.rect
+        name, rect = self.book.locate(area)
         if rect.size > 1:
             return self._range(name, rect)
         value = self.cell(name, rect.top, rect.left)
@@ -305,6 +306,8 @@ class Book:
     named_cells: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     sheets: dict[str, Sheet] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
+    # blocks that are not in the graph, for only people read them: labels, sums, verdicts
+    shown: dict[str, Place] = field(default_factory=dict)
     suggestions: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
     held: list[Held] = field(default_factory=list)  # what its source prints, number by number
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
@@ -363,7 +366,8 @@ class Book:
         """The sheet and the rectangle of an area, of a block or of a sheet."""
         if isinstance(area.grid, Sheet):
             return area.grid.name, area.rect
-        place = self.places[area.grid.name]
+        name = area.grid.name
+        place = self.shown[name] if name in self.shown else self.places[name]
         return place.sheet, place.rect(area.rect)
 
     def cell(self, name: str, i: int, j: int) -> tuple[str, int, int]:

@@ -14,9 +14,10 @@ And three rules say where blocks stand, so that a page reads input, weight, prod
 In a model too large to be read by hand the weights have sheets of their own, one per layer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.cells.access import Rect
+from engine.cells.access import Rect, Span
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
@@ -29,6 +30,7 @@ from engine.models.encoding import AXIS, SECOND
 from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
 from exporters.compose import theme
 from exporters.compose.book import Place, Run, Sheet
+from exporters.compose.composer import Composer, Table
 from exporters.model import words
 from exporters.model.model_book import ModelBook, Pieces
 
@@ -382,39 +384,55 @@ def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts above a block: tokens (live), words, or feature numbers."""
-    axis = place.block.axes[0 if place.turned else 1]
+    axis, n = place.block.axes[0 if place.turned else 1], place.size[1]
     if axis and axis not in TOKENS and axis not in book.labels:
-        area = Rect(place.top - 1, place.top, place.left, place.left + place.size[1])
+        area = Rect(place.top - 1, place.top, place.left, place.left + n)
         sheet.runs.append(Run(area, "label number"))
         return
-    for k in range(place.size[1]):
-        label(book, sheet, place.top - 1, place.left + k, axis, k, "label")
+    at = place.top - 1, place.left
+    labels(book, sheet, f"{place.block.name}.columns", at, axis, range(n), "label", across=True)
 
 
 def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """The texts left of a block; of very many, once."""
-    if place.size[0] > book.plan.limits.columns and place.block.name != "logits":
+    axis, n = place.block.axes[1 if place.turned else 0], place.size[0]
+    if n > book.plan.limits.columns and place.block.name != "logits":
         return
-    axis = place.block.axes[1 if place.turned else 0]
-    area = Rect(place.top, place.top + place.size[0], place.left - 1, place.left)
+    area = Rect(place.top, place.top + n, place.left - 1, place.left)
     if axis and axis not in TOKENS and axis not in book.labels:
         sheet.runs.append(Run(area, "row number"))
         return
-    if place.size[0] > book.plan.limits.columns:
+    if n > book.plan.limits.columns:
         sheet.runs.append(Run(area, "row label", book.labels[axis]))
         return
-    for k in range(place.size[0]):
-        label(book, sheet, place.top + k, place.left - 1, axis, k, "row label")
+    at = place.top, place.left - 1
+    labels(book, sheet, f"{place.block.name}.rows", at, axis, range(n), "row label")
 
 
-def label(book: ModelBook, sheet: Sheet, row: int, col: int, axis: str, k: int, style: str) -> None:
-    """Put the text of index k of an axis: a token (live), a word, or the number itself."""
-    if axis in TOKENS and "tokens" in book.graph.blocks:
-        sheet.formula(row, col, token_text(book, k, axis), "word" if style == "label" else style)
-    elif axis in book.labels:
-        sheet.put(row, col, book.labels[axis][k], style)
-    elif axis:
-        sheet.put(row, col, k, "label number" if style == "label" else style)
+def labels(
+    book: ModelBook,
+    sheet: Sheet,
+    name: str,
+    at: Span,
+    axis: str,
+    numbers: Sequence[int],
+    style: str,
+    across: bool = False,
+) -> None:
+    """Put the texts of some indices of an axis from a cell on, down or across: tokens (live), which
+    are the table `labels.NAME`, words, or the numbers themselves."""
+    live = axis in TOKENS and "tokens" in book.graph.blocks
+    shape = (1, len(numbers)) if across else (len(numbers), 1)
+    table = Table(book, f"labels.{name}", sheet, at, shape) if live else None
+    for n, k in enumerate(numbers):
+        i, j = (0, n) if across else (n, 0)
+        if table:
+            table.put(i, j, token_text(book, k, axis), "word" if style == "label" else style)
+        elif axis in book.labels:
+            sheet.put(at[0] + i, at[1] + j, book.labels[axis][k], style)
+        elif axis:
+            number = "label number" if style == "label" else style
+            sheet.put(at[0] + i, at[1] + j, k, number)
 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
@@ -461,6 +479,12 @@ def place_vocabulary(book: ModelBook) -> None:
     sheet, rect = book.locate(vocabulary_texts(book))
     block, across = book.graph["vocabulary"], book.places[table.name].turned
     book.places[block.name] = Place(block, sheet, rect.top, rect.left, across, named=False)
+
+
+def page(book: ModelBook, name: str) -> Composer:
+    """A page's sheet, with its top; what follows goes below the line that says what it is for."""
+    dress(book, book.sheet(name))
+    return Composer(book, name, TITLE_ROWS)
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:

@@ -82,8 +82,8 @@ def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Bloc
     n_tokens = len(book.passage.ids)
     left = EVERY_COL + (COLUMNS[word] - 1) * (n_tokens + 2)
     sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
-    for t in range(n_tokens):
-        layout.label(book, sheet, TOP - 1, left + t, "token", t, "label")
+    at, name = (TOP - 1, left), f"attribution.{word}"
+    layout.labels(book, sheet, name, at, "token", range(n_tokens), "label", across=True)
     for row, credit in enumerate(credits, TOP):
         layout.settle(book, sheet, Place(credit, ATTRIBUTION, row, left, turned=True))
     sheet.dress(sheet[TOP : TOP + len(credits), left : left + n_tokens], "diverging")

@@ -48,9 +48,10 @@ def add(book: ModelBook) -> None:
         top = TOP + int(layer) * (n + 3) + (below if block in others else 0)
         left = LEFT + int(head.removeprefix("h")) * (n + 2)
         sheet.link(top, left, f"layer {layer}, head {head[1:]}", book.address(block.area))
-        for k in range(n):
-            layout.label(book, sheet, top + 1, left + k, block.axes[0], k, "upright")
-            layout.label(book, sheet, top + 2 + k, left - 1, block.axes[0], k, "row label")
+        of, axis, name = range(n), block.axes[0], f"heads.{block.name}"
+        layout.labels(book, sheet, f"{name}.columns", (top + 1, left), axis, of, "upright", True)
+        layout.labels(book, sheet, f"{name}.rows", (top + 2, left - 1), axis, of, "row label")
+        for k in of:
             sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
         for i, j in block.whole.cells():
             if block.has(i, j):

@@ -231,7 +231,7 @@ def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
     sheet.put(row, WHAT, "ranking")
     sheet.formula(row, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
-    told = f"{ranks.grid.name}: the ranking was sorted or typed over{UNDO}"
+    told = f"{book.locate(ranks)[0]}: the ranking was sorted or typed over{UNDO}"
     sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     return row + 1
 

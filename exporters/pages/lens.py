@@ -69,8 +69,8 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
     sheet.put(row, 0, leaf, "block")
     sheet.put(row, LEFT, text, "note")
-    for k in range(block.shape[1]):
-        layout.label(book, sheet, row + 1 + k, LEFT - 1, block.axes[1], k, "row label")
+    at, numbers = (row + 1, LEFT - 1), range(block.shape[1])
+    layout.labels(book, sheet, f"lens.{leaf}", at, block.axes[1], numbers, "row label")
     for n in range(len(book.views.stages)):
         place = Place(book.graph[f"lens.{n}.{leaf}"], LENS, row + 1, LEFT + n, True)
         layout.settle(book, sheet, place)

@@ -347,8 +347,9 @@ def _tile(book: ModelBook, sheet: Sheet, canvas: Canvas, head: Block, row: int, 
         for j in range(n):
             if head.has(i, j):
                 sheet.formula(row + 2 + j, left + i, head[i, j], canvas.style("tile"))
-        if left == 1 and canvas.thickness >= LABELLED:
-            layout.label(book, sheet, row + 2 + i, 0, head.axes[1], i, "row label")
+    if left == 1 and canvas.thickness >= LABELLED:
+        at = row + 2, 0
+        layout.labels(book, sheet, f"tile.{name}", at, head.axes[1], range(n), "row label")
     sheet.dress(sheet[row + 1, left : left + n], "scale")
     sheet.dress(sheet[row + 2 : row + 2 + n, left : left + n], "scale")
 
@@ -372,8 +373,7 @@ def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
     sheet.formula(row, 0, said, "heading")
     top, n = row + 2, canvas.n_tokens
     sheet.heights[row + 1] = 52
-    for k in range(n):
-        layout.label(book, sheet, row + 1, 1 + k, "token", k, "upright")
+    layout.labels(book, sheet, "looks", (row + 1, 1), "token", range(n), "upright", across=True)
     heads = [head for heads in canvas.layers.values() for head in heads]
     for at, head in enumerate(heads, top):
         sheet.link(at, 0, f"head {head_name(head)}", book.address(head.area))

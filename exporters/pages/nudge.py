@@ -253,8 +253,8 @@ def _workings(book: ModelBook, sheet: Sheet) -> None:
     row = TABLE_ROW + max(n_tokens, len(nudge.gradients(book.graph))) + 4
     text = "Logits after the step, rounded: programs differ in the last digits, and ties go by id"
     sheet.put(row - 2, 0, text, "heading")
-    for t in range(n_tokens):
-        layout.label(book, sheet, row - 1, FOLLOWS + t, "token", t, "label")
+    at = row - 1, FOLLOWS
+    layout.labels(book, sheet, "nudged", at, "token", range(n_tokens), "label", across=True)
     ranked = Place(
         book.graph["nudged.choice.logits"], SHEET, row, FOLLOWS, turned=True, named=False
     )

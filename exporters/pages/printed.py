@@ -30,8 +30,8 @@ def add(book: ModelBook) -> None:
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
     sheet.put(3, 0, text, "note")
     row = 5
-    for table in book.printed:
-        here = OnSheet(book, sheet, table, row)
+    for n, table in enumerate(book.printed):
+        here = OnSheet(book, sheet, table, row, f"printed.{n}")
         here.put_labels()
         here.put_numbers()
         row = here.top + here.height + 1
@@ -40,8 +40,8 @@ def add(book: ModelBook) -> None:
 class OnSheet:
     """A printed table on the sheet. A single printed row is easier to compare as a column."""
 
-    def __init__(self, book: ModelBook, sheet: Sheet, table: Printed, row: int):
-        self.book, self.sheet, self.table, self.row = book, sheet, table, row
+    def __init__(self, book: ModelBook, sheet: Sheet, table: Printed, row: int, name: str):
+        self.book, self.sheet, self.table, self.row, self.name = book, sheet, table, row, name
         self.block = book.graph[table.block]
         n_rows, n_cols = len(table.printed), len(table.printed[0])
         self.rows = list(range(n_rows) if table.rows is None else table.rows)
@@ -62,12 +62,11 @@ class OnSheet:
             sheet.put(self.row + 1, 0, self.table.note, "note")
         for left, copy in zip(self.lefts, COPIES, strict=False):
             sheet.put(self.top - 2 + self.down, left, copy, "head" if self.down else "block")
-            for c in range(0 if self.down else self.width):
-                at = self.top - 1, left + c
-                layout.label(book, sheet, *at, axes[1], self.cols[c], "label")
+            if not self.down:
+                name, at = f"{self.name}.{copy.split()[0]}", (self.top - 1, left)
+                layout.labels(book, sheet, name, at, axes[1], self.cols, "label", across=True)
         axis, along = (axes[1], self.cols) if self.down else (axes[0], self.rows)
-        for r, k in enumerate(along):
-            layout.label(book, sheet, self.top + r, 0, axis, k, "row label")
+        layout.labels(book, sheet, f"{self.name}.rows", (self.top, 0), axis, along, "row label")
 
     def put_numbers(self) -> None:
         """The copies, entry by entry; the printed ones are kept for the tables that follow."""

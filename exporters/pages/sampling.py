@@ -87,8 +87,8 @@ def add(book: ModelBook) -> None:
     sheet.widths = {0: 14, 1: 14}
     if not book.plan.continues:
         sheet.purpose = OF_EACH
-    for t in range(len(book.passage.ids)):
-        layout.label(book, sheet, LABELS_ROW, PROMPT_COL + t, "token", t, "label")
+    at, tokens = (LABELS_ROW, PROMPT_COL), range(len(book.passage.ids))
+    layout.labels(book, sheet, "sampling", at, "token", tokens, "label", across=True)
     row = TOP
     for name, heading, style in STEPS:
         sheet.put(row - 1, 0, heading, "heading")

@@ -15,6 +15,7 @@ from engine.cells.block import Block
 from engine.cells.expression import Expression, Nth
 from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
 from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
 from exporters.model.model_book import ModelBook
@@ -101,7 +102,8 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
         book, sheet, f"{name}.model", (SHARES_ROW, col + 3), one,
         lambda k, _: exps[k, 0] / total, "live here",
     )  # fmt: skip
-    sheet.formula(END, col + 2, total, "total")
+    page = Composer(book, SHEET)
+    page.show(f"{name[-1]}.total", (END, col + 2), total, "total")
 
     def loss(*_: int) -> Expression:
         return LN(total) + (MAX(said) - SUMPRODUCT(shares, said)) / heat
@@ -109,7 +111,7 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
     side_tables.computed(book, sheet, f"{name}.loss", (END, col + 3), (1, 1), loss, "total")
     sheet.put(END + 1, col + 3, entropy(exact(SITUATIONS[int(name[-1])])), "basis")
     lost = sheet[END, col + 3] - sheet[END + 1, col + 3]
-    sheet.formula(END + 2, col + 3, lost, "step")
+    page.show(f"{name[-1]}.above", (END + 2, col + 3), lost, "step")
 
 
 def exact(text: str) -> list[float]:

@@ -6,8 +6,8 @@ same; where a model keeps what it knows is not, and the figures that differ most
 
 from engine.cells.expression import Expression
 from engine.cells.functions import INDEX, MAX, MIN, SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Worksheet, compare
-from exporters.compose.book import Sheet
+from exporters.assemble.worksheets import Comparison, compare, worksheet
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import place_of_largest, product_sum
 from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
@@ -29,13 +29,13 @@ FOUND = (
 
 def add(book: ModelBook) -> None:
     """The figures; then the depth, stage by stage."""
-    ws = Worksheet(book, book.sheet(SHEET), PURPOSE)
+    ws = worksheet(book, SHEET, PURPOSE)
     rows = [*_page(book), *_depth(book), *_maps(book)]
     ours = [row._replace(other="other training") for row in rows]
     compare(ws, ours, "The Final Step, section 4")
     ws.heading("How the word is found, stage by stage")
     ws.text(*FOUND)
-    _stages(book, ws.sheet, ws.cursor + 1)
+    _stages(book, ws, ws.cursor + 1)
 
 
 def _page(book: ModelBook) -> list[Comparison]:
@@ -102,14 +102,15 @@ def along(book: ModelBook, stage: int) -> Expression:
     return product_sum(x, vector) / SQRT(product_sum(vector, vector))
 
 
-def _stages(book: ModelBook, sheet: Sheet, top: int) -> None:
+def _stages(book: ModelBook, ws: Composer, top: int) -> None:
     """Each stage: Tarso's probability, the word that leads, the way along Tarso."""
-    side_tables.heads(sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
+    side_tables.heads(ws.sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
+    stages = ws.table("stages", (top + 1, 2), (len(book.views.stages), 3))
     for k, stage in enumerate(book.views.stages):
         row, chances = top + 1 + k, book.graph[f"lens.{k}.probs"].area.as_range
-        sheet.put(row, 1, lens.stage_name(stage.name))
-        sheet.formula(row, 2, book.graph[f"lens.{k}.probs"][0, TARSO], "live fine")
+        ws.sheet.put(row, 1, lens.stage_name(stage.name))
+        stages.put(k, 0, book.graph[f"lens.{k}.probs"][0, TARSO], "live fine")
         texts = book.graph["outputs"].area.fixed.as_range
-        sheet.formula(row, 3, INDEX(texts, place_of_largest(chances), 1), "word")
+        stages.put(k, 1, INDEX(texts, place_of_largest(chances), 1), "word")
         step = along(book, k) - along(book, k - 1) if k else along(book, 0)
-        sheet.formula(row, 4, step, "change plain")
+        stages.put(k, 2, step, "change plain")

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import ABS, IF, MAX
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
 from workbooks.kv_cache import numbers
 
@@ -71,7 +72,7 @@ def book() -> Book:
     return w.done(story(w))
 
 
-def steps(ws: Worksheet) -> Area:
+def steps(ws: Composer) -> Area:
     """What is new, kept and gone in each step; gives the cell of the prompt's length."""
     prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
     ws.heading("Queries are used once; keys and values are kept for the tokens to come")
@@ -102,7 +103,7 @@ def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int
     return formula
 
 
-def count(ws: Worksheet, prompt: Area, sizes: Area) -> None:
+def count(ws: Composer, prompt: Area, sizes: Area) -> None:
     """Cells computed in each step, with the cache and without."""
     ws.heading("Cells computed in each step by the first model of sheet Cache")
     ws.text(
@@ -137,7 +138,7 @@ def count(ws: Worksheet, prompt: Area, sizes: Area) -> None:
     ws.computed("count_4", n, share, cols=["share"], style="percent", beside=again)
 
 
-def cache(ws: Worksheet) -> tuple[Area, Area]:
+def cache(ws: Composer) -> tuple[Area, Area]:
     """The size of the cache, by formula, and how it grows; gives the sizes and the gigabytes."""
     ws.widths({0: 24} | dict.fromkeys(range(1, 9), 18))
     ws.text("KV cache = 2 · L · T · h · d_k · bytes; 2 for keys and values", style="equation")
@@ -174,7 +175,7 @@ def cache(ws: Worksheet) -> tuple[Area, Area]:
     return sizes, gigabytes
 
 
-def latents(ws: Worksheet, sizes: Area) -> None:
+def latents(ws: Composer, sizes: Area) -> None:
     """DeepSeek V3 keeps one latent per token and layer, and a rotary key that all heads share."""
     ws.widths({0: 34, 1: 14})
     values = [[n] for n in DEEPSEEK_V3.values()]

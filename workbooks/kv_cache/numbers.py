@@ -9,7 +9,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, MAX, SQRT, SUM, SUMPRODUCT, dot
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 
 TOKENS = ("the", "cat", "sat", "on", "mat")
 PROMPT, N, D, D_HEAD = 3, 5, 4, 2
@@ -47,7 +48,7 @@ def product(x: Area, weights: Area, i: int, j: int) -> Expression:
 
 
 def one_step(
-    w: Workbook, ws: Worksheet, step: int, kept: tuple[Area, Area] | None
+    w: Workbook, ws: Composer, step: int, kept: tuple[Area, Area] | None
 ) -> tuple[Area, Area]:
     """A step: the cache with what is new in it, the last token's query, scores and result."""
     ws.heading(STEPS[step])
@@ -72,7 +73,7 @@ def one_step(
     return keys, values
 
 
-def attend(w: Workbook, ws: Worksheet, step: int, keys: Area, values: Area) -> None:
+def attend(w: Workbook, ws: Composer, step: int, keys: Area, values: Area) -> None:
     """What the last token makes of the cache: its query, scores, shares and result."""
     n = keys.shape[0]
     last, x = n - 1, w["x"]
@@ -113,7 +114,7 @@ def attend(w: Workbook, ws: Worksheet, step: int, keys: Area, values: Area) -> N
     )
 
 
-def without_cache(w: Workbook, ws: Worksheet) -> None:
+def without_cache(w: Workbook, ws: Composer) -> None:
     """The last step once more, every key and value computed anew."""
     ws.heading(
         "The last step without a cache: every key and every value again, and the same result"
@@ -160,7 +161,7 @@ def without_cache(w: Workbook, ws: Worksheet) -> None:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """The first token, the last one, and the queries' weights."""
     x, step = w["x"], len(STEPS) - 1
     z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]

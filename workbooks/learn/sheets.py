@@ -8,8 +8,9 @@ from engine.cells.expression import Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, MIN
 from engine.cells.graph import Graph
 from exporters.assemble.block_list import Labels, put, stack
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Place, Run, Series
+from exporters.compose.composer import Composer
 from workbooks.learn import clock, game
 from workbooks.learn.step import Step
 
@@ -67,7 +68,7 @@ class Parts:
         return self.n_sentences // self.batch
 
 
-def setting(ws: Worksheet, name: str, what: str, why: str, style: str = "input setting") -> None:
+def setting(ws: Composer, name: str, what: str, why: str, style: str = "input setting") -> None:
     """A block of one cell, at the cursor, with what it is and why it matters."""
     block = ws.book.graph[name]
     ws.book.lay(Place(block, ws.sheet.name, ws.cursor, 1, turned=False), style)
@@ -104,7 +105,7 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
     }))  # fmt: skip
 
 
-def control(ws: Worksheet, p: Parts) -> None:
+def control(ws: Composer, p: Parts) -> None:
     """The switch, the settings, how far learning has come, and what the model expects by now."""
     ws.text(
         "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step.  3. ‘start’ forgets what it has learnt.",
@@ -139,7 +140,7 @@ def control(ws: Worksheet, p: Parts) -> None:
     setting(ws, "method", "method", "0 SGD, 1 momentum, 2 Adam", "count")
 
 
-def choices(ws: Worksheet, name: str, texts: Sequence[str]) -> None:
+def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
     """The list of what a cell can hold, far to the right."""
     place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
     for k, text in enumerate(texts, place.top):
@@ -148,7 +149,7 @@ def choices(ws: Worksheet, name: str, texts: Sequence[str]) -> None:
     ws.sheet.lists[place.top, 1] = choices.fixed
 
 
-def expected(ws: Worksheet, p: Parts) -> None:
+def expected(ws: Composer, p: Parts) -> None:
     """The sentences of the batch; under each word but the first the probability that the model gave
     to it after the words before."""
     g, surprise, n = ws.book.graph, ws.book.graph["loss.of_token"], game.LENGTH - 1
@@ -158,8 +159,9 @@ def expected(ws: Worksheet, p: Parts) -> None:
 
     ws.heading("What it expects: under each word, the probability that the model gives to it")
     for b in range(p.batch):
+        sentence = ws.table(f"sentence.{b}", (ws.cursor, 1), (1, game.LENGTH))
         for t in range(game.LENGTH):
-            ws.sheet.formula(ws.cursor, 1 + t, g["batch.words"][b, t], "word")
+            sentence.put(0, t, g["batch.words"][b, t], "word")
         block = g.table(f"expected.{b}", (1, n), given(b))
         place = Place(block, ws.sheet.name, ws.cursor + 1, 2, turned=False)
         ws.book.lay(place, "percent")
@@ -181,7 +183,7 @@ def progress(p: Parts) -> None:
     g.table("moved", (1, 1), lambda i, j: first - g["W_E"][0, 0])
 
 
-def curve(ws: Worksheet) -> None:
+def curve(ws: Composer) -> None:
     """The chart of the loss."""
     g = ws.book.graph
     series = [

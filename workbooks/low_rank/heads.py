@@ -17,7 +17,7 @@ from exporters.assemble.matrices import (
     shares_of_rows,
     vstack,
 )
-from exporters.assemble.worksheets import Texts
+from exporters.compose.composer import Texts
 
 D_MODEL, D_HEAD, HEADS = 4, 2, (1, 2)
 WORDS = ("first", "second", "third")
@@ -65,7 +65,7 @@ def match(page: MatrixSheet, h: int) -> None:
     difference = page.computed(f"S_difference_h{h}", S - S_circuit)
     e = page.computed(f"exp_S_h{h}", causal_exponentials(S), difference)
     A = page.computed(f"A_h{h}", shares_of_rows(e), e, "attention")
-    page.ws.shade(A.area, "scale")
+    page.ws.dress(A.area, "scale")
 
 
 def causal_exponentials(S: Cells) -> Matrix:

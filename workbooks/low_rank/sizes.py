@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.cells.expression import Area, Expression
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook
+from exporters.compose.composer import Composer
 
 SIZES = ("d_model", "n_heads", "n_layers", "n_vocab")
 MODELS = {
@@ -24,7 +25,7 @@ class Counts(NamedTuple):
     W_E: Area
 
 
-def fill(ws: Worksheet) -> Counts:
+def fill(ws: Composer) -> Counts:
     """Counts for three models."""
     ws.widths({0: 34, 1: 15, 2: 18, 3: 18})
     ws.heading("Sizes")

@@ -9,8 +9,9 @@ from dataclasses import fields
 
 from engine.cells.expression import Area
 from engine.cells.functions import MIN, SUM
-from exporters.assemble.worksheets import Workbook, Worksheet, near
+from exporters.assemble.worksheets import Workbook, near
 from exporters.compose.book import Book, Chart, Series
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story
 from workbooks.napkin import counts, sizes, training
 from workbooks.napkin.counts import Count, Model
@@ -44,7 +45,7 @@ def book() -> Book:
     return w.done(story(w, rows))
 
 
-def typed_sizes(ws: Worksheet) -> Rows:
+def typed_sizes(ws: Composer) -> Rows:
     """The sizes of all models, a row each."""
     names = [field.name for field in fields(Sizes)]
     values = [[getattr(SIZES[model], name) for model in MODELS] for name in names]
@@ -54,7 +55,7 @@ def typed_sizes(ws: Worksheet) -> Rows:
     return {name: table[i, :] for i, name in enumerate(names)}
 
 
-def parts_and_totals(ws: Worksheet, rows: Rows) -> Area:
+def parts_and_totals(ws: Composer, rows: Rows) -> Area:
     """The weights of one layer, of all layers, and in all; gives the parts' shares."""
     ws.heading("The weights of one layer")
     ws.text(
@@ -69,12 +70,12 @@ def parts_and_totals(ws: Worksheet, rows: Rows) -> Area:
     add(ws, "active", counts.ACTIVE, rows)
     ws.heading("The share of each part")
     shares = add(ws, "shares", counts.SHARES, rows, "percent")
-    ws.shade(shares, "bar")
+    ws.dress(shares, "bar")
     return shares
 
 
 def add(
-    ws: Worksheet, name: str, table: Mapping[str, Count], rows: Rows, style: str = "thousands"
+    ws: Composer, name: str, table: Mapping[str, Count], rows: Rows, style: str = "thousands"
 ) -> Area:
     """A table of counts, a row each. They read `rows`, which grows by them."""
     formulas = [count.of for count in table.values()]
@@ -90,7 +91,7 @@ def add(
     return area
 
 
-def rule_of_thumb(ws: Worksheet, rows: Rows) -> None:
+def rule_of_thumb(ws: Composer, rows: Rows) -> None:
     """The rule, what it is of the exact count, and a chart of that."""
     ws.heading("Attention is 4 · d_model² a layer, an MLP 8: the rule leaves out the rest")
     add(ws, "rule", counts.RULE, rows)

@@ -7,7 +7,8 @@ et al. 2020, section 2.1).
 from collections.abc import Mapping
 
 from engine.cells.expression import Area, expression
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook
+from exporters.compose.composer import Composer
 from workbooks.napkin.sizes import MODELS
 
 TRAINED = ("GPT-1", "GPT-2 XL", "GPT-3")
@@ -45,7 +46,7 @@ def add(w: Workbook, rows: Mapping[str, Area]) -> None:
     suggest(w, ws)
 
 
-def work(ws: Worksheet, n: tuple[int, int]) -> Area:
+def work(ws: Composer, n: tuple[int, int]) -> Area:
     """FLOP by the rule, beside what the slides print."""
     weights, corpus, passes = (ws.book.graph[name].area for name in ("trained", "corpus", "passes"))
     flop = ws.computed(
@@ -70,7 +71,7 @@ def work(ws: Worksheet, n: tuple[int, int]) -> Area:
     return flop
 
 
-def price(ws: Worksheet, n: tuple[int, int], flop: Area) -> None:
+def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     """Chips, days, dollars."""
     ws.heading("What it costs: type the chips that you have")
     ws.text(
@@ -117,7 +118,7 @@ def comparisons(w: Workbook) -> list[Comparison]:
     return rows
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """The corpus read many times, the newer chip, and a larger corpus."""
     ratio, days, each = w["flop_ratio"], w["days"], w["tokens_a_weight"]
     again, chip, more = {w["passes"][0]: 26.0}, {w["chip"][0]: 312.0}, {w["corpus"][2]: 3500.0}

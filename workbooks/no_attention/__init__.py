@@ -6,8 +6,9 @@ switches: head by head they turn the transparent model into the whole one, and s
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AND, COUNTIF, MAX, OR, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
 from workbooks.no_attention.layers import (
     DELETED,
@@ -66,7 +67,7 @@ def book() -> Book:
     return w.done(story(w))
 
 
-def inputs(ws: Worksheet) -> tuple[Area, Area]:
+def inputs(ws: Composer) -> tuple[Area, Area]:
     """What is typed on top of the streams: the switches, and h⁰."""
     ws.text(
         "whole: attention as it is.   transparent: it runs, and each head's rows of W_O and columns "
@@ -79,7 +80,7 @@ def inputs(ws: Worksheet) -> tuple[Area, Area]:
     return switches, ws.typed("h_start", fitting.H0, PROMPT, title=title, left=LEFT[1])
 
 
-def shared_weights(ws: Worksheet) -> tuple[list[Tables], Area]:
+def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
     """The fitted weights of both layers, by name, and the unembedding."""
     found = []
     for n, fitted in enumerate(fitting.layers()[0], 1):
@@ -162,7 +163,7 @@ def story(w: Workbook) -> Story:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """The rule lifted for a word, a preference, and what a table of one word cannot do."""
     logits, repeats, shares = w["next_logits"], w["repeats"], w["next_probs"]
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))

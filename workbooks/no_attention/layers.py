@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SQRT, added, dot
-from exporters.assemble.worksheets import Worksheet
+from exporters.compose.composer import Composer
 from workbooks.two_layers.fitting import D_HEAD, D_MLP, D_MODEL, HEADS, N_HEADS, PROMPT
 
 WHOLE, TRANSPARENT, DELETED = MODELS = ("whole", "transparent", "deleted")
@@ -154,7 +154,7 @@ MLP = (
 
 
 def layer(
-    ws: Worksheet, n: int, streams: dict[str, Area], weights: Tables, switches: Area
+    ws: Composer, n: int, streams: dict[str, Area], weights: Tables, switches: Area
 ) -> dict[str, Tables]:
     """Layer n of the three models, step by step, over the streams that come in: their tables."""
     tables = {model: {"x": stream} | weights for model, stream in streams.items()}
@@ -168,7 +168,7 @@ def layer(
     return tables
 
 
-def put(ws: Worksheet, n: int, step: Step, tables: dict[str, Tables]) -> None:
+def put(ws: Composer, n: int, step: Step, tables: dict[str, Tables]) -> None:
     """One step of layer n, of the models side by side."""
     ws.text(step.equation, style="equation")
     by_key = step.name in PATTERNS
@@ -185,10 +185,10 @@ def put(ws: Worksheet, n: int, step: Step, tables: dict[str, Tables]) -> None:
         )
         before[step.name] = table
         if step.name == "pattern":
-            ws.shade(table, "scale")
+            ws.dress(table, "scale")
 
 
-def side_by_side(ws: Worksheet, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+def side_by_side(ws: Composer, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
     """Each item with the column that its table begins in; the tables begin in one row."""
     top = bottom = ws.cursor
     for left, item in zip(LEFT, items, strict=False):

@@ -4,8 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, SQRT, SUM, SUMPRODUCT, added, dot
-from exporters.assemble.worksheets import Formula, Worksheet
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer, Formula
 from workbooks.no_attention.layers import (
     DELETED,
     LEFT,
@@ -24,7 +24,7 @@ GAP_NAMES = [f"{a} − {b}" for a, b in GAPS]
 Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
 
 
-def compare_streams(ws: Worksheet, streams: list[Streams]) -> None:
+def compare_streams(ws: Composer, streams: list[Streams]) -> None:
     """The streams after each layer, and how far they are from each other at the end."""
     _, after_1, after_2 = streams
     streams_after(ws, 1, after_1)
@@ -41,7 +41,7 @@ def difference(x: Area, y: Area) -> Formula:
     return lambda i, j: x[i, j] - y[i, j]
 
 
-def streams_after(ws: Worksheet, n: int, streams: Streams) -> Streams:
+def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
     """The three streams after layer n, side by side."""
     ws.heading(f"The stream after layer {n}")
     found = {}
@@ -54,11 +54,11 @@ def streams_after(ws: Worksheet, n: int, streams: Streams) -> Streams:
             title=model,
             left=left,
         )
-        ws.shade(found[model], "diverging")
+        ws.dress(found[model], "diverging")
     return found
 
 
-def differences(ws: Worksheet, after: Streams) -> None:
+def differences(ws: Composer, after: Streams) -> None:
     """How far the streams are from each other at the end: their differences, and the sizes."""
     ws.heading("Differences after layer 2, and their sizes")
     ws.text("size of a word's difference = square root of the sum of its squares", style="equation")
@@ -81,7 +81,7 @@ def differences(ws: Worksheet, after: Streams) -> None:
     ws.computed("sizes", (len(GAPS), N_TOKENS), size, GAP_NAMES, PROMPT, "sizes")
 
 
-def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
+def read_out(ws: Composer, streams: Streams, U: Area) -> None:
     """Logits, exponentials and probabilities after the last word: [models, d_vocab]."""
     ws.heading("After the last word: what comes next")
     ws.text("logits = last row of h² U; probability = exponential / row's sum", style="equation")
@@ -101,7 +101,7 @@ def read_out(ws: Worksheet, streams: Streams, U: Area) -> None:
     ws.chart(Chart(row, 12, "column", "Probabilities, next word", series, shares=True))
 
 
-def never_the_same(ws: Worksheet) -> Area:
+def never_the_same(ws: Composer) -> Area:
     """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the shares
     that it gives to the word itself."""
     ws.text(
@@ -126,12 +126,12 @@ def never_the_same(ws: Worksheet) -> Area:
         "probabilities",
         "readout",
     )
-    ws.shade(shares, "scale")
+    ws.dress(shares, "scale")
     own = [shares[k, k] for k in range(n)]
     return ws.computed("repeats", (1, n), lambda _, k: own[k], ["the same again"], WORDS)
 
 
-def copies(ws: Worksheet, h0: Area) -> None:
+def copies(ws: Composer, h0: Area) -> None:
     """What is not transparent: every word looks at itself alone, and its vector is copied."""
     ws.heading(
         "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)"

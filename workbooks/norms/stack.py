@@ -6,8 +6,9 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 
 X_0 = (1.0, -0.5, 0.25, 0.5)
 D = len(X_0)
@@ -56,7 +57,7 @@ def add(w: Workbook, eps: Area) -> Stack:
     return Stack(sublayer.strength, sizes)
 
 
-def typed(ws: Worksheet, eps: Area) -> Sublayer:
+def typed(ws: Composer, eps: Area) -> Sublayer:
     """The vector that enters, and the sublayer f."""
     x_0 = ws.typed("x_0", X_0, ["x before"], ENTRIES)
     strength = ws.typed("strength", STRENGTH, ["strength"], style="input setting")
@@ -71,7 +72,7 @@ def typed(ws: Worksheet, eps: Area) -> Sublayer:
     return Sublayer(x_0, strength, weights, eps)
 
 
-def stream(ws: Worksheet, kind: int, sublayer: Sublayer) -> Area:
+def stream(ws: Composer, kind: int, sublayer: Sublayer) -> Area:
     """One kind's stream before the first layer and after each: [layers + 1, d].
 
     Its steps stand to its right: a row of them reads the stream's, and makes its next.
@@ -101,7 +102,7 @@ def stream(ws: Worksheet, kind: int, sublayer: Sublayer) -> Area:
     return x
 
 
-def layer_norm(ws: Worksheet, name: str, x: Area, eps: Area) -> Area:
+def layer_norm(ws: Composer, name: str, x: Area, eps: Area) -> Area:
     """LayerNorm without gain and bias of a row for each layer, beside it: [layers, d]."""
 
     def statistic(n: int, j: int) -> Expression:
@@ -119,7 +120,7 @@ def layer_norm(ws: Worksheet, name: str, x: Area, eps: Area) -> Area:
 
 
 def chart(
-    ws: Worksheet, at: tuple[int, int], title: str, sizes: Area, kinds: tuple[int, ...]
+    ws: Composer, at: tuple[int, int], title: str, sizes: Area, kinds: tuple[int, ...]
 ) -> None:
     """The sizes of some streams, as lines over the layers."""
     top, bottom, left, _ = ws.rect(sizes)

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, SQRT, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 
 X = (2.0, -1.0, 0.5, 3.0, -0.5, 1.0)
 GAIN = (1.0, 1.5, 1.0, 0.5, 1.0, 2.0)
@@ -50,7 +51,7 @@ def add(w: Workbook) -> tuple[Given, Norm, Norm]:
     return given, layer, rms
 
 
-def three_states(ws: Worksheet) -> Given:
+def three_states(ws: Composer) -> Given:
     """The settings, and the vector as typed, scaled and offset."""
     settings = ws.typed(
         "settings", [SCALE, OFFSET, EPS], cols=["scale", "offset", "eps"], style="input setting"
@@ -71,7 +72,7 @@ def three_states(ws: Worksheet) -> Given:
     return Given(scale, offset, eps, gain, bias, states, mean)
 
 
-def layer_norm(ws: Worksheet, given: Given) -> Norm:
+def layer_norm(ws: Composer, given: Given) -> Norm:
     """LayerNorm of the three states."""
     ws.heading("LayerNorm: take the mean off, and divide by the root of the variance")
     ws.text("LayerNorm(x) = (x - mean) / sqrt(variance + eps) · γ + β   [d]", style="equation")
@@ -96,7 +97,7 @@ def layer_norm(ws: Worksheet, given: Given) -> Norm:
     return Norm(square, after, out, changes(ws, "layer_moved", out))
 
 
-def rms_norm(ws: Worksheet, given: Given) -> Norm:
+def rms_norm(ws: Composer, given: Given) -> Norm:
     """RMSNorm of the three states."""
     ws.heading("RMSNorm: leave the mean where it is, and divide by the root of the mean square")
     ws.text("RMSNorm(x) = x / sqrt(mean square + eps) · γ   [d]", style="equation")
@@ -115,7 +116,7 @@ def rms_norm(ws: Worksheet, given: Given) -> Norm:
     return Norm(square, after, out, changes(ws, "rms_moved", out))
 
 
-def divided(ws: Worksheet, name: str, x: Area, what: str, eps: Area) -> tuple[Area, Area, Area]:
+def divided(ws: Composer, name: str, x: Area, what: str, eps: Area) -> tuple[Area, Area, Area]:
     """The mean square of each row, the rows divided by its root, their mean and variance then."""
     square = ws.computed(
         f"{name}_square",
@@ -145,7 +146,7 @@ def divided(ws: Worksheet, name: str, x: Area, what: str, eps: Area) -> tuple[Ar
     return square, over, after
 
 
-def changes(ws: Worksheet, name: str, out: Area) -> Area:
+def changes(ws: Composer, name: str, out: Area) -> Area:
     """What the scale and the offset change of a norm's result: [2, d_model]."""
     return ws.computed(
         name,
@@ -156,7 +157,7 @@ def changes(ws: Worksheet, name: str, out: Area) -> Area:
     )
 
 
-def chart(ws: Worksheet, left: int, title: str, out: Area) -> None:
+def chart(ws: Composer, left: int, title: str, out: Area) -> None:
     """The results for the vector as typed and offset, as bars."""
     top, _, first, end = ws.rect(out)
     entries = ws.sheet[top - 1, first:end]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, MIN, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet, near
+from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story
 from workbooks.ocr_filter import head
 
@@ -76,7 +77,7 @@ def book() -> Book:
     return w.done(story(w, image, vertical, reading))
 
 
-def convolve(ws: Worksheet, name: str, image: Area) -> Filter:
+def convolve(ws: Composer, name: str, image: Area) -> Filter:
     """One filter: weights, feature map, ReLU and pool, side by side."""
     ws.heading(f"The {name} filter at its nine stops, ReLU, max-pool")
     ws.text(
@@ -100,11 +101,11 @@ def convolve(ws: Worksheet, name: str, image: Area) -> Filter:
         title="pool",
         beside=relu,
     )
-    ws.shade(conv, "diverging")
+    ws.dress(conv, "diverging")
     return Filter(kernel, conv, relu, pool)
 
 
-def row_sums(ws: Worksheet, image: Area, kernel: Area) -> Area:
+def row_sums(ws: Composer, image: Area, kernel: Area) -> Area:
     """The filter's first two stops row by row, beside the image: [rows, stops]."""
     return ws.computed(
         "row_sums",
@@ -117,7 +118,7 @@ def row_sums(ws: Worksheet, image: Area, kernel: Area) -> Area:
     )
 
 
-def classify(ws: Worksheet, pools: list[Area]) -> Classifier:
+def classify(ws: Composer, pools: list[Area]) -> Classifier:
     """Flatten, a linear layer of two classes, softmax."""
     ws.heading("Flatten: four features of each filter; a linear layer; softmax")
     ws.text("logits = read · features  [2];  probs = exp(logits - largest) / sum", style="equation")

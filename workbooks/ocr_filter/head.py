@@ -7,7 +7,8 @@ numbers. A filter of 3 x 3 needs two layers until one number has seen both corne
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import EXP, IF, INT, MAX, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 
 N = 5  # rows and columns of the picture
 SHARPNESS = 4.0
@@ -53,7 +54,7 @@ def features(row: Expression | int, col: Expression | int, ink: Expression) -> l
     return [expression(1), row, col, row**2 + col**2, ink]
 
 
-def query(ws: Worksheet, place: Area, image: Area, wq: Area) -> Area:
+def query(ws: Composer, place: Area, image: Area, wq: Area) -> Area:
     """The chosen pixel's query [1, 4]."""
     row, col = place[0], place[1]
 
@@ -64,7 +65,7 @@ def query(ws: Worksheet, place: Area, image: Area, wq: Area) -> Area:
     return ws.computed("head_q", (1, 4), entry, ["query"], ASKS)
 
 
-def look(ws: Worksheet, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
+def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
     """Scores of the 25 keys, and shares, each in its pixel's place: [5, 5]."""
     ws.heading("Where the chosen pixel looks: scores, and shares, each in its key's place")
     ws.text(
@@ -96,11 +97,11 @@ def look(ws: Worksheet, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
         style="attention",
         beside=exps,
     )
-    ws.shade(shares, "scale")
+    ws.dress(shares, "scale")
     return shares
 
 
-def reach(ws: Worksheet, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
+def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
     """What the head brings, what the filter has there, and how many layers a filter needs."""
     ws.heading("What the pixel gets in one step, and what the vertical filter's first stop has")
     ws.text(
@@ -123,7 +124,7 @@ def reach(ws: Worksheet, place: Area, image: Area, shares: Area, wv: Area, conv:
     ws.computed("steps_of_a_head", (1, 1), IF(side > 0, 1, 0), ["steps of a head"], style="readout")
 
 
-def suggest(w: Workbook, ws: Worksheet, shares: Area) -> None:
+def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
     """Ink in the far corner, another pixel, a larger picture."""
     image, place, brought = w["image"], w["place"], w["brought"]
     ink, corner = {image[N - 1, N - 1]: 1.0}, {place[1]: float(N - 1)}

@@ -4,7 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, SUMPRODUCT, VARP
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
 
 N, D_MOST = 100, 64  # pairs of q and k that are drawn, and how long they are at most
@@ -36,7 +37,7 @@ def add(w: Workbook) -> None:
     suggest_draws(w, drawn)
 
 
-def draws(ws: Worksheet, width: Area) -> None:
+def draws(ws: Composer, width: Area) -> None:
     """The random numbers, and the products of the first d_head of each: [N, widths]."""
     ws.widths({0: 8})
     ws.text("q · k = sum over i < d_head of q_i k_i", style="equation")
@@ -62,7 +63,7 @@ def draws(ws: Worksheet, width: Area) -> None:
     )
 
 
-def spread(ws: Worksheet, dots: Area, width: Area) -> None:
+def spread(ws: Composer, dots: Area, width: Area) -> None:
     """The variance of the products, plain and divided; the largest share of a softmax over them."""
     ws.heading("Over the draws: the variance of q · k, and of q · k / √d_head")
     n = (1, len(WIDTHS))
@@ -91,7 +92,7 @@ def spread(ws: Worksheet, dots: Area, width: Area) -> None:
     )
 
 
-def grows(ws: Worksheet) -> None:
+def grows(ws: Composer) -> None:
     """The table of scores has T² cells."""
     ws.heading(
         "The table of scores: a row and a column for every token, so T² of them in every head"
@@ -122,7 +123,7 @@ def try_first(w: Workbook) -> Suggestion:
     )
 
 
-def suggest_draws(w: Workbook, ws: Worksheet) -> None:
+def suggest_draws(w: Workbook, ws: Composer) -> None:
     """One number of a q: its own product, the variance of all, and a width that does not read it."""
     q, dots, variances = w["drawn_q"], w["dots"], w["variances"]
     first, last, wider = {q[0, 1]: 30.0}, {q[0, D_MOST - 1]: 10.0}, {w["widths"][0]: 5.0}
@@ -149,7 +150,7 @@ def suggest_draws(w: Workbook, ws: Worksheet) -> None:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """A single number, the likeliest key, the context."""
     width, sharp, squares = w["widths"], w["sharp"], w["squares"]
     one, more, long = {width[0]: 1.0}, {width[0]: 64.0}, {w["contexts"][0]: 256.0}

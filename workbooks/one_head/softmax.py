@@ -2,7 +2,8 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook
+from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
 
 SCORES = ((1.0, 2.0, 3.0), (2.0, 4.0, 6.0))
@@ -51,7 +52,7 @@ def add(w: Workbook) -> None:
     suggest(w, ws, scores)
 
 
-def sums(ws: Worksheet) -> None:
+def sums(ws: Composer) -> None:
     """What summing a table along each axis leaves: the notes' table has the row twice."""
     ws.heading("Sums along an axis: dim=0 leaves a number for each column, dim=1 one for each row")
     listed = ws.typed("listed", (RIGHT[0],) * 2, ("row 1", "row 2"), KEYS, "a table")
@@ -61,7 +62,7 @@ def sums(ws: Worksheet) -> None:
     ws.computed("sums_down", (1, 3), lambda _, j: SUM(listed[:, j]), ["dim=0"])
 
 
-def by_rows(ws: Worksheet, scores: Area, name: str, heading: str) -> None:
+def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
     """Softmax of the rows: exponentials, shares, sums."""
     ws.heading(heading)
     ws.text("share = exp(score - largest of its row) / sum of the row's", style="equation")
@@ -78,7 +79,7 @@ def by_rows(ws: Worksheet, scores: Area, name: str, heading: str) -> None:
         style="attention",
         beside=exps,
     )
-    ws.shade(shares, "scale")
+    ws.dress(shares, "scale")
     ws.computed(
         f"{name}row_totals",
         (2, 1),
@@ -100,7 +101,7 @@ def try_first(w: Workbook) -> Suggestion:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet, scores: Area) -> None:
+def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
     """A number added to a row, to a column, and a score hidden."""
     own, crosswise = w["by_rows"][0, 0], w["by_columns"][0, 0]
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}

@@ -4,7 +4,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook
+from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
 
 T, HEADS, D_HEAD = 3, 2, 2
@@ -43,7 +44,7 @@ def add(w: Workbook) -> None:
     suggest(w, ws)
 
 
-def cut(ws: Worksheet, q: Area) -> None:
+def cut(ws: Composer, q: Area) -> None:
     """Head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a bare reshape."""
     ws.heading(
         "The queries of head 0: by view and permute, and by a reshape that forgets to permute"
@@ -73,7 +74,7 @@ def cut(ws: Worksheet, q: Area) -> None:
     )
 
 
-def scores(ws: Worksheet, q: Area, k: Area) -> None:
+def scores(ws: Composer, q: Area, k: Area) -> None:
     """Every head's scores by slices, and by the sum that the einsum spells."""
     ws.heading("Scores of both heads [n_heads, T, T], side by side: query down, key across")
     ws.text(
@@ -95,7 +96,7 @@ def scores(ws: Worksheet, q: Area, k: Area) -> None:
     sums = ws.computed(
         "by_einsum", SCORES, by_einsum, (), PAIRS, "by the einsum's sum", beside=slices
     )
-    ws.shade(slices, "diverging")
+    ws.dress(slices, "diverging")
     ws.computed(
         "einsum_gap",
         SCORES,
@@ -106,7 +107,7 @@ def scores(ws: Worksheet, q: Area, k: Area) -> None:
     )
 
 
-def example(ws: Worksheet) -> None:
+def example(ws: Composer) -> None:
     """The notes' small example of a product of three numbers."""
     ws.heading("The notes' example: one query, one key, d_head = 3")
     ws.text(
@@ -132,7 +133,7 @@ def try_first(w: Workbook) -> Suggestion:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """The other head's lane, the example's root, a key."""
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     lane = {wq[0, 2]: 2.0}

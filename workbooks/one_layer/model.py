@@ -13,8 +13,9 @@ from exporters.assemble.matrices import (
     sums_of_rows,
     vstack,
 )
-from exporters.assemble.worksheets import NEAR, Texts, Workbook
+from exporters.assemble.worksheets import NEAR, Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Texts
 from workbooks.one_layer import tables
 from workbooks.one_layer.weights import D_HEAD, HEADS, N_VOCAB, SWITCHES, N
 
@@ -96,7 +97,7 @@ def attend(page: MatrixSheet, h: int) -> None:
     S = page.computed(f"S_h{h}", (q.T @ k) / SQRT(D_HEAD), v)
     e = page.computed(f"exp_S_h{h}", masked_exponentials(page, S), S)
     A = page.computed(f"A_h{h}", shares_of_rows(e), style="attention")
-    page.ws.shade(A.area, "scale")
+    page.ws.dress(A.area, "scale")
     sums = page.computed(f"A_sums_h{h}", sums_of_rows(A), A)
     r = page.computed(f"r_h{h}", v @ A.T, sums)
     W_O = page.given(f"W_O_h{h}", r)

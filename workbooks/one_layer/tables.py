@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, MAX, SUM
-from exporters.assemble.worksheets import Comparison, Workbook, Worksheet
+from exporters.assemble.worksheets import Comparison, Workbook
+from exporters.compose.composer import Composer
 from workbooks.one_layer.weights import HEADS
 
 HERE = {"n_vocab": 5, "d_model": 4, "H": 2, "n": 4, "n_layers": 1, "d_head": 2, "d_mlp": 6}
@@ -105,7 +106,7 @@ LINKS = LEFT + len(NUMBERS) + 1
 COUNT = NUMBERS.index("count")  # the count for GPT-2 small follows it
 
 
-def fill(w: Workbook, ws: Worksheet) -> list[Comparison]:
+def fill(w: Workbook, ws: Composer) -> list[Comparison]:
     """Fill the sheet, with links to the matrices; returns what is printed of GPT-2 small."""
     ws.widths({0: 18, 1: 27, 2: 19, 3: 15, 4: 9, 5: 9, 6: 9, 7: 9, 8: 15, 9: 2, 10: 9, 11: 9})
     ws.heading("Sizes: of this model and of GPT-2 small")
@@ -136,7 +137,7 @@ def column(sizes: Mapping[str, int]) -> list[list[int]]:
     return [[size] for size in sizes.values()]
 
 
-def derived_sizes(ws: Worksheet, gpt2: Area) -> Area:
+def derived_sizes(ws: Composer, gpt2: Area) -> Area:
     """d_head and d_mlp of GPT-2, below its other sizes."""
     d_model, heads = gpt2[1], gpt2[2]
     formulas = (d_model / heads, 4 * d_model)
@@ -146,7 +147,7 @@ def derived_sizes(ws: Worksheet, gpt2: Area) -> Area:
     )
 
 
-def listed(ws: Worksheet, name: str, lines: Sequence[Line], here: Sizes, gpt2: Sizes) -> Area:
+def listed(ws: Composer, name: str, lines: Sequence[Line], here: Sizes, gpt2: Sizes) -> Area:
     """A table of the document: names, shapes in symbols and in numbers, counts, links."""
     for col, text in enumerate((*TEXTS, *NUMBERS, "", "cells", "cells")):
         ws.sheet.put(ws.cursor, col, text, "head" if LEFT <= col < LINKS else "block")
@@ -166,7 +167,7 @@ def listed(ws: Worksheet, name: str, lines: Sequence[Line], here: Sizes, gpt2: S
     return ws.computed(name, (len(lines), len(NUMBERS)), cell, style="thousands", left=LEFT)
 
 
-def link_to(ws: Worksheet, row: int, col: int, matrix: str) -> None:
+def link_to(ws: Composer, row: int, col: int, matrix: str) -> None:
     """A link to the first cell of a matrix."""
     first = ws.book.graph[matrix][0, 0]
     sheet, _ = ws.book.locate(first)
@@ -179,7 +180,7 @@ def product(sizes: Sizes, symbols: Sequence[str]) -> Expression | int:
     return reduce(mul, factors) if factors else 1
 
 
-def totals(ws: Worksheet, counts: Area) -> Area:
+def totals(ws: Composer, counts: Area) -> Area:
     """Sums of the parameters, here and for GPT-2: attention-only, full, and with W_U = W_Eᵀ."""
 
     def cell(i: int, j: int) -> Expression:
@@ -191,7 +192,7 @@ def totals(ws: Worksheet, counts: Area) -> Area:
     return ws.computed("totals", (3, 2), cell, labels, style="thousands", left=LEFT + COUNT)
 
 
-def compared(w: Workbook, ws: Worksheet, gpt2: Area, derived: Area, sums: Area) -> list[Comparison]:
+def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -> list[Comparison]:
     """What the document prints of GPT-2 small, its running example."""
     separate, tied = sums[1, 1], sums[2, 1]
     right = ws.rect(sums).right
@@ -220,7 +221,7 @@ def compared(w: Workbook, ws: Worksheet, gpt2: Area, derived: Area, sums: Area) 
     ]
 
 
-def padded(ws: Worksheet) -> list[Comparison]:
+def padded(ws: Composer) -> list[Comparison]:
     """The document's example of softmax*: a hidden score's share is 0."""
     ws.heading("softmax*: a hidden score counts as minus infinity, here -1000")
     scores = ws.typed("padded", [[1.0, 2.0, -1000.0]], title="scores", style="dial")

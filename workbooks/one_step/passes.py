@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import EXP, IF, INDEX, LN, MATCH, MAX, SQRT, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Formula
+from exporters.compose.composer import Formula
 from workbooks.one_step.blocks import LAST, D
 
 Tables = Mapping[str, Area]  # by the names of `blocks`

@@ -7,8 +7,9 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 from workbooks.one_step import passes
 from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
@@ -74,7 +75,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
     return Step(following, rate, outcome, both, lanes)
 
 
-def chosen(ws: Worksheet) -> tuple[Area, Area]:
+def chosen(ws: Composer) -> tuple[Area, Area]:
     """The word that comes next, and the rate of the step."""
     ws.cursor += 1
     following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
@@ -89,7 +90,7 @@ def chosen(ws: Worksheet) -> tuple[Area, Area]:
 
 
 def place(
-    ws: Worksheet, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
+    ws: Composer, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
 ) -> None:
     """A block in every lane, under what it is there; its formulas come later."""
     name, rows = block.name, block.rows
@@ -117,14 +118,14 @@ def place(
             found[name] = ws.promised(title, block.shape, labels, heads, left=left)
 
 
-def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
+def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, rate: Area) -> None:
     """Give every table its formulas."""
     styles = {block.name: block.style for section in SECTIONS for block in section.blocks}
     model, back, after = lanes
     for name, formula in passes.backward(model, back, words, following).items():
         ws.fill(back[name], formula, "basis" if name == "p" else "change fine")
         if name not in ("p", "loss"):
-            ws.shade(back[name], "diverging")
+            ws.dress(back[name], "diverging")
     for name in WEIGHTS:
         ws.fill(after[name], passes.step(model[name], back[name], rate), "weight")
     for lane in (model, after):
@@ -132,7 +133,7 @@ def fill(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area, r
             ws.fill(lane[name], formula, styles[name])
 
 
-def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
+def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
     """The loss, and the share of the word that comes: before and after the step."""
     lane = (lanes[MODEL], lanes[AFTER])
 
@@ -149,7 +150,7 @@ def outcomes(ws: Worksheet, lanes: tuple[Lane, ...], words: Area, following: Are
     return outcome
 
 
-def falls(ws: Worksheet, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
+def falls(ws: Composer, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
     """How far the loss should fall, by the squares of the gradients, and how far it did."""
     gradients = [lanes[BACK][name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AVERAGE, EXP, INDEX, MATCH, MAX, SQRT, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 
 WORDS = ("dog", "bites", "man", ".")
 VECTORS = (
@@ -58,7 +59,7 @@ def add(w: Workbook) -> None:
     suggest(w, ws, apart, places_on, first)
 
 
-def sentence(ws: Worksheet, k: int, on: Area) -> Sentence:
+def sentence(ws: Composer, k: int, on: Area) -> Sentence:
     """One sentence: its words, their vectors, their average; attention of the last token."""
     ws.heading(f"Sentence {k + 1}")
     ws.text(
@@ -90,7 +91,7 @@ def sentence(ws: Worksheet, k: int, on: Area) -> Sentence:
         style="attention",
         beside=scores,
     )
-    ws.shade(shares, "scale")
+    ws.dress(shares, "scale")
     average = ws.computed(
         f"average_{k}", (1, D), lambda _, j: AVERAGE(x[:, j]), ["average"], left=4
     )
@@ -115,7 +116,7 @@ def distance(a: Area, b: Area) -> Expression:
     return SQRT(SUM(*((x - y) ** 2 for x, y in zip(a.cells, b.cells, strict=True))))
 
 
-def suggest(w: Workbook, ws: Worksheet, apart: Area, on: Area, first: Sentence) -> None:
+def suggest(w: Workbook, ws: Composer, apart: Area, on: Area, first: Sentence) -> None:
     """No places, one word more than once, the vector of a place."""
     averages, lasts = apart[0, 0], apart[0, 1]
     none, other = {on[0]: 0.0}, {first.words[0]: "man"}

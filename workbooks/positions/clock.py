@@ -2,7 +2,8 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, PI, SIN, SQRT, SUM
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 
 PERIODS = (1.0, 60.0, 720.0)  # in minutes: the second hand, the minute hand, the hour hand
 HANDS = ("second hand", "minute hand", "hour hand")
@@ -49,7 +50,7 @@ def add(w: Workbook) -> None:
         cols=[f"{wave} {name.split()[0]}" for name in HANDS for wave in ("sin", "cos")],
         beside=steps,
     )
-    ws.shade(hands, "diverging")
+    ws.dress(hands, "diverging")
 
     def moved(i: int, j: int) -> Expression:
         return apart(minutes[i], minutes[0].fixed if j else minutes[i] + 1, periods)
@@ -72,7 +73,7 @@ def apart(t: Expression, other: Expression, periods: Area) -> Expression:
     return SQRT(SUM(*(gap**2 for gap in gaps)))
 
 
-def suggest(w: Workbook, ws: Worksheet, distances: Area) -> None:
+def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
     """A day instead of half a day, a place far off, half a minute."""
     minutes, periods = w["minutes"], w["periods"]
     day, far, half = {periods[2]: 1440.0}, {minutes[1]: 10000.0}, {minutes[1]: 1.5}

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COS, INT, MOD, SIN
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 
 D_MODEL, T, BASE = 8, 16, 10000.0
 DIMS = [f"dim {j}" for j in range(D_MODEL)]
@@ -50,7 +51,7 @@ def add(w: Workbook) -> Hands:
     return Hands(base, frequencies, waves, places, encoding)
 
 
-def frequency_map(ws: Worksheet, frequencies: Area) -> tuple[Area, Area]:
+def frequency_map(ws: Composer, frequencies: Area) -> tuple[Area, Area]:
     """The places [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
     ws.heading("Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits")
     ws.text(
@@ -74,13 +75,13 @@ def frequency_map(ws: Worksheet, frequencies: Area) -> tuple[Area, Area]:
         style="activation count",
         beside=encoding,
     )
-    ws.shade(encoding, "diverging")
-    ws.shade(bits, "scale")
+    ws.dress(encoding, "diverging")
+    ws.dress(bits, "scale")
     return places, encoding
 
 
 def chart(
-    ws: Worksheet, left: int, title: str, places: Area, encoding: Area, dims: tuple[int, ...]
+    ws: Composer, left: int, title: str, places: Area, encoding: Area, dims: tuple[int, ...]
 ) -> None:
     """Some dimensions, as lines over the places."""
     lines = [Series(DIMS[j], places, encoding[:, j]) for j in dims]

@@ -6,7 +6,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from workbooks.positions.hands import D_MODEL, DIMS
 
 M, N = 5.0, 2.0  # the places of the query and the key
@@ -41,13 +42,13 @@ def add(w: Workbook, frequencies: Area) -> Rotary:
         KEYS,
         style="attention",
     )
-    ws.shade(scores, "diverging")
+    ws.dress(scores, "diverging")
     ws.text("Down the diagonal both stand s places on, and the distance is what it was.")
     diagonal = ws.computed("diagonal", (1, GRID), lambda _, s: scores[s, s], ["score, s on"])
     return Rotary(places[0], places[1], scores, diagonal)
 
 
-def turn(ws: Worksheet, places: Area, frequencies: Area) -> Area:
+def turn(ws: Composer, places: Area, frequencies: Area) -> Area:
     """The query and then the key, each pair turned by the place: [queries and keys, d_head]."""
     x = ws.typed("q_k", Q_K, ["q   [d_head]", "k   [d_head]"], DIMS)
     ws.text("pair (a, b) → (a cos - b sin, a sin + b cos) of place × frequency", style="equation")

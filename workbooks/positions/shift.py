@@ -2,7 +2,8 @@
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, SIN, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from workbooks.positions.hands import D_MODEL, DIMS, Hands, T, wave
 
 K_SHIFT = 3.0
@@ -43,11 +44,11 @@ def add(w: Workbook, hands: Hands) -> Area:
         beside=later,
     )
     for table in (matrix, moved, later):
-        ws.shade(table, "diverging")
+        ws.dress(table, "diverging")
     return gap
 
 
-def shift_matrix(ws: Worksheet, k: Area, frequencies: Area) -> Area:
+def shift_matrix(ws: Composer, k: Area, frequencies: Area) -> Area:
     """W_k: a block for each pair, which turns it; zeros elsewhere."""
     ws.heading("W_k turns each pair by k × its frequency, and mixes no pair with another")
     ws.text("block i = [cos a, sin a; -sin a, cos a], a = k × frequency i", style="equation")

@@ -9,8 +9,9 @@ import json
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COUNTIF, EXACT
-from exporters.assemble.worksheets import Comparison, Worksheet, compare
+from exporters.assemble.worksheets import Comparison, compare, worksheet
 from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
 from workbooks.semantic_tiny import semantics
@@ -33,7 +34,7 @@ TRAP = (
 
 def add(book: ModelBook) -> None:
     """The figures, the tests, the trap."""
-    ws, study = Worksheet(book, book.sheet(SHEET), PURPOSE), book.sheet("Study")
+    ws, study = worksheet(book, SHEET, PURPOSE), book.sheet("Study")
     compare(ws, _figures(study), SECTION)
     _tests(ws, study)
     _trap(ws)
@@ -74,14 +75,15 @@ def _figures(study: Sheet) -> list[Comparison]:
     return [row._replace(other="other training") for row in rows]
 
 
-def _tests(ws: Worksheet, study: Sheet) -> None:
+def _tests(ws: Composer, study: Sheet) -> None:
     """The essay's three acceptance tests, of every set of vectors."""
     ws.heading("The essay's acceptance tests, of the table and of two trainings")
     side_tables.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
+    tests = ws.table("tests", (ws.cursor + 1, 2), (3, len(SETS)))
     for col, row in enumerate(SETS.values(), 2):
-        ws.formula(ws.cursor + 1, col, _share(study, row, 6), "percent")
-        ws.formula(ws.cursor + 2, col, _probes(study, row), "count")
-        ws.formula(ws.cursor + 3, col, _analogies(study, row), "count")
+        told = (_share(study, row, 6), "percent"), (_probes(study, row), "count")
+        for k, (figure, style) in enumerate((*told, (_analogies(study, row), "count"))):
+            tests.put(k, col - 2, figure, style)
     texts = (
         "variance in six components: 75 % or more",
         "probes above 0.8: of six",
@@ -92,7 +94,7 @@ def _tests(ws: Worksheet, study: Sheet) -> None:
     ws.cursor += len(texts) + 2
 
 
-def _trap(ws: Worksheet) -> None:
+def _trap(ws: Composer) -> None:
     """R² of probes on the words that they were fitted to, and held out: constants."""
     ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
     ws.text(*TRAP)

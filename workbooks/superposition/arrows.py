@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
-from exporters.assemble.worksheets import Worksheet
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 
 SIDES = ("right", "left", "above", "left", "below")  # of its point, where a name stands
 
@@ -31,7 +31,7 @@ class Arrows(NamedTuple):
 
 
 def draw(
-    ws: Worksheet,
+    ws: Composer,
     at: tuple[int, int],
     title: str,
     several: Sequence[Arrows],

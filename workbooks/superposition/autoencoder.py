@@ -19,7 +19,8 @@ from engine.cells.functions import (
     added,
     dot,
 )
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from exporters.compose.theme import GROUPS
 from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES
@@ -74,7 +75,7 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
     )
     ws.cursor -= 1
     p = ws.typed("p_seen", SEEN, ["present with probability"], style="input setting")
-    ws.formula(ASKED, 2, trained.encoders.said(0, penalty[0]), "note")
+    ws.show("trained", (ASKED, 2), trained.encoders.said(0, penalty[0]), "note")
     for row in (ASKED, ASKED + 1):
         ws.sheet.rules[row, 1] = SHARE
     h, mix = mixed(ws, toy)
@@ -90,7 +91,7 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
     return made
 
 
-def mixed(ws: Worksheet, toy: Toy) -> tuple[Area, Area]:
+def mixed(ws: Composer, toy: Toy) -> tuple[Area, Area]:
     """What is present, and the two numbers that the toy model keeps of it: [1, 2]."""
     ws.cursor = MIXED
     mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"])
@@ -104,7 +105,7 @@ def mixed(ws: Worksheet, toy: Toy) -> tuple[Area, Area]:
     return h, mix
 
 
-def coded(ws: Worksheet, trained: Trained, penalty: Area, h: Area) -> tuple[Coder, Area]:
+def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder, Area]:
     """The latents: their weights, how active they are at h, and what they write together."""
     ws.cursor = CODED - 1
     ws.text("f = ReLU(E h + b)   [5 latents]          h again = f D   [2]", style="equation")
@@ -143,7 +144,7 @@ def coded(ws: Worksheet, trained: Trained, penalty: Area, h: Area) -> tuple[Code
     return Coder(E, b, D), active
 
 
-def matched(ws: Worksheet, toy: Toy, coder: Coder) -> tuple[Area, Area]:
+def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
     """The cosine of what each latent writes with each feature's arrow, and how many are found."""
     ws.heading("Cosines of what the latents write with the features' arrows")
     W, D = toy.W, coder.D
@@ -153,16 +154,18 @@ def matched(ws: Worksheet, toy: Toy, coder: Coder) -> tuple[Area, Area]:
         return quotient(SUMPRODUCT(D[k, :], W[i, :]), sizes)
 
     cosines = ws.computed("matching", (N_LATENTS, N_FEATURES), cosine, LATENTS, NAMES)
-    ws.shade(cosines, "diverging")
+    ws.dress(cosines, "diverging")
     ws.cursor -= 1
     best = ws.computed(
         "best", (1, N_FEATURES), lambda _, i: MAX(cosines[:, i]), ["the largest"], style="readout"
     )
     names, below = ws.sheet[MIXED + 1 : MIXED + 1 + N_FEATURES, 0].fixed, ws.cursor
     ws.sheet.put(CODED, 7, "points to", "label")
-    for k in range(N_LATENTS):
-        nearest = MATCH(MAX(cosines[k, :]), cosines[k, :], 0)
-        ws.formula(CODED + 1 + k, 7, INDEX(names, nearest), "word")
+
+    def nearest(k: int, _: int) -> Expression:
+        return INDEX(names, MATCH(MAX(cosines[k, :]), cosines[k, :], 0))
+
+    ws.show("points_to", (CODED + 1, 7), nearest, "word", (N_LATENTS, 1))
     ws.cursor = ASKED + 2
     found = ws.computed(
         "found",
@@ -175,7 +178,7 @@ def matched(ws: Worksheet, toy: Toy, coder: Coder) -> tuple[Area, Area]:
     return cosines, found
 
 
-def answers(ws: Worksheet, toy: Toy, coder: Coder) -> None:
+def answers(ws: Composer, toy: Toy, coder: Coder) -> None:
     """What each hidden number, and each latent, answers to each feature alone."""
     ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
@@ -190,12 +193,12 @@ def answers(ws: Worksheet, toy: Toy, coder: Coder) -> None:
         style="readout",
     )
     for table in (alone, latents):
-        ws.shade(table, "diverging")
+        ws.dress(table, "diverging")
     ws.text("Each number answers to every feature, and means none. Each latent answers to one.")
 
 
 def measured(
-    ws: Worksheet, examples: Examples, toy: Toy, coder: Coder, last: Area, p: Area
+    ws: Composer, examples: Examples, toy: Toy, coder: Coder, last: Area, p: Area
 ) -> tuple[Area, Area]:
     """The share of h that is lost, and how many latents are active, over sheet Examples."""
     columns = through(examples, toy, coder, last)
@@ -258,7 +261,7 @@ def through(examples: Examples, toy: Toy, coder: Coder, last: Area) -> tuple[Are
     return whole, lost, active
 
 
-def suggest(w: Workbook, ws: Worksheet, made: Autoencoder) -> None:
+def suggest(w: Workbook, ws: Composer, made: Autoencoder) -> None:
     """Another feature, a smaller penalty, features that are not rare."""
     tax = NAMES.index("tax")
     other, mild, often = {made.mix[tax]: 1.0}, {made.penalty: 0.03}, {made.p: 0.5}

@@ -6,7 +6,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COUNTIF, MAX, SUMPRODUCT, added
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from workbooks.superposition.examples import DRAWS, N_EXAMPLES, N_FEATURES, NAMES, drawn
 
 SEED = 117  # of 150 draws, that whose losses are nearest those of many: all models' to within 7 %
@@ -26,7 +27,7 @@ class Toy(NamedTuple):
 class Examples(NamedTuple):
     """The examples."""
 
-    ws: Worksheet
+    ws: Composer
     x: Area  # [examples, features]
     present: Area  # [examples, 1]: how many features are
 

@@ -28,8 +28,9 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample
@@ -74,7 +75,7 @@ def add(w: Workbook) -> None:
     spread(ws, widths, cosines)
 
 
-def sample(w: Workbook, ws: Worksheet, near: Area) -> tuple[Area, list[Area]]:
+def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
     """Random directions in cells: how many of them fit, beside what formulas say. Gives their
     numbers of dimensions [1, samples], and the cosines of each [N, N]."""
     ws.heading(
@@ -146,7 +147,7 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
 
 
 def _cosines(
-    ws: Worksheet, top: int, k: int, vectors: Area, used: Area, near: Area
+    ws: Composer, top: int, k: int, vectors: Area, used: Area, near: Area
 ) -> tuple[Area, Area]:
     """The cosines [N, N] of the k-th number of dimensions, and which directions are kept [1, N]."""
     ws.cursor = top
@@ -166,7 +167,7 @@ def _cosines(
         return ABS(product) / (lengths[i] * lengths[j])
 
     cosines = ws.computed(f"cosines_{k}", (N, N), cosine, KEPT)
-    ws.shade(cosines, "scale")
+    ws.dress(cosines, "scale")
 
     def is_kept(_: int, j: int) -> Expression | int:
         if not j:
@@ -177,7 +178,7 @@ def _cosines(
     return cosines, kept
 
 
-def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
+def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
     """How many pairs have a cosine below each of some, as lines."""
     ws.heading("Share of the pairs whose cosine is below")
     top = ws.cursor
@@ -198,7 +199,7 @@ def spread(ws: Worksheet, widths: Area, cosines: list[Area]) -> None:
     ws.chart(Chart(6, 6, "scatter", title, lines, (430, 360), axes, True, "0.0", True))
 
 
-def large(ws: Worksheet, near: Area) -> None:
+def large(ws: Composer, near: Area) -> None:
     """What the bound promises in spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
@@ -223,7 +224,7 @@ def large(ws: Worksheet, near: Area) -> None:
     )
 
 
-def suggest(w: Workbook, ws: Worksheet) -> None:
+def suggest(w: Workbook, ws: Composer) -> None:
     """More interference, fewer dimensions, a smaller model."""
     near, fit, most = w["near"], w["fit"], w["digits"][-1]
     more, fewer, strict = {near: 0.5}, {w["widths"][2]: 32.0}, {near: 0.1}

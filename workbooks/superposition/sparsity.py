@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
+from exporters.compose.composer import Composer
 from exporters.compose.theme import GROUPS
 from workbooks.superposition import measured
 from workbooks.superposition.arrows import Arrows, draw
@@ -60,7 +61,8 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
     p, decay, importance = settings(ws)
     for k, setting in enumerate((decay, p)):
         place = ws.rect(setting)
-        ws.formula(place.top, place.right, trained.toys.said(k, setting[0]), "note")
+        said = trained.toys.said(k, setting[0])
+        ws.show(f"trained.{k}", (place.top, place.right), said, "note")
     grid(ws, trained)
     odds = (expression(PROBABILITIES[-1]), p, expression(PROBABILITIES[0]))
     toys = [panel(ws, trained, k, odds[k], decay) for k in range(N_KINDS)]
@@ -76,7 +78,7 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
     return found
 
 
-def settings(ws: Worksheet) -> tuple[Area, Area, Area]:
+def settings(ws: Composer) -> tuple[Area, Area, Area]:
     """How often a feature is present, and how important each is: [1, features]."""
     ws.cursor = SETTINGS
     p = ws.typed("p", P, ["present with probability"], style="input setting")
@@ -96,7 +98,7 @@ def settings(ws: Worksheet) -> tuple[Area, Area, Area]:
     return p, decay, importance
 
 
-def grid(ws: Worksheet, trained: Trained) -> None:
+def grid(ws: Composer, trained: Trained) -> None:
     """How many features each trained model holds: importance down, probability across."""
     below, n = ws.cursor, len(PROBABILITIES)
     ws.cursor = SETTINGS
@@ -114,7 +116,7 @@ def grid(ws: Worksheet, trained: Trained) -> None:
     ws.cursor = below
 
 
-def panel(ws: Worksheet, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
+def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) -> Toy:
     """The k-th model: its arrows and biases, and the interference of its features."""
     top, left = ws.cursor, 1 + k * PANEL
     ws.sheet.put(top, left - 1, KINDS[k], "block")
@@ -149,12 +151,12 @@ def panel(ws: Worksheet, trained: Trained, k: int, p: Expression, decay: Area) -
         NAMES,
         left=left,
     )
-    ws.shade(table, "diverging")
+    ws.dress(table, "diverging")
     ws.cursor = top if k < N_KINDS - 1 else ws.cursor
     return Toy(KINDS[k], numbers, b, lengths, table)
 
 
-def by_number(ws: Worksheet, examples: Examples, errors: list[Area]) -> Area:
+def by_number(ws: Composer, examples: Examples, errors: list[Area]) -> Area:
     """The errors of the subsets of 0, 1, .. 5 features, added: [features + 1, models]."""
     ws.heading("The errors of the subsets of 0 to 5 features, added: sums over sheet Examples")
     return ws.computed(
@@ -166,7 +168,7 @@ def by_number(ws: Worksheet, examples: Examples, errors: list[Area]) -> Area:
     )
 
 
-def results(ws: Worksheet, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, Area]:
+def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, Area]:
     """How many features each model holds, and its loss: [1, models] each. Below, the loss for other
     probabilities, as lines."""
     below = ws.cursor
@@ -220,14 +222,14 @@ def expected(p: Expression, sums: Area) -> Expression:
     return added([probability(n) * sums[n] for n in range(N_FEATURES + 1)])
 
 
-def pictures(ws: Worksheet, toys: list[Toy]) -> None:
+def pictures(ws: Composer, toys: list[Toy]) -> None:
     """The arrows of each model."""
     for k, toy in enumerate(toys):
         arrows, title = [Arrows(toy.W, NAMES, GROUPS[0])], f"Trained: {TITLES[k]}"
         draw(ws, (PICTURES, COLUMNS[k]), title, arrows, SIZE, 1.5)
 
 
-def suggest(w: Workbook, ws: Worksheet, found: Sparsity) -> None:
+def suggest(w: Workbook, ws: Composer, found: Sparsity) -> None:
     """Rarer, more frequent, and equal importance."""
     p, loss, held = found.p, found.loss, found.held[TYPED]
     rare, often, equal = {p: 0.05}, {p: 0.7}, {found.decay: 1.0}

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from exporters.compose.theme import GROUPS
 from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import N_FEATURES, NAMES
@@ -58,7 +59,7 @@ def add(w: Workbook, learned: Learned) -> Toy:
     return toy
 
 
-def typed(ws: Worksheet, learned: Learned) -> tuple[Area, Area, Area]:
+def typed(ws: Composer, learned: Learned) -> tuple[Area, Area, Area]:
     """What is present, and the weights of the model of equal importance and rare features."""
     W, b = learned.W[-1, 0].T, learned.b[-1, 0]  # [features, 2], [features]
     ws.cursor = TOP
@@ -69,7 +70,7 @@ def typed(ws: Worksheet, learned: Learned) -> tuple[Area, Area, Area]:
     return x, arrows, ws.typed("b", b[:, None], cols=["bias: b"], style="weight", left=4)
 
 
-def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
+def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
     """The two numbers, under the columns of W that make them, and what is read off them."""
     ws.cursor = ws.rect(W).bottom
     h = ws.computed(
@@ -89,7 +90,7 @@ def there_and_back(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area
     return h, before, back
 
 
-def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
+def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
     """The interference matrix [features, features], and what comes back by way of it."""
     ws.heading("Interference, W Wᵀ: what a row's feature, where present, adds to a column's")
     ws.text(
@@ -102,7 +103,7 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         NAMES,
         NAMES,
     )
-    ws.shade(table, "diverging")
+    ws.dress(table, "diverging")
     ws.cursor -= 1
     again = ws.computed(
         "again",
@@ -113,7 +114,7 @@ def disturbs(ws: Worksheet, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
     return table, again
 
 
-def geometry(ws: Worksheet, interference: Area) -> None:
+def geometry(ws: Composer, interference: Area) -> None:
     """How long each arrow is, and how near the next one points, in degrees."""
     lengths = ws.computed(
         "lengths",
@@ -131,7 +132,7 @@ def geometry(ws: Worksheet, interference: Area) -> None:
         NAMES,
         NAMES,
     )
-    ws.shade(cosines, "diverging")
+    ws.dress(cosines, "diverging")
     ws.cursor -= 1
     nearest = ws.computed(
         "nearest", (1, N_FEATURES), lambda _, j: LARGE(cosines[:, j], 2), ["with the nearest"]
@@ -151,7 +152,7 @@ def quotient(part: Expression, whole: Expression) -> Expression:
     return IF(whole < TINY, 0, part / whole)
 
 
-def suggest(w: Workbook, ws: Worksheet, toy: Toy) -> None:
+def suggest(w: Workbook, ws: Composer, toy: Toy) -> None:
     """A neighbour as well, the far side as well, and a bias that filters nothing."""
     bank, growth, tax = (NAMES.index(name) for name in ("bank", "growth", "tax"))
     back = toy.back

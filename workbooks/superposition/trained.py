@@ -6,7 +6,8 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
-from exporters.assemble.worksheets import Workbook, Worksheet
+from exporters.assemble.worksheets import Workbook
+from exporters.compose.composer import Composer
 from workbooks.superposition.examples import N_FEATURES, NAMES
 from workbooks.superposition.learning import (
     DECAYS,
@@ -81,7 +82,7 @@ def add(w: Workbook, learned: Learned) -> Trained:
     return Trained(toys, held, encoders(ws, learned))
 
 
-def toy_models(ws: Worksheet, learned: Learned) -> tuple[Shelf, Area]:
+def toy_models(ws: Composer, learned: Learned) -> tuple[Shelf, Area]:
     """The toy models, and the settings of each: [models, 2]."""
     ws.heading("Toy models: for each feature its arrow, the two numbers of W, and its bias b")
     decays = ws.typed("decays", DECAYS, ["importance, times"], style="input setting")
@@ -103,7 +104,7 @@ def toy_models(ws: Worksheet, learned: Learned) -> tuple[Shelf, Area]:
     return Shelf((decays, odds), table), settings
 
 
-def encoders(ws: Worksheet, learned: Learned) -> Shelf:
+def encoders(ws: Composer, learned: Learned) -> Shelf:
     """The autoencoders."""
     ws.heading(
         "Sparse autoencoders: for each latent the numbers of E, its bias b, the numbers of D"

@@ -1,0 +1,305 @@
+"""Composer: the one way onto a sheet, of worksheets and of a model's pages.
+
+It goes down the sheet with a cursor, `abreast` puts groups side by side. What is typed and what is
+computed from it are tables, blocks of the book's graph; what only people read (labels, sums,
+verdicts) are tables of the sheet (`table`, `show`), which nothing has to compute before it is asked
+for. So every formula has a name: its table's, with row and column.
+
+    exps = ws.computed("exps", (4, 4), lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])))
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from engine.cells.access import Rect, Span
+from engine.cells.block import Block
+from engine.cells.expression import Area, Expression, expression
+from engine.cells.functions import harmless, may_fail
+from exporters.compose.book import Book, Chart, Entry, Place, Sheet, TableFormula
+from exporters.compose.dressing import Dressing, When
+from exporters.compose.story import Suggestion
+
+FILLS = ("weight", "activation", "attention", "readout", "input")
+Formula = Callable[[int, int], Any]  # an expression, or a constant, by row and column
+Texts = Sequence[str | int | Expression]  # labels; one that is an expression follows other cells
+
+
+class Table:
+    """A named rectangle of a sheet, whose formulas are put one by one; some of its cells may stay
+    blank, or hold a text."""
+
+    def __init__(self, book: Book, name: str, sheet: Sheet, at: Span, shape: Span = (1, 1)):
+        if name in book.graph.blocks or name in book.shown:
+            raise ValueError(f"block {name} exists already")
+        self.sheet = sheet
+        block = Block(name, shape, ("", ""), "table", expression=self._formula)
+        self.place = book.shown[name] = Place(block, sheet.name, *at, turned=False, named=False)
+        self.area = block.area
+
+    def put(self, i: int, j: int, formula: Any, style: str, array: bool = False) -> Area:
+        """Put a formula, an expression; gives its cell, for other formulas to read."""
+        cell = self.area[i, j]
+        self.sheet.entries[self.place.cell(i, j)] = Entry(None, style, expression(formula), array)
+        return cell
+
+    def _formula(self, i: int, j: int) -> Expression:
+        entry = self.sheet.entries.get(self.place.cell(i, j))
+        return expression("") if entry is None or entry.formula is None else entry.formula
+
+
+class Composer:
+    """One sheet, while it is filled; `cursor` is the next free row."""
+
+    def __init__(self, book: Book, name: str, cursor: int = 0):
+        self.book, self.sheet, self.cursor = book, book.sheet(name), cursor
+        self._formulas: dict[str, Callable[[int, int], Expression]] = {}  # by table
+
+    @contextmanager
+    def abreast(self) -> Iterator[Callable[[], None]]:
+        """Groups side by side: what is given, when called, begins the next group in the row of the
+        first. After them the cursor is below the longest."""
+        top = bottom = self.cursor
+
+        def following() -> None:
+            nonlocal bottom
+            bottom = max(bottom, self.cursor)
+            self.cursor = top
+
+        yield following
+        self.cursor = max(bottom, self.cursor)
+
+    def widths(self, widths: Mapping[int, float]) -> None:
+        """Column widths, in characters."""
+        self.sheet.widths = {**self.sheet.widths, **widths}
+
+    def heading(self, text: str) -> None:
+        """A heading, with a blank row above it."""
+        self.cursor += 1
+        self.sheet.put(self.cursor, 0, text, "heading")
+        self.cursor += 1
+
+    def text(self, *lines: str, style: str = "text") -> None:
+        """Lines of text. Equations have the style "equation", remarks "note"."""
+        for line in lines:
+            self.sheet.put(self.cursor, 0, line, style)
+            self.cursor += 1
+
+    def typed(
+        self,
+        name: str,
+        values: Any,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        style: str = "input",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """A table of numbers or texts to be typed over, at the cursor or right of another one.
+
+        `values` [rows, columns]; `rows` and `cols` are its labels; `style` is one of theme's, or a
+        fill: "weight", "activation", "attention", "readout", "input".
+        """
+        block = self.book.graph.input(name, values, kind="setting")
+        held = self.book.graph.inputs[name]
+        area = self._place(name, block.shape, rows, cols, title, beside, left)
+        for i, j in np.ndindex(*block.shape):
+            value: Any = held[i, j]
+            value = value if isinstance(value, str) else float(value)
+            self.sheet.put(area.top + i, area.left + j, value, _style(style, "blue"))
+        return block.area
+
+    def computed(
+        self,
+        name: str,
+        shape: Span,
+        formula: Formula | Expression,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        style: str = "activation",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+        area = self.promised(name, shape, rows, cols, title, beside, left)
+        self.fill(area, formula, style)
+        return area
+
+    def promised(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts = (),
+        cols: Texts = (),
+        title: str = "",
+        beside: Area | None = None,
+        left: int = 1,
+    ) -> Area:
+        """The place of a table that `fill` gives its formulas later, once what they read stands.
+
+        So a table may read what is computed from it: a state, the state one step before.
+        """
+        block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
+        self._place(name, shape, rows, cols, title, beside, left)
+        return block.area
+
+    def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
+        """Give a promised table its formulas."""
+
+        def cell(i: int, j: int) -> Expression:
+            made = expression(formula(i, j) if callable(formula) else formula)
+            return harmless(made) if may_fail(made) and not self.book.iterates else made
+
+        self._formulas[table.grid.name] = cell
+        place, block = self.book.places[table.grid.name], self.book.graph[table.grid.name]
+        for i, j in np.ndindex(*table.shape):
+            here = TableFormula(block, i, j)
+            self.sheet.entries[place.cell(i, j)] = Entry(None, self.coloured(style, here), here)
+
+    def table(self, name: str, at: Span, shape: Span = (1, 1)) -> Table:
+        """A table of the sheet's own, whose formulas are put one by one: `machine.strip`."""
+        return Table(self.book, f"{self._prefix}.{name}", self.sheet, at, shape)
+
+    def show(
+        self,
+        name: str,
+        at: Span,
+        formula: Formula | Expression,
+        style: str,
+        shape: Span = (1, 1),
+        array: bool = False,
+    ) -> Area:
+        """A table of the sheet's own, whole: `formula(i, j)`, or the expression of its one cell."""
+        table = self.table(name, at, shape)
+        for i, j in np.ndindex(*shape):
+            table.put(i, j, formula(i, j) if callable(formula) else formula, style, array)
+        return table.area
+
+    @property
+    def _prefix(self) -> str:
+        """What the names of the sheet's own tables begin with."""
+        return self.sheet.name.lower().replace(" ", "_")
+
+    def columns(self, n: int, top: int, left: int = 0) -> "Columns":
+        """Tables of one column and n rows side by side, with their heads in row `top`."""
+        return Columns(self, n, top, left)
+
+    def suggest(self, *suggestions: Suggestion) -> None:
+        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
+        self.sheet.suggestions = suggestions
+        self.heading("Three things to try here")
+        for suggestion in suggestions:
+            places = (("type in", suggestion.cell), ("see", suggestion.watch))
+            for col, (verb, at) in enumerate(places):
+                assert isinstance(at, tuple)
+                name, i, j = at
+                cell = self.book.graph[name][i, j]
+                where = self.book.address(cell, self.sheet.name).replace("'", "")
+                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
+            self.sheet.put(self.cursor, 4, suggestion.text)
+            self.cursor += 1
+
+    def _place(
+        self,
+        name: str,
+        shape: Span,
+        rows: Texts,
+        cols: Texts,
+        title: str,
+        beside: Area | None,
+        left: int,
+    ) -> Rect:
+        """Find room for a table and its labels: the rectangle of its cells."""
+        top = self.cursor + bool(title) + bool(cols)
+        if beside is not None:
+            _, other = self.book.locate(self.book.graph[beside.grid.name].area)
+            top, left = other.top, other.right + 2
+        height, width = shape
+        area = Rect(top, top + height, left, left + width)
+        if any(cell in self.sheet.entries for cell in area.cells()):
+            raise ValueError(f"{name} stands on something else in row {top + 1}")
+        if re.fullmatch(r"[A-Za-z]{1,3}\d+|[rRcC]", name):
+            raise ValueError(f"{name} is a cell's name")
+        self.book.places[name] = Place(
+            self.book.graph[name], self.sheet.name, top, left, turned=False
+        )
+        if title:
+            self.sheet.put(top - 1 - bool(cols), left, title, "block")
+        self._labels(f"{name}.columns", (top - 1, left), cols, "label", across=True)
+        self._labels(f"{name}.rows", (top, left - 1), rows, "row label", across=False)
+        self.cursor = max(self.cursor, top + height + 1)
+        return area
+
+    def _labels(self, name: str, at: Span, labels: Texts, style: str, across: bool) -> None:
+        """Labels in a row or a column; those that are formulas are a table."""
+        formulas = [label for label in labels if isinstance(label, Expression)]
+        shape = (1, len(labels)) if across else (len(labels), 1)
+        table = Table(self.book, f"labels.{name}", self.sheet, at, shape) if formulas else None
+        for k, label in enumerate(labels):
+            i, j = (0, k) if across else (k, 0)
+            if isinstance(label, Expression):
+                assert table is not None
+                table.put(i, j, label, self.coloured(style, label))
+            else:
+                self.sheet.put(at[0] + i, at[1] + j, label, style)
+
+    def rect(self, area: Area) -> Rect:
+        """Where an area of a table stands on this sheet."""
+        return self.book.locate(area)[1]
+
+    def coloured(self, style: str, formula: Expression) -> str:
+        """The style of a formula's cell: a fill in the colour of what the formula reads."""
+        sheets = {self.book.locate(area)[0] for area in formula.areas()}
+        return _style(style, "green" if sheets - {self.sheet.name} else "black")
+
+    def dress(self, area: Area, *dressings: Dressing) -> None:
+        """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
+        sheet, rect = self.book.locate(area)
+        self.book.sheets[sheet].dressings += [(rect, dressing) for dressing in dressings]
+
+    def mark(self, area: Area, style: str, holds: Expression) -> None:
+        """Dress the cells for which a formula holds; it is that of the first of them."""
+        self.dress(area, When(style, holds))
+
+    def chart(self, chart: Chart) -> None:
+        """A chart; it stands where its row and column say."""
+        self.sheet.charts.append(chart)
+
+
+class Columns:
+    """Tables of one column side by side: a column is a step, its formulas are given by row."""
+
+    def __init__(self, ws: Composer, n: int, top: int, left: int):
+        self.ws, self.n, self.top, self.left = ws, n, top, left
+
+    def typed(self, name: str, head: str, values: Iterable[Any], style: str = "input") -> Area:
+        """The next column, of numbers or texts to be typed over."""
+        column = [[value] for value in values]
+        return self.ws.typed(name, column, cols=[head], style=style, left=self._next())
+
+    def computed(
+        self, name: str, head: str, formula: Callable[[int], Any], style: str = "activation"
+    ) -> Area:
+        """The next column, of formulas: `formula(i)` is the expression of row i."""
+
+        def cell(i: int, _: int) -> Any:
+            return formula(i)
+
+        shape, left = (self.n, 1), self._next()
+        return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
+
+    def _next(self) -> int:
+        """The column of the next table, whose head stands in the row of the others."""
+        self.ws.cursor = self.top
+        self.left += 1
+        return self.left - 1
+
+
+def _style(style: str, font: str) -> str:
+    """A fill with the font that says what a cell is; other styles as they are."""
+    return f"{style} {font}" if style in FILLS else style
