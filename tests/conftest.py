@@ -1,30 +1,27 @@
 """What tests share: small models, workbooks built once, programs started once, the command."""
 
 import contextlib
-import gc
+import importlib
 import importlib.util
 import io
 import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import libreoffice
 import numpy as np
 import pytest
-import typer.main
-from hypothesis import given, settings
+import readers
+from hypothesis import settings
 from hypothesis import strategies as st
-from libreoffice import CellAt, Typed
-from xdist.remote import Producer
-from xdist.scheduler.loadfile import LoadFileScheduling
+from libreoffice import CellAt, Typed, recomputed, save
 
 import workbooks
 from cellformer.__main__ import main
@@ -35,7 +32,6 @@ from engine.cells.batch import CellName
 from engine.models import checkpoint
 from engine.models.architectures.decoder import forward
 from engine.models.forward import weight_shapes
-from engine.studies import tsne
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import (
     ENGINES,
@@ -50,7 +46,6 @@ from exporters.compose.book import Book, Reading
 from exporters.edits import edited
 from exporters.file.reading import Value, WorkbookFile
 from exporters.file.xlsx import write
-from workbooks import dialogue_game
 
 EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
@@ -59,161 +54,24 @@ NODE_MODULES = ROOT / "tests" / "node" / "node_modules"
 os.environ["NODE_PATH"] = f"{NODE_MODULES}{os.pathsep}{os.environ.get('NODE_PATH', '')}"
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
-# Files that start no other program, and take more than the first tier's minute has room for.
-SLOW = (
-    "test_bad_cells",
-    "test_checkpoints",
-    "test_choosing",
-    "test_dialogue_game",
-    "test_dialogue_pages",
-    "test_editing",
-    "test_encoders",
-    "test_ending",
-    "test_forecast",
-    "test_formats",
-    "test_gradient_workbook",
-    "test_hostile",
-    "test_hub",
-    "test_ledger",
-    "test_nudge_workbook",
-    "test_maps",
-    "test_reading",
-    "test_rewritten",
-    "test_sampling",
-    "test_scale",
-    "test_semantics",
-    "test_sensitivity",
-    "test_shakespeare",
-    "test_subwords",
-    "test_superposition",
-    "test_text",
-    "test_text_training",
-    "test_textline",
-    "test_tokenizing",
-    "test_train",
-    "test_typed_text",
-    "test_views",
-    "test_words_printed",
-    "test_worksheets",
-)
-
 # Workers inherit this and share the cores: threads of torch and OpenBLAS would wait for each other.
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# A workbook is millions of objects, and next to none of them go by the collector alone: it walks
-# seldom, also after a command, which would have it walk more often.
-gc.set_threshold(2_000_000, 20, 100)
-# Nobody looks at the maps by t-SNE of these workbooks: their points need not reach their places,
-# which takes 0.1 s for each workbook. Its own test (test_views) makes every step.
-TSNE = tsne.STEPS, tsne.EARLY
-tsne.STEPS, tsne.EARLY = 50, 15
-# The averages of this model are of 32 games, played whenever it is loaded: here once.
-dialogue_game.model = cache(dialogue_game.model)
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
 
-# Files that take longest, begun first: none is left over for one worker at the end.
-LONGEST = (
-    "test_learn_window",
-    "test_workbooks",
-    "test_gallery",
-    "test_checkpoints",
-    "test_scale",
-    "test_dialogue_game",
-    "test_shakespeare",
-    "test_typed_text",
-    "test_tokenizing",
-    "test_text",
-    "test_editing",
-    "test_fuzz",
-    "test_choosing",
-    "test_encoders",
-    "test_ending",
-    "test_dialogue_pages",
-    "test_views",
-    "test_superposition",
-)
+# Fixtures of programs and libraries: a test that asks for one of them is of the second tier.
+PROGRAMS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
+LIBRARIES = {"torch", "transformers"}
 
 
-# Files whose tests run on one worker, which makes or imports once what they share.
-TOGETHER = {
-    "the gallery's workbooks": (
-        "test_workbooks",
-        "test_gallery",
-        "test_editing",
-        "test_forecast",
-        "test_learn",
-        "test_look",
-        "test_machine",
-        "test_maps",
-        "test_sampling",
-        "test_semantics",
-        "test_source_pages",
-        "test_superposition",
-        "test_tour",
-        "test_worksheets",
-    ),
-    "torch and transformers, which take their time to import, and tokenizers that are learnt": (
-        "test_fuzz",
-        "test_text",
-        "test_formats",
-        "test_gradient_torch",
-        "test_learning",
-        "test_nudge_workbook",
-        "test_optimizers",
-        "test_subwords",
-        "test_text_training",
-        "test_textline",
-        "test_tokenizing",
-        "test_train",
-        "test_training",
-    ),
-}
-SHARED = {stem: what for what, stems in TOGETHER.items() for stem in stems}
-
-FIRST_TIER = "not office and not slow"
-
-
-class ByFile(LoadFileScheduling):
-    """A file's tests run on one worker, and those of files that share something."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return SHARED.get(Path(file).stem, file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    """Which tests run together."""
-    return ByFile(config, log)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart() -> None:
-    """The first test of hypothesis in a process collects garbage: here, where there is hardly any;
-    in the middle of the suite it takes six seconds."""
-    given(st.none())(lambda nothing: None)()
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The first tier does not read the files that it leaves out whole."""
-    return (collection_path.stem in SLOW and config.option.markexpr == FIRST_TIER) or None
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what the first tier leaves out; begin with what takes longest."""
+    """Mark the tests that ask other programs."""
     for item in items:
-        if item.path.stem in SLOW:
-            item.add_marker(pytest.mark.slow)
-    rank = {stem: k for k, stem in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
-
-
-def pytest_unconfigure() -> None:
-    """Spare the collector what pytest has it walk through several times at the end."""
-    gc.freeze()
+        if (PROGRAMS | LIBRARIES) & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.office)
 
 
 def needs(engine: str) -> None:
@@ -222,6 +80,51 @@ def needs(engine: str) -> None:
         if os.environ.get("CI"):
             pytest.fail(f"{engine} is not installed, and CI needs it")
         pytest.skip(f"{engine} is not installed; {ENGINES[engine].remedy}")
+
+
+@pytest.fixture(scope="session")
+def libreoffice() -> None:
+    needs("libreoffice")
+
+
+@pytest.fixture(scope="session")
+def gnumeric() -> None:
+    needs("gnumeric")
+
+
+@pytest.fixture(scope="session")
+def formulas() -> None:
+    needs("formulas")
+
+
+@pytest.fixture(scope="session")
+def hyperformula() -> None:
+    needs("hyperformula")
+
+
+@pytest.fixture(scope="session")
+def javascript_readers() -> None:
+    if not readers.installed():
+        if os.environ.get("CI"):
+            pytest.fail("SheetJS and exceljs are not installed, and CI needs them")
+        pytest.skip(f"SheetJS and exceljs are not installed; {readers.REMEDY}")
+
+
+def library(name: str) -> ModuleType:
+    """A library, or skip where it is missing; in CI nothing may be missing."""
+    if os.environ.get("CI"):
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason="pip install 'cellformer[reference]'")
+
+
+@pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    return library("torch")
+
+
+@pytest.fixture(scope="session")
+def transformers() -> ModuleType:
+    return library("transformers")
 
 
 def script(name: str, folder: str = "docs") -> ModuleType:
@@ -234,9 +137,6 @@ def script(name: str, folder: str = "docs") -> ModuleType:
 
 
 # --- the command ------------------------------------------------------------------------------
-
-
-COMMAND = cache(typer.main.get_command)  # what it takes is found once: it is the same each time
 
 
 class Done(NamedTuple):
@@ -252,8 +152,6 @@ def cli(*args: object, cwd: Path | None = None) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["cellformer", *map(str, args)])
-        patch.setattr(typer.main, "get_command", COMMAND)
-        patch.setattr(gc, "set_threshold", lambda *_: None)  # this process has its own
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         if cwd:
@@ -277,6 +175,12 @@ def default_graph(name: str) -> Graph:
 
 
 THIN = "thin-"  # before the name of a workbook: a smaller one with the same kinds of formulas
+FIRST = ("attention-by-columns", "cat-sat", "loss", "napkin")  # workbooks of the first tier
+
+
+def in_tiers(names: Iterable[str]) -> list[Any]:
+    """Names of workbooks as parameters of a test: most of them in the second tier."""
+    return [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in names]
 
 
 @cache
@@ -435,17 +339,15 @@ def libreoffice_shows(paths: Mapping[str, Path], folder: Path) -> dict[str, Reco
 def libreoffice_after(path: Path, edits: Sequence[Typed], folder: Path) -> list[Recomputed]:
     """What LibreOffice makes of a workbook whose every cached value is wrong after each of several
     edits, made one at a time."""
-    needs("libreoffice")
     folder.mkdir()
     poison(path, folder / "wrong.xlsx")
-    return libreoffice.recomputed(folder / "wrong.xlsx", edits, folder)
+    return recomputed(folder / "wrong.xlsx", edits, folder)
 
 
 def saved(paths: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     """Workbooks as LibreOffice saves them, by their keys."""
-    needs("libreoffice")
     assert len({path.name for path in paths.values()}) == len(paths)
-    return {key: libreoffice.save(path, folder / path.name) for key, path in paths.items()}
+    return {key: save(path, folder / path.name) for key, path in paths.items()}
 
 
 def assert_agrees(book: FormulaCells, shown: Recomputed) -> None:

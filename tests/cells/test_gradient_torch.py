@@ -1,13 +1,9 @@
 """Gradients against torch's, which runs the same formulas under its autograd, in float64."""
 
-import os
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from conftest import GOLDEN, random_model, specs
 from hypothesis import given, settings
-from later import Later
 
 import workbooks
 from engine import Evaluator, Graph
@@ -19,12 +15,7 @@ from engine.models.choosing import GREEDY
 from engine.models.generate import Passage
 from engine.studies import nudge
 
-if not os.environ.get("CI") and not find_spec("torch"):
-    pytest.skip("torch is not installed", allow_module_level=True)
-
-torch_cells = Later("torch_cells")
-
-pytestmark = pytest.mark.office
+pytestmark = pytest.mark.usefixtures("torch")
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 RELATIVE = 1e-10  # to the largest gradient of a block
 SMALL = 1e-6  # of the largest of all: below, a softmax's derivative has cancelled to rounding
@@ -32,6 +23,8 @@ SMALL = 1e-6  # of the largest of all: below, a softmax's derivative has cancell
 
 def assert_equals_torch(graph: Graph, of: Block) -> None:
     """Of all weights and all activations."""
+    import torch_cells
+
     found, reference = backward(graph, of, columns=True), torch_cells.gradients(graph, of.name)
     reference = {name: x.numpy() for name, x in reference.items() if np.abs(x).max() > 0}
     largest = max(np.abs(x).max() for x in reference.values())
@@ -76,6 +69,8 @@ def test_of_every_golden_architecture(name: str) -> None:
 def test_a_step_of_learning_is_torchs(name: str) -> None:
     """The loss of a sentence after gradient descent's step, for several rates."""
     graph = checkpoint.load(GOLDEN / name).graph([8, 12, 3, 5])
+    import torch_cells
+
     nudge.add(graph, 4)
     live = Evaluator(graph)
     for rate in (0.001, 0.05, 0.5):

@@ -15,7 +15,10 @@ from conftest import cli, script
 UNFINISHED = ".cellformer-*.part"
 LIMIT = 60  # seconds in which a process has done what is waited for
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals"),
+    pytest.mark.slow,
+]
 
 
 def wait_until(there: Callable[[], object]) -> None:

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
+
+pytestmark = pytest.mark.slow
 
 EACH = 2  # inputs of each kind; a thousand by the script's own default
 

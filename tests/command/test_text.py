@@ -17,6 +17,8 @@ from exporters.checking.verify import verify
 from exporters.file.reading import WorkbookFile
 from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 
+pytestmark = pytest.mark.slow
+
 SPEC = {"d_model": 4, "n_ctx": 24, "n_layers": 1, "n_heads": 1, "d_head": 4}
 PROMPT = "Once upon é a  value"
 LENGTH = ("--text-length", "10")  # of a typed sentence: far fewer cells than as usual

@@ -10,6 +10,8 @@ from safetensors.numpy import load_file
 from engine.learning import text_training
 from exporters.checking.verify import read
 
+pytestmark = pytest.mark.slow
+
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SIZES = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 12, "--steps", 6, "--batch", 2)
 

@@ -16,6 +16,8 @@ from cellformer.command import printing
 from engine import Model, ModelSpec, WordList
 from engine.models import checkpoint
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     *("a", "\x1b[31mred", "\x9b2J", "=HYPERLINK(\"http://x\",\"y\")", "+1", "@x", "-2", "=1+1"),
     *("\u202egnp.exe", "\u2066x", "a\x07b", "_x0041_x0042_", "<r><t>x</r>", "\x9bw", "[b]b[/b]"),

@@ -10,6 +10,8 @@ from conftest import cli, default_book
 import workbooks
 from exporters.file.reading import WorkbookFile
 
+pytestmark = pytest.mark.slow
+
 WORKSHEETS = [name for name in workbooks.names() if hasattr(workbooks.find(name), "book")]
 
 

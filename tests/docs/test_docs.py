@@ -109,7 +109,7 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
             assert (page.parent / target).exists(), (page.name, target)
 
 
-@pytest.mark.office
+@pytest.mark.slow
 def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None:
     """The wheel, which pip makes and installs, from another folder: README's lines, the command."""
     source, site = tmp_path / "source", tmp_path / "site"  # building leaves folders behind

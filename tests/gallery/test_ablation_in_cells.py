@@ -25,6 +25,8 @@ from exporters.compose.book import Book
 from exporters.file.xlsx import write
 from workbooks import shakespeare
 
+pytestmark = pytest.mark.slow
+
 CHECKPOINTS = [str(GOLDEN / kind) for kind in ("gpt2", "mixtral", "gemma2", "bert")]
 MODELS = [name for name in workbooks.names() if not names.is_worksheet(name)]
 WITH_PARTS = [name for name in MODELS if name not in ("final-step", "zero-layer")]  # no layers
@@ -138,7 +140,6 @@ def test_the_command_goes_on_as_a_typed_dial_does() -> None:
 # --- in other programs --------------------------------------------------------------------------
 
 
-@pytest.mark.office
 def test_mean_ablation_of_shakespeare_in_ironcalc(tmp_path: Path) -> None:
     """Every part, in the workbook of a random model with narrow vectors: the command's averages."""
     shipped = shakespeare.model()
@@ -156,8 +157,7 @@ def test_mean_ablation_of_shakespeare_in_ironcalc(tmp_path: Path) -> None:
             assert sheet[cell] == pytest.approx(wanted, abs=1e-9), effect.part
 
 
-@pytest.mark.office
-def test_mean_ablation_of_cat_sat_in_libreoffice(tmp_path: Path) -> None:
+def test_mean_ablation_of_cat_sat_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     """Its one head off, writing nothing and its average: the command's two numbers."""
     book = of_prompt("cat-sat")
     path = write(book, tmp_path / "cat-sat.xlsx")

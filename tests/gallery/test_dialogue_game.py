@@ -38,6 +38,8 @@ from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
 from workbooks import dialogue_game
 from workbooks.dialogue_game import game
 
+pytestmark = pytest.mark.slow
+
 OFFICE = pytest.mark.office
 MODEL = dialogue_game.model()
 THIN = thin_game()
@@ -243,7 +245,7 @@ def opened(tmp_path_factory) -> Callable[[int], Opened]:
 
 
 @pytest.fixture(scope="module")
-def office(opened, tmp_path_factory) -> dict[str, Recomputed]:
+def office(opened, tmp_path_factory, libreoffice) -> dict[str, Recomputed]:
     """What LibreOffice makes of a workbook in which games and sentences are typed, by these."""
     book, path, *_ = opened(N_COLUMNS)
     typed = {key: typing(key, book) for key in KEYS_IN_LIBREOFFICE}
@@ -290,9 +292,8 @@ def written(tmp_path_factory) -> Callable[[str], Path]:
     return cache(lambda name: write(built_otherwise(name), folder / f"{name}.xlsx"))
 
 
-@OFFICE
 @pytest.mark.parametrize("name", BUILT)
-def test_it_recomputes_however_it_is_built(name: str, written, tmp_path: Path) -> None:
+def test_it_recomputes_however_it_is_built(name: str, written, tmp_path: Path, libreoffice) -> None:
     """Sampled and greedy, a word alone and a prompt of the whole context, a switch off, an average
     in the place of a part."""
     (shown,) = libreoffice_after(written(name), [{}], tmp_path / "office")
@@ -317,7 +318,6 @@ def test_the_sheet_generates_what_generate_does(key: str, opened) -> None:
     assert shown == typed_games()[key][2]
 
 
-@OFFICE
 @pytest.mark.parametrize("key", KEYS_IN_LIBREOFFICE)
 def test_and_in_libreoffice(key: str, office) -> None:
     play = office[key]["Play"]
@@ -342,7 +342,6 @@ def test_no_sentence_makes_an_error(text: str, message: str, opened) -> None:
             assert not (isinstance(value, str) and ERROR.fullmatch(value)), cell
 
 
-@OFFICE
 @pytest.mark.parametrize(("text", "message"), SENTENCES[:2])
 def test_nor_in_libreoffice(text: str, message: str, office) -> None:
     file = office[text]

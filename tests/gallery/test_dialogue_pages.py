@@ -16,6 +16,8 @@ from exporters.file.reading import Value
 from workbooks import dialogue_game
 from workbooks.dialogue_game import calibration, game, measured, printed, rules
 
+pytestmark = pytest.mark.slow
+
 MODEL = dialogue_game.model()
 W = MODEL.weights
 N_HEADS, D_HEAD, N_COLUMNS = 4, 16, 5

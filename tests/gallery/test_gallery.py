@@ -21,6 +21,7 @@ from conftest import (
     assert_agrees,
     cli,
     default_book,
+    in_tiers,
     libreoffice_after,
     needs,
     recomputed_in_ironcalc,
@@ -44,13 +45,7 @@ from exporters.file.reading import Value
 from workbooks import cat_sat, shakespeare
 
 TRIED = [name for name in workbooks.names() if name != "shakespeare"]  # see test_shakespeare
-LARGE = ("dialogue-game", "learn", "unrolled")  # of 81,000, 32,000 and 14,000 formulas
-LONGER = (*LARGE, "semantic-tiny", "superposition")
-SMALLER = {name: f"{THIN}{name}" if name in LARGE else name for name in TRIED}
-IN_TIERS = [
-    pytest.param(smaller, marks=pytest.mark.slow if name in LONGER else ())
-    for name, smaller in SMALLER.items()
-]
+SMALLER = {name: f"{THIN}{name}" if name in thin.THIN else name for name in TRIED}
 
 
 class Promise(NamedTuple):
@@ -181,7 +176,7 @@ def assert_promised(promise: Promise, shown: Callable[[CellAt], Value]) -> None:
         assert shown(cell) == nearly(value), promise.text
 
 
-@pytest.mark.parametrize("name", IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(SMALLER.values()))
 def test_every_edit_does_what_its_text_says(name: str, built, tmp_path: Path) -> None:
     """IronCalc agrees at every formula cell, from wrong values, and after each edit."""
     sheet = recomputed_in_ironcalc(built.formula_cells(name), tmp_path)
@@ -191,7 +186,7 @@ def test_every_edit_does_what_its_text_says(name: str, built, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", thin.THIN)
 def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
     """Of those that it does not get whole above."""
     needs("ironcalc")
@@ -200,7 +195,7 @@ def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", thin.THIN)
 def test_so_do_those_of_large_workbooks_in_the_engine(name: str) -> None:
     for k, promise in enumerate(promises(name)):
         assert_promised(promise, lambda at, k=k: after(name, k).cell(*at))
@@ -218,7 +213,7 @@ def tried_in_libreoffice(name: str) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def office(built, tmp_path_factory) -> Callable[[str], list[Recomputed]]:
+def office(built, tmp_path_factory, libreoffice) -> Callable[[str], list[Recomputed]]:
     """What LibreOffice makes of a workbook from wrong values, and of each edit then made in it;
     where cells wait for each other in a circle, of each in a copy, as all before would count."""
 
@@ -234,13 +229,11 @@ def office(built, tmp_path_factory) -> Callable[[str], list[Recomputed]]:
     return shown
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("name", [n for n in workbooks.names() if n != "shakespeare"])
 def test_libreoffice_agrees_at_every_formula_cell(name: str, built, office) -> None:
     assert_agrees(built.formula_cells(name), office(name)[0])
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_and_every_edit_does_what_its_text_says(name: str, built, office) -> None:
     tried, (_, *files) = tried_in_libreoffice(name), office(name)
@@ -266,7 +259,7 @@ def thin_plays(n_tokens: int = shakespeare.N_TOKENS) -> Book:
         return default_book.__wrapped__("shakespeare")
 
 
-@pytest.mark.parametrize("name", [*IN_TIERS, "shakespeare"])
+@pytest.mark.parametrize("name", [*in_tiers(TRIED), "shakespeare"])
 def test_no_text_holds_a_backtick(name: str, built, tmp_path: Path) -> None:
     """Quotes are ‘ and ’, as everywhere on sheets; a token of a vocabulary is data."""
     plays = name == "shakespeare"

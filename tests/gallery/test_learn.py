@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, default_book, needs, random_model
+from conftest import cli, default_book, random_model
 
 from engine import Evaluator, Graph, InputError, ModelSpec
 from engine.cells.block import Block
@@ -188,7 +188,5 @@ def test_what_holds_no_number_is_refused(built) -> None:
         edited.held(file, book, "corpus")
 
 
-@pytest.mark.office
-def test_hyperformula_is_not_asked_about_circles(built) -> None:
-    needs("hyperformula")
+def test_hyperformula_is_not_asked_about_circles(built, hyperformula) -> None:
     assert verify(built["learn"], "hyperformula").skipped == "it computes no cell of a circle"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, ROOT, Built, default_book, needs
+from conftest import GOLDEN, ROOT, Built, default_book
 
 from engine.cells.batch import filled
 from workbooks import learn
@@ -68,16 +68,13 @@ def test_the_engine_makes_torch_s_steps() -> None:
     agree(found, STEPS["losses"], STEPS["weights"], 1e-12)
 
 
-@pytest.mark.office
-def test_torch_makes_the_steps_that_are_kept() -> None:
-    pytest.importorskip("torch")
+def test_torch_makes_the_steps_that_are_kept(torch) -> None:
     losses, weights = script().steps(N_STEPS)
     agree({"losses": losses, "weights": weights}, STEPS["losses"], STEPS["weights"], 1e-12)
 
 
 def in_libreoffice(path: Path, n_steps: int, *ways: str) -> dict[str, Any]:
     """What the script of the benchmark sees, or skip where something that it needs is missing."""
-    needs("libreoffice")
     if not Path(PYTHON).exists() or subprocess.run([PYTHON, "-c", "import uno"]).returncode:
         pytest.skip("no python has LibreOffice's `uno`; apt install python3-uno")
     for program in ("Xvfb", "xdotool") if "window" in ways else ():
@@ -95,8 +92,7 @@ def in_libreoffice(path: Path, n_steps: int, *ways: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.office
-def test_learn_makes_torch_s_steps_whatever_is_read_between_them(built: Built) -> None:
+def test_learn_makes_torch_s_steps_whatever_is_read_between_them(built: Built, libreoffice) -> None:
     """Not a cell, the loss alone, the sheet Learn as a screen paints it, the step from its end."""
     shown = in_libreoffice(built["learn"], N_STEPS, *READ)
     for way in READ:
@@ -105,16 +101,14 @@ def test_learn_makes_torch_s_steps_whatever_is_read_between_them(built: Built) -
         assert shown[way]["begun"] == [0, pytest.approx(STEPS["losses"][0], abs=1e-12)]
 
 
-@pytest.mark.office
-def test_learn_goes_on_at_another_rate_after_a_pause(built: Built) -> None:
+def test_learn_goes_on_at_another_rate_after_a_pause(built: Built, libreoffice) -> None:
     (shown,) = in_libreoffice(built["learn"], 10, "paused").values()
     made = list(ours(11, changes=5))
     agree(shown, [loss for loss, _ in made], made[9][1], 1e-9)
     assert shown["begun"] == [0, pytest.approx(STEPS["losses"][0], abs=1e-12)]
 
 
-@pytest.mark.office
-def test_learn_makes_torch_s_steps_in_a_window(built: Built) -> None:
+def test_learn_makes_torch_s_steps_in_a_window(built: Built, libreoffice) -> None:
     """`learn` typed, F9 pressed, and the sheets of the step shown now and then."""
     (shown,) = in_libreoffice(built["learn"], N_STEPS, "window").values()
     agree(shown, STEPS["losses"], STEPS["weights"], 1e-9)

@@ -8,6 +8,8 @@ from engine import Evaluator
 from engine.models.generate import Sampling
 from workbooks import cat_sat, sampling
 
+pytestmark = pytest.mark.slow
+
 
 def ends_of_runs(draws: np.ndarray) -> list[int]:
     """Where, from the smallest random number to the largest, a word is drawn first and last.

@@ -12,6 +12,8 @@ from engine.learning.recipe import IGNORED
 from engine.models import checkpoint
 from workbooks.semantic_tiny import semantics
 
+pytestmark = pytest.mark.slow
+
 ANALOGIES = semantics.ANALOGIES
 COORDINATES = {
     word: dict(zip(semantics.AXES, row, strict=True))

@@ -29,6 +29,8 @@ from exporters.file.xlsx import write
 from exporters.model.model_book import ModelBook
 from workbooks import shakespeare
 
+pytestmark = pytest.mark.slow
+
 MODEL = shakespeare.model()
 REFERENCE = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())
 IDS = MODEL.vocabulary.encode(shakespeare.PROMPT)
@@ -143,7 +145,7 @@ def typed_in(book: ModelBook, suggestion: Suggestion) -> dict[CellAt, float | st
     return {book.cell(*at): value for at, value in typed_by(suggestion).items()}
 
 
-@pytest.mark.office
+@pytest.mark.slow
 def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
     """Every formula cell from wrong values; then every edit: in the workbook of a random model with
     narrow vectors. The shipped one's cells are compared in LibreOffice."""
@@ -158,8 +160,7 @@ def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
             assert_shows(sheet.__getitem__, book, after(book, suggestion))
 
 
-@pytest.mark.office
-def test_its_formulas_after_an_edit_in_libreoffice(tmp_path: Path) -> None:
+def test_its_formulas_after_an_edit_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     """Every formula cell from wrong values, when the edit of two cells is made: of the shipped
     model, with a shorter prompt."""
     book = shakespeare.build(MODEL, passage(MODEL, IDS[:LETTERS], LETTERS + 1))

@@ -17,6 +17,8 @@ from engine.cells.gradient import backward
 from workbooks.superposition import examples, learning, room
 from workbooks.superposition.examples import N_EXAMPLES, N_FEATURES
 
+pytestmark = pytest.mark.slow
+
 HELD = json.loads((learning.FOLDER / learning.FILE).read_text())  # read a second way
 TOYS = {
     (decay, p): (np.array(HELD["W"][i][j]), np.array(HELD["b"][i][j]))
@@ -149,8 +151,7 @@ def test_the_bound_is_one(d: int) -> None:
         assert (cosines >= near).mean() <= 2 * np.exp(-d * near**2 / 2)
 
 
-@pytest.mark.office
-def test_what_anybody_types(built, tmp_path: Path) -> None:
+def test_what_anybody_types(built, tmp_path: Path, libreoffice) -> None:
     """Features, weights and settings drawn at random: LibreOffice shows at every cell what the
     engine has, and the interference is numpy's."""
     rng, book = np.random.default_rng(12), default_book("superposition")

@@ -16,7 +16,7 @@ from engine.models import checkpoint
 from workbooks import dialogue_game
 from workbooks.semantic_tiny import semantics
 
-pytestmark = pytest.mark.office
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def test_the_dialogue_games_training_starts_as_it_should() -> None:

@@ -36,6 +36,8 @@ from exporters.compose.book import Book
 from exporters.file import xlsx
 from exporters.file.reading import WorkbookFile
 
+pytestmark = pytest.mark.slow
+
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 IN_LIBREOFFICE = NAMES[::2]  # the others are there as large workbooks, see test_scale
 IDS = [2, 1]
@@ -86,7 +88,7 @@ def formula_cells(checkpoints) -> dict[str, FormulaCells]:
 
 
 @pytest.fixture(scope="module")
-def office(checkpoints, tmp_path_factory) -> dict[str, Recomputed]:
+def office(checkpoints, tmp_path_factory, libreoffice) -> dict[str, Recomputed]:
     """What LibreOffice makes of some of them, from wrong values."""
     paths = {name: checkpoints[name] for name in IN_LIBREOFFICE}
     return libreoffice_shows(paths, tmp_path_factory.mktemp("office") / "wrong")
@@ -105,7 +107,6 @@ def test_its_workbook_can_be_read_back(name: str, both) -> None:
     assert_read_back(path, edits, IDS)
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_and_in_libreoffice(name, formula_cells, office) -> None:
     assert_agrees(formula_cells[name], office[name])
@@ -182,20 +183,16 @@ def smallest(name: str, folder: Path, *live: str) -> Path:
     return out
 
 
-@pytest.mark.office
-def test_llamas_formulas_and_those_of_every_page_in_formulas_too(tmp_path: Path) -> None:
+def test_llamas_formulas_and_those_of_every_page_in_formulas_too(tmp_path: Path, formulas) -> None:
     """The slowest engine, which is asked about every kind of them."""
-    needs("formulas")
     whole = WorkbookFile(smallest("rotary, RMSNorm, MLP first of all", tmp_path))
     path = one_of_each(whole, tmp_path / "kinds.xlsx")
     assert kinds(WorkbookFile(path)) == kinds(whole)
     assert verify(path, "formulas").agrees
 
 
-@pytest.mark.office
-def test_what_gpt2_computes_otherwise_in_formulas_too(tmp_path: Path) -> None:
+def test_what_gpt2_computes_otherwise_in_formulas_too(tmp_path: Path, formulas) -> None:
     """From its tokens to its logits, each cell from those before it."""
-    needs("formulas")
     live = ("embed", "blocks.0", "ln_final", "logits")
     assert verify(smallest("pre-LN with biases", tmp_path, *live), "formulas").agrees
 

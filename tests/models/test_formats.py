@@ -28,6 +28,8 @@ from engine.cells.stored import Stored
 from engine.models import checkpoint, formats
 from engine.models.model import Model
 
+pytestmark = pytest.mark.slow
+
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 IN_GGUF = (*LLAMAS, "gpt2", "gpt2-untied", "mixtral")
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]

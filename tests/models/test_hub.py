@@ -20,6 +20,8 @@ import pytest
 from conftest import GOLDEN, ROOT
 from format_writers import write_gguf
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

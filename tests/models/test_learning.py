@@ -31,11 +31,9 @@ def sentences(rng: np.random.Generator, n: int, length: int = 9) -> np.ndarray:
     return np.where(places < ends, (starts + places) % 20, IGNORED)
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("method", [DESCENT, MOMENTUM, ADAM])
-def test_a_hundred_steps_are_torchs(method: int) -> None:
+def test_a_hundred_steps_are_torchs(method: int, torch) -> None:
     """Warm-up and decay of the rate, decay of the weights, and gradients that are clipped."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
     from engine.learning import in_torch
 
     rng = np.random.default_rng(0)

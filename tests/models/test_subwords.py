@@ -15,6 +15,8 @@ from tokenizers import Tokenizer
 from engine import InputError
 from engine.text.tokenizer import Library, load_tokenizer, save_tokenizer, shown, stream
 
+pytestmark = pytest.mark.slow
+
 SPECIAL = ("<s>", "<|endoftext|>", "[MASK]", "</s>")
 ENTIRE = ("gpt2", "llama3", "smollm", "sentencepiece", "gemma")  # what goes in comes out
 

@@ -20,6 +20,8 @@ from engine.learning.text_training import Check, TextRun
 from engine.learning.training import Progress
 from engine.models import checkpoint
 
+pytestmark = pytest.mark.slow
+
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SMALL = TextRun(n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=20, batch=4)
 CORPUS = corpus.corpus(TEXT, None, SMALL.context)

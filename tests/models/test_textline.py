@@ -11,6 +11,8 @@ from engine.text import decoded_text
 from engine.text.detokenizing import held
 from engine.text.tokenizer import BYTE, Characters, Tokenizer, WordList
 
+pytestmark = pytest.mark.slow
+
 N_TOKENS = 12
 N_RANDOM = 12
 

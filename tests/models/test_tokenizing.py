@@ -23,6 +23,8 @@ from exporters.compose.book import Book
 from exporters.file import xlsx
 from exporters.pages import tokenizer as page
 
+pytestmark = pytest.mark.slow
+
 LENGTH, N_TOKENS = 20, 32
 SHORT = 14  # of random texts: half the cells, and still several words
 WORDS = WordList(("the", "cat", "sat", "The", "on", "Ägypten", "don't", "😀", "mat."))
@@ -139,9 +141,10 @@ def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
     return Row(ids, n_ids, fine, message)
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("kind", [*EVERY_KIND, "ties"])
-def test_libreoffice_gives_the_librarys_ids(kind: str, written, tmp_path: Path) -> None:
+def test_libreoffice_gives_the_librarys_ids(
+    kind: str, written, tmp_path: Path, libreoffice
+) -> None:
     """From wrong values; the first text stands in the file, where LibreOffice has read it."""
     lines = "\tone,\n two"  # LibreOffice holds a tab of such a text as another character
     sentences = [lines, *tried(kind, 29)[-2:]] if kind != "ties" else ["***", "*****", "a*****a***"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import InIronCalc, cli, needs, random_model, typed
+from conftest import InIronCalc, cli, random_model, typed
 from libreoffice import Command, office
 from openpyxl import load_workbook
 
@@ -18,6 +18,8 @@ from exporters.edits import edited
 from exporters.file.xlsx import write
 from exporters.model.layout import ID_ROW
 from exporters.model.model_book import ModelBook
+
+pytestmark = pytest.mark.slow
 
 HEAD = "blocks.1.attn.h0"
 SPEC = ModelSpec(3, 3, 4, n_layers=2, n_heads=1, d_head=2, d_mlp=2)
@@ -249,11 +251,9 @@ def test_two_weights_that_change_places_are_two_edits(
     assert [c.name for c in found.inputs] == ["W_E[0,0]", "W_E[1,0]"]
 
 
-@pytest.mark.office
-def test_rows_inserted_in_libreoffice_are_told_where_they_are(tmp_path: Path) -> None:
+def test_rows_inserted_in_libreoffice_are_told_where_they_are(tmp_path: Path, libreoffice) -> None:
     """Not on the sheets whose formulas follow; nor is an input that was cut and pasted elsewhere
     a list that was sorted."""
-    needs("libreoffice")
     path = write(cf.build("cat-sat"), tmp_path / "c.xlsx")
     acts: list[tuple[Command, str]] = [
         (("insert rows", "Block 0", 29, 1), "a row was inserted in sheet 'Block 0' about row 30"),

@@ -29,6 +29,8 @@ from exporters.compose.book import Book
 from exporters.file.xlsx import write
 from exporters.pages import large_play, lens, play
 
+pytestmark = pytest.mark.slow
+
 N_TOKENS = 5
 SIZES = {"d_model": 5, "n_ctx": N_TOKENS, "n_layers": 1, "n_heads": 1, "d_head": 5}
 WAYS = [

@@ -21,8 +21,7 @@ SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer
 LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threads
 
 
-@pytest.mark.office
-def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path) -> None:
+def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path, libreoffice) -> None:
     """LibreOffice computes a column as one where its formulas are alike, and then sees cycles."""
     model = random_model(LONG)
     book = model_workbook.build("filled", model, passage(model, [3, 7, 1, 5], 4))

@@ -96,8 +96,7 @@ def test_each_wrong_formula_of_thirteen_sheets_is_named(sheet: InIronCalc, built
     assert verdict(sheet, {}).startswith(AGREES)
 
 
-@pytest.mark.office
-def test_libreoffice_names_each_of_them(built, tmp_path) -> None:
+def test_libreoffice_names_each_of_them(built, tmp_path, libreoffice) -> None:
     tried = plants(built.file(NAME))
     edits = [{}, *({cell: wrong} for cell, wrong in tried), {}]
     first, *shown, last = libreoffice_after(built[NAME], edits, tmp_path / "office")

@@ -40,11 +40,13 @@ from exporters.model.layout import PICK_ROW
 from exporters.model.model_book import ModelBook
 from exporters.play import settings
 
+pytestmark = pytest.mark.slow
+
 N_EDITS = 100
 TYPED = "<BOS> 3 chiama Paolo"
 OFFICE = pytest.mark.office
 GAME = f"{THIN}dialogue-game"
-SMALLER = {"dialogue-game": GAME, "semantic-tiny": f"{THIN}semantic-tiny"}
+SMALLER = {"dialogue-game": GAME}
 
 
 def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
@@ -92,7 +94,7 @@ def three(built, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def office(built, thin, edits, three, tmp_path_factory) -> dict[str, WorkbookFile]:
+def office(built, thin, edits, three, tmp_path_factory, libreoffice) -> dict[str, WorkbookFile]:
     """A hundred random edits of the dialogue game and another prompt; three edits of cat-sat:
     saved by LibreOffice."""
     folder = tmp_path_factory.mktemp("office")
@@ -114,8 +116,7 @@ def found(hundred) -> edited.Edited:
     return edited.read(hundred.path)
 
 
-@OFFICE
-def test_diff_finds_exactly_the_edits(found, edits) -> None:
+def test_diff_finds_exactly_the_edits(found, edits, libreoffice) -> None:
     assert found.values == edits | {("sentence", 0, 0): TYPED}
     names = {f"{name}[{i},{j}]" for name, i, j in edits}
     assert {change.name for change in found.inputs} == names | {"sentence[0,0]"}
@@ -124,8 +125,9 @@ def test_diff_finds_exactly_the_edits(found, edits) -> None:
     assert sentence.now == TYPED and found.words == TYPED.split()
 
 
-@OFFICE
-def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred, found) -> None:
+def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(
+    hundred, found, libreoffice
+) -> None:
     live = found.live()
     for name in ("tokens", "logits", "probs", "blocks.1.attn.h2.pattern"):
         place = found.book.places[name]
@@ -135,8 +137,7 @@ def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(hundred, found) 
                 assert value == pytest.approx(live[name][i, j], abs=1e-9), (name, i, j)
 
 
-@OFFICE
-def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path) -> None:
+def test_import_gives_the_sheet_s_logits(hundred, found, tmp_path: Path, libreoffice) -> None:
     assert cli("import", hundred.path, "-o", tmp_path / "model").code == 0
     model = checkpoint.load(tmp_path / "model")
     logits = model.graph(found.ids).values["logits"]
@@ -168,7 +169,6 @@ def test_a_weight_s_formula_without_a_value_is_told(three) -> None:
     assert "formula without a value" in done.err
 
 
-@OFFICE
 def test_diff_prints_the_edits_and_what_they_did(office) -> None:
     code, out, _ = cli("diff", office["three"].path)
     assert code == 0

@@ -22,6 +22,8 @@ from engine.text import tokenizing
 from exporters.checking.verify import read, verify
 from exporters.compose.book import Book
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("sentence", "bert", "roberta")
 ERROR = re.compile(r"#(N/A|REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|ERROR!)")
 MASKED = {
@@ -98,9 +100,8 @@ def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
             assert [cell for cell in cells if ERROR.match(str(sheet[cell]))] == [], text
 
 
-@pytest.mark.office
 def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(
-    written, tmp_path: Path
+    written, tmp_path: Path, libreoffice
 ) -> None:
     """One pair typed; `benchmarks/sentences.py` types twenty."""
     where, pair = book("sentence"), PAIRS[7]

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from conftest import default_book, needs, random_model
+from conftest import default_book, random_model
 from corners import N_COLUMNS, corner
 from libreoffice import Typed, typed_by_hand
 
@@ -23,7 +23,7 @@ from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
 from exporters.pages.large_play import RESULTS_ROW
 
-pytestmark = pytest.mark.office
+pytestmark = pytest.mark.usefixtures("libreoffice")
 
 
 @cache
@@ -67,7 +67,6 @@ def cells(kind: str, typed: dict[tuple[str, int, int], float | str]) -> Typed:
 
 @pytest.mark.parametrize("kind", TYPED)
 def test_the_first_word_typed_changes_the_prediction(kind: str, tmp_path: Path) -> None:
-    needs("libreoffice")
     path = cf.write(book(kind), tmp_path / "book.xlsx")
     opened = typed_by_hand(path, [cells(kind, typed) for typed in TYPED[kind]], tmp_path)
     live = Evaluator(book(kind).graph)
@@ -90,7 +89,6 @@ def test_the_first_word_typed_changes_the_prediction(kind: str, tmp_path: Path) 
     [("loss", "weights"), ("low-rank", "W_Q_h1"), ("cat-sat", "blocks.0.attn.h0.W_Q")],
 )
 def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_path: Path) -> None:
-    needs("libreoffice")
     book = default_book(name)
     path = cf.write(book, tmp_path / "book.xlsx")
     (shown,) = typed_by_hand(path, [{book.cell(block, 0, 0): 5.0}], tmp_path)
@@ -98,7 +96,6 @@ def test_the_first_number_typed_stands_in_the_ledger(name: str, block: str, tmp_
 
 
 def test_the_first_number_typed_ranks_many_words_anew(tmp_path: Path) -> None:
-    needs("libreoffice")
     book = cf.build(random_model(ModelSpec(2100, 4, 4, n_layers=1, n_heads=1, d_head=2)), ids=[1])
     assert isinstance(book, ModelBook) and book.plan.answers
     path = cf.write(book, tmp_path / "book.xlsx")

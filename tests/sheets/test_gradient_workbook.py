@@ -16,6 +16,8 @@ from exporters.checking.verify import read, verify
 from exporters.file.reading import WorkbookFile
 from exporters.model.plan import LEAD
 
+pytestmark = pytest.mark.slow
+
 PRODUCT = re.compile(r"SUMPRODUCT\(([^()]*)\)")
 RANGE = re.compile(r"\$?([A-Z]+)\$?(\d+):\$?([A-Z]+)\$?(\d+)")
 # sheets, by how their names begin
@@ -45,8 +47,9 @@ def test_ironcalc_agrees_at_every_cell(built: dict[str, Path], name: str) -> Non
     assert report.agrees, report
 
 
-@pytest.mark.office
-def test_libreoffice_agrees_at_every_cell(built: dict[str, Path], tmp_path: Path) -> None:
+def test_libreoffice_agrees_at_every_cell(
+    built: dict[str, Path], tmp_path: Path, libreoffice
+) -> None:
     for name, shown in libreoffice_shows(built, tmp_path / "office").items():
         assert_agrees(read(built[name]), shown)
 

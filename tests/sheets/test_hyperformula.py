@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import xlsxwriter
-from conftest import cli, needs
+from conftest import cli
 
 from exporters.checking import hyperformula
 from exporters.checking.verify import compare, read, verify
 from exporters.file.reading import WorkbookFile
 
-pytestmark = pytest.mark.office
+pytestmark = pytest.mark.usefixtures("hyperformula")
 
 TEXTS = ['say "so"', "back\\", '\\"', "'quoted'", "3", "=A1", "TRUE", "#N/A", "Ã©", ""]
 
@@ -18,7 +18,6 @@ TEXTS = ['say "so"', "back\\", '\\"', "'quoted'", "3", "=A1", "TRUE", "#N/A", "Ã
 @pytest.fixture(scope="module")
 def others(tmp_path_factory) -> Path:
     """A workbook that another program wrote: texts of every kind, in cells and in formulas."""
-    needs("hyperformula")
     path = tmp_path_factory.mktemp("others") / "others.xlsx"
     with xlsxwriter.Workbook(path) as book:
         sheet, other = book.add_worksheet("it's"), book.add_worksheet('a"b')
@@ -55,7 +54,6 @@ def written(path: Path, formula: str, value: float = 1) -> Path:
     ],
 )
 def test_what_it_says(formula: str, said: str, tmp_path: Path) -> None:
-    needs("hyperformula")
     path = written(tmp_path / "b.xlsx", formula)
     done = cli("verify", path, "--engine", "hyperformula")
     assert said in done.out and done.code == (1 if "DISAGREES" in said else 3)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import ERROR, GOLDEN, CellAt, InIronCalc, default_book, needs
+from conftest import ERROR, GOLDEN, CellAt, InIronCalc, default_book
 from libreoffice import Command, told_of
 
 import cellformer as cf
@@ -22,7 +22,7 @@ from exporters.model.model_book import ModelBook
 from exporters.pages import large_play as one_token
 from exporters.pages import ledger, play
 
-WORKSHEETS = ("loss", "thin-superposition")
+WORKSHEETS = ("loss", "superposition")
 BOOKS = ("cat-sat", "thin-dialogue-game", "fluffy-creature", "an encoder", *WORKSHEETS)
 LEDGER: CellAt = (START, 2, 0)
 UNPROTECTED: Command = ("unprotect",)
@@ -112,13 +112,11 @@ def is_right(line: str) -> bool:
     return line.startswith(("no edits", f"{ledger.SHEET}: ")) or " edit" in line[:12]
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("name", BOOKS)
 def test_structural_acts_change_nothing_or_are_told_on_start(
-    name: str, written: dict[str, Path], tmp_path: Path
+    name: str, written: dict[str, Path], tmp_path: Path, libreoffice
 ) -> None:
     """Each with the sheets locked, and with the protection taken away."""
-    needs("libreoffice")
     book, done = book_of(name), [*acts(book_of(name))]
     assert len(done) >= 20 or name in WORKSHEETS
     each = [[act.done] for act in done] + [[UNPROTECTED, act.done] for act in done]
@@ -166,11 +164,11 @@ def random_edits(book: Book, rng: np.random.Generator) -> Iterator[list[Command]
             yield [("enter", *at, *value)]
 
 
-@pytest.mark.office
-def test_no_random_edit_leads_to_an_error(written: dict[str, Path], tmp_path: Path) -> None:
+def test_no_random_edit_leads_to_an_error(
+    written: dict[str, Path], tmp_path: Path, libreoffice
+) -> None:
     """But in the cells themselves; and all of them can be undone."""
-    needs("libreoffice")
-    for name, n in (("thin-dialogue-game", SOME), ("thin-superposition", SOME // 3)):
+    for name, n in (("thin-dialogue-game", SOME), ("superposition", SOME // 3)):
         edits = random_edits(book_of(name), np.random.default_rng(3))
         done = [next(edits) for _ in range(n)]
         rows, back = told_of(written[name], [LEDGER], done, tmp_path / name)

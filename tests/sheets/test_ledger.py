@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ERROR, CellAt, InIronCalc, needs, random_model, script
+from conftest import ERROR, CellAt, InIronCalc, random_model, script
 from libreoffice import Typed, typed_by_hand
 
 import cellformer as cf
@@ -19,6 +19,8 @@ from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
 from exporters.pages.play import MESSAGE_ROW, RESULTS_ROW, n_results
 from exporters.pages.switches import writers
+
+pytestmark = pytest.mark.slow
 
 LEDGER = script("ledger", "benchmarks")  # of benchmarks, which asks 50 sets of edits
 # of two layers the formulas would be twice as many, and of the same kinds
@@ -83,8 +85,7 @@ def as_typed(value: Value) -> float | str:
     return "" if value is None else value
 
 
-@pytest.mark.office
-def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path) -> None:
+def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path, libreoffice) -> None:
     """The same of some of them, and of edits, in one sheet: each is taken back before the next."""
     edited = LEDGER.sets(book, np.random.default_rng(11))[:6]
     bad = LEDGER.bad(book)[1::12]
@@ -95,7 +96,6 @@ def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path) -> None
     for text in texts:
         one_upon_the_other.append(back | dict(text))
         back = {at: as_typed(file[at[0]][at[1:]]) for at in text}
-    needs("libreoffice")
     answers = typed_by_hand(path, one_upon_the_other, tmp_path / "office")
     for edits, answer in zip(edited, answers, strict=False):
         assert LEDGER.right(str(answer[line[0]][line[1:]]), [text for _, text in edits]), edits

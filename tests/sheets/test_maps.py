@@ -18,6 +18,8 @@ from exporters.model.plan import Limits
 from exporters.pages import vocabulary
 from workbooks.dialogue_game import CHOSEN, game
 
+pytestmark = pytest.mark.slow
+
 Edits = dict[str, float | str]
 N_WORDS = 209  # of a large vocabulary
 

@@ -25,6 +25,8 @@ from exporters.model.model_book import ModelBook
 from exporters.model.plan import LOSS
 from exporters.pages import nudge as page
 
+pytestmark = pytest.mark.slow
+
 RATE, AFTER = (nudge.RATE, 0, 0), (nudge.LOSS_AFTER, 0, 0)
 
 
@@ -77,10 +79,10 @@ def test_no_sentence_and_no_rate_gives_an_error(book, cells, sheet) -> None:
         assert (f"learning the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
 
 
-@pytest.mark.office
-def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(book, cells, tmp_path) -> None:
+def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(
+    book, cells, tmp_path, libreoffice, torch
+) -> None:
     """From wrong values; every other cell has what the engine has."""
-    pytest.importorskip("torch", reason="torch is not installed")
     from torch_cells import loss_after_step
 
     ids, rate = [1, 0, 5, 2], 0.3

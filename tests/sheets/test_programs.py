@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from conftest import libreoffice_after, libreoffice_shows, needs
+from conftest import libreoffice_after, libreoffice_shows
 from openpyxl import Workbook
 
 from engine import InputError
@@ -60,10 +60,10 @@ def started(path: Path, folder: Path) -> programs.Recomputed:
     return programs.recompute_in_libreoffice([folder / "wrong.xlsx"], folder / "out")[0]
 
 
-@pytest.mark.office
 @pytest.mark.parametrize("asked", [kept, started])
-def test_csv_has_every_value_whatever_a_cell_looks_like(asked, path: Path, tmp_path: Path) -> None:
-    needs("libreoffice")
+def test_csv_has_every_value_whatever_a_cell_looks_like(
+    asked, path: Path, tmp_path: Path, libreoffice
+) -> None:
     shown = asked(path, tmp_path / "office")
     assert list(shown) == ["empty", *SHEETS] and not shown["empty"].values
     for name in SHEETS:
@@ -80,8 +80,7 @@ def test_csv_has_every_value_whatever_a_cell_looks_like(asked, path: Path, tmp_p
         assert len(shown[name].errors) == 2 * len(LOOKS)
 
 
-@pytest.mark.office
-def test_an_edit_is_made_alone_and_leaves_nothing(path: Path, tmp_path: Path) -> None:
+def test_an_edit_is_made_alone_and_leaves_nothing(path: Path, tmp_path: Path, libreoffice) -> None:
     """A number in the place of a formula, a text that looks like one, a cell that is cleared."""
     sheet = SHEETS[0]
     cells = {(sheet, 0, 1): 7.5, (sheet, 13, 2): "=1+1\tand\nmore", (sheet, 13, 1): ""}

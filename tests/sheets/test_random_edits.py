@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from conftest import THIN, cli, default_book, needs
+from conftest import THIN, cli, default_book
 from libreoffice import Command, office
 
 from engine.cells.values import CellError
@@ -142,9 +142,9 @@ def differing(path: Path, book: ModelBook, edits: Sequence[Edit]) -> Iterator[st
                 break
 
 
-@pytest.mark.office
-def test_diff_tells_what_libreoffice_saves_as_its_ledger_does(built, tmp_path: Path) -> None:
-    needs("libreoffice")
+def test_diff_tells_what_libreoffice_saves_as_its_ledger_does(
+    built, tmp_path: Path, libreoffice
+) -> None:
     name = f"{THIN}dialogue-game"
     book = default_book(name)
     assert isinstance(book, ModelBook)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from conftest import THIN, saved
+from conftest import saved
 from corners import corner
 from openpyxl import Workbook, load_workbook
 from openpyxl.worksheet.formula import ArrayFormula
@@ -23,8 +23,10 @@ from exporters.file import xlsx
 from exporters.file.reading import WorkbookFile
 from exporters.model.plan import Limits
 
+pytestmark = pytest.mark.slow
+
 SAVED = ("final-step", "napkin", "fact-lookup")  # by LibreOffice too
-BOOKS = (*SAVED, f"{THIN}sampling")
+BOOKS = (*SAVED, "sampling")
 
 
 def assert_same_as_openpyxl(path: Path) -> Workbook:
@@ -68,8 +70,7 @@ def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) ->
     assert_same_as_openpyxl(tmp_path / "again.xlsx")
 
 
-@pytest.mark.office
-def test_what_libreoffice_wrote(built, tmp_path: Path) -> None:
+def test_what_libreoffice_wrote(built, tmp_path: Path, libreoffice) -> None:
     for path in saved({name: built[name] for name in SAVED}, tmp_path / "out").values():
         assert_same_as_openpyxl(path)
 

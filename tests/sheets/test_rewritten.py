@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import cli, default_book, needs, saved, typed
+from conftest import cli, default_book, saved, typed
 from corners import corner
 from openpyxl import load_workbook
 
@@ -17,6 +17,8 @@ from exporters.compose.book import Book
 from exporters.edits import edited
 from exporters.edits.formula_diff import alike
 from exporters.file.xlsx import write
+
+pytestmark = pytest.mark.slow
 
 OFFICE = pytest.mark.office
 HEAD = "blocks.0.attn.h0"
@@ -111,8 +113,7 @@ def assert_told(name: str, path: Path) -> None:
         assert isinstance(value, float) or not value.startswith("=") or str(was).startswith("=")
 
 
-@OFFICE
-def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path) -> None:
+def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path, libreoffice) -> None:
     """As LibreOffice saves it."""
     paths = saved(put_files, tmp_path / "out")
     for name, path in paths.items():
@@ -126,9 +127,7 @@ def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path) -
     assert not (tmp_path / "model").exists()
 
 
-@OFFICE
-def test_gnumeric_spells_formulas_in_its_own_way(put_files, tmp_path) -> None:
-    needs("gnumeric")
+def test_gnumeric_spells_formulas_in_its_own_way(put_files, tmp_path, gnumeric) -> None:
     for name in ("cat-sat", "distilbert"):
         saved = recompute_in_gnumeric(put_files[name], tmp_path / f"{name}.xlsx")
         assert_told(name, saved.path)

@@ -48,6 +48,8 @@ from exporters.file.xlsx import MAX_COLUMN
 from exporters.model import layout
 from exporters.model.plan import for_model
 
+pytestmark = pytest.mark.slow
+
 MANY_WORDS, N_WORDS = 250, 300  # here so many are many
 IDS = [3, 1, 200]
 FAST = "pip install 'cellformer[fast]'"
@@ -162,7 +164,15 @@ def stories(tmp_path_factory) -> tuple[Model, Book, Path]:
 
 @pytest.fixture(scope="module")
 def office(
-    many_words, in_file, several, architectures, parts, stories, compact, tmp_path_factory
+    many_words,
+    in_file,
+    several,
+    architectures,
+    parts,
+    stories,
+    compact,
+    tmp_path_factory,
+    libreoffice,
 ) -> dict[str, Recomputed]:
     """All that LibreOffice is asked here; what is edited is opened once."""
     folder = tmp_path_factory.mktemp("office")
@@ -268,7 +278,6 @@ def test_many_words_on_several_sheets(several, digits: str) -> None:
         assert named[sheet].cells == bulky[sheet].cells
 
 
-@OFFICE
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_words_in_libreoffice(several, kind: str, office) -> None:
     assert_agrees(read(several[kind]), office[kind])
@@ -285,7 +294,6 @@ def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Pa
             assert file[place.sheet][place.cell(i, j)] == values[i, j]
 
 
-@OFFICE
 def test_typed_ids_and_the_ranking(many_words, office) -> None:
     play = office["typed id"]["Play"]
     logits = checkpoint.load(many_words).graph([3, 1, 77]).values["logits"][-1]
@@ -313,16 +321,13 @@ def test_columns_are_picked_among_very_many_formulas(in_file, compact, parts) ->
         assert not any(b",0,ROWS(" in plain.read(name) for name in sheets)
 
 
-@OFFICE
 def test_picked_columns_in_libreoffice(compact, office) -> None:
     assert_agrees(read(compact), office["compact"])
 
 
-@OFFICE
 @pytest.mark.parametrize("name", ["whole", "part", "compact"])
-def test_many_words_in_gnumeric(parts, compact, name: str) -> None:
+def test_many_words_in_gnumeric(parts, compact, name: str, gnumeric) -> None:
     """Among very many formulas its INDEX, which picks no columns, is given their addresses."""
-    needs("gnumeric")
     assert verify({**parts, "compact": compact}[name], "gnumeric").agrees
 
 
@@ -331,7 +336,6 @@ def test_large_workbooks_keep_excels_rules(several, architectures, parts) -> Non
         assert audit(path) == [], path.name
 
 
-@OFFICE
 def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office) -> None:
     assert_agrees(read(parts["part"]), office["part"])
     book = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
@@ -374,13 +378,11 @@ def test_heads_that_share_keys_two_by_two(tmp_path: Path) -> None:
     assert verify(large(folder, N_COLUMNS), "ironcalc").agrees
 
 
-@OFFICE
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
 def test_every_large_workbook_in_libreoffice(name: str, formula_cells, office) -> None:
     assert_agrees(formula_cells[name], office[name])
 
 
-@OFFICE
 def test_a_head_switched_off_in_the_sheet(many_words, office) -> None:
     model = checkpoint.load(many_words)
     logits = model_workbook.build("many", model, passage(model, IDS)).places["logits"]
@@ -630,7 +632,6 @@ def test_golden_models_are_small() -> None:
         assert not any(isinstance(w, Stored) for w in weights)
 
 
-@OFFICE
 def test_eight_layers_and_more_words_than_columns(stories, office) -> None:
     """Two hundred thousand cells: built, opened, recomputed, compared."""
     model, book, path = stories

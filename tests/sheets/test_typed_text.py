@@ -11,7 +11,6 @@ from conftest import (
     CellAt,
     InIronCalc,
     libreoffice_after,
-    needs,
     random_model,
     recomputed_in_ironcalc,
 )
@@ -30,6 +29,8 @@ from exporters.compose.book import Book
 from exporters.file.reading import Value
 from exporters.model.plan import Limits
 from exporters.pages import large_play as large
+
+pytestmark = pytest.mark.slow
 
 TALE = (
     "Once upon a time there was a little girl who liked to play with her dog. She didn't know "
@@ -158,10 +159,8 @@ def test_typed_sentence_in_ironcalc(kind: str, opened) -> None:
         assert line == held(model(kind).vocabulary.decode([int(i) for i in found]))
 
 
-@pytest.mark.office
-def test_typed_sentence_in_gnumeric(tmp_path: Path) -> None:
+def test_typed_sentence_in_gnumeric(tmp_path: Path, gnumeric) -> None:
     """It takes no single index for names that stand in a row, as those of a tied model do."""
-    needs("gnumeric")
     tokenizer = model("characters").vocabulary
     spec = replace(model("characters").spec, tied=True)
     tied = replace(random_model(spec), vocabulary=tokenizer)
@@ -275,8 +274,7 @@ def test_no_tokenizer_large_vocabulary() -> None:
     assert "no tokenizer" in where.clean.cell("Play", large.SENTENCE_ROW, 0)
 
 
-@pytest.mark.office
-def test_typed_sentence_in_libreoffice(tmp_path: Path, written) -> None:
+def test_typed_sentence_in_libreoffice(tmp_path: Path, written, libreoffice) -> None:
     """One text, typed where the sentence stands."""
     many = answering("byte-level")
     books = {kind: book(kind) for kind in KINDS} | {"many": many}

@@ -1,6 +1,5 @@
 """The workbooks: every formula cell recomputed by other programs, and what a reader is owed."""
 
-import os
 import re
 import zipfile
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from conftest import (
     assert_agrees,
     default_book,
     golden_models,
+    in_tiers,
     libreoffice_after,
     libreoffice_shows,
     needs,
@@ -40,9 +40,8 @@ from engine.models.choosing import Sampling
 from engine.models.generate import passage
 from exporters.assemble import model_workbook
 from exporters.assemble.transformer import assemble, pages
-from exporters.checking import hyperformula
 from exporters.checking.audit import audit
-from exporters.checking.hyperformula import Answer
+from exporters.checking.hyperformula import Answer, recompute
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import (
     ENGINES,
@@ -69,21 +68,7 @@ NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_
 TRANSFORMERS = [name for name in NAMES if not is_worksheet(name)]
 SMALLER = [f"{THIN}{name}" if name in thin.THIN else name for name in NAMES]
 # the slowest engine is asked about every kind of formula of these
-IN_FORMULAS = ("one-layer", f"{THIN}sampling", "napkin")
-LONGER = (
-    "dialogue-game",
-    "learn",
-    "semantic-tiny",
-    "superposition",
-    "tokenization",
-    "two-layers",
-    "unrolled",
-)
-SLOW = dict.fromkeys(
-    (*LONGER, *(f"{THIN}{name}" for name in thin.THIN if name != "one-head")), pytest.mark.slow
-)
-IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in NAMES]
-SMALLER_IN_TIERS = [pytest.param(name, marks=SLOW.get(name, ())) for name in SMALLER]
+IN_FORMULAS = ("one-layer", "sampling", "napkin")
 CORNERS = ("gpt2", "llama")
 N_EDITS, N_IN_LIBREOFFICE = 120, 4
 OFFICE = pytest.mark.office
@@ -115,7 +100,7 @@ def decoders(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def office(decoders, altered, awkward, tmp_path_factory) -> dict[str, Recomputed]:
+def office(decoders, altered, awkward, tmp_path_factory, libreoffice) -> dict[str, Recomputed]:
     """What LibreOffice makes of workbooks that are not of the gallery, whose tests ask it too."""
     folder = tmp_path_factory.mktemp("office")
     return libreoffice_shows(decoders | altered | {"awkward": awkward}, folder / "office")
@@ -145,11 +130,10 @@ def in_javascript(built, decoders, many_words, awkward) -> dict[str, WorkbookFil
 
 
 @pytest.fixture(scope="module")
-def hyper(in_javascript, altered) -> dict[str, Answer]:
+def hyper(in_javascript, altered, hyperformula) -> dict[str, Answer]:
     """What HyperFormula is asked here, in one start, by the names of the files."""
-    needs("hyperformula")
     files = [*in_javascript.values(), *map(WorkbookFile, altered.values())]
-    answers = hyperformula.recompute(files)
+    answers = recompute(files)
     return {file.path.name: answer for file, answer in zip(files, answers, strict=True)}
 
 
@@ -187,27 +171,25 @@ def test_a_corner_s_workbook_has_every_kind_of_formula(name: str, decoders, tmp_
     assert not found - kinds(WorkbookFile(decoders[name]))
 
 
-@pytest.mark.parametrize("name", IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(NAMES))
 def test_it_keeps_excels_rules(name: str, built) -> None:
     assert audit(built[name]) == []
 
 
-@OFFICE
 @pytest.mark.parametrize("name", SMALLER)
-def test_gnumeric_agrees_at_every_formula_cell(name: str, built) -> None:
+def test_gnumeric_agrees_at_every_formula_cell(name: str, built, gnumeric) -> None:
     """IronCalc and LibreOffice are asked in `test_gallery`, before they make edits."""
-    needs("gnumeric")
     report = verify(built.formula_cells(name), "gnumeric")
     assert report.agrees, report
     assert report.n_cells == default_book(name).n_formulas
 
 
-@OFFICE
 @pytest.mark.parametrize("name", IN_FORMULAS)
-def test_formulas_agrees_at_every_kind_of_formula(name: str, built, tmp_path: Path) -> None:
+def test_formulas_agrees_at_every_kind_of_formula(
+    name: str, built, tmp_path: Path, formulas
+) -> None:
     """It takes 5 ms for each cell, so here it computes one of each kind, from values that stand in
     the file; in `test_checkpoints`, a decoder's cells one after another, from wrong values."""
-    needs("formulas")
     path = one_of_each(built.file(name), tmp_path / "kinds.xlsx")
     assert kinds(WorkbookFile(path)) == kinds(built.file(name))
     report = verify(path, "formulas")
@@ -215,13 +197,12 @@ def test_formulas_agrees_at_every_kind_of_formula(name: str, built, tmp_path: Pa
 
 
 FAULTS = {
-    f"{THIN}sampling": "it has no function RANK",
+    "sampling": "it has no function RANK",
     f"{THIN}learn": "it computes no cell of a circle",
 }
 OTHERS = ("attention-only", "gpt2", "llama", "many words", "their last block", "awkward")
 
 
-@OFFICE
 @pytest.mark.parametrize("name", [*SMALLER, *OTHERS])
 def test_hyperformula_agrees_at_every_formula_cell(name, in_javascript, hyper, built) -> None:
     """Where it has every function, and no cells wait for each other: it has no RANK."""
@@ -234,10 +215,8 @@ def test_hyperformula_agrees_at_every_formula_cell(name, in_javascript, hyper, b
         assert report.agrees, report
 
 
-@OFFICE
-def test_readers_in_javascript_find_what_ours_finds(in_javascript) -> None:
+def test_readers_in_javascript_find_what_ours_finds(in_javascript, javascript_readers) -> None:
     """SheetJS and exceljs: every value, number for number, and every formula."""
-    needs_readers()
     files = {file.path: file for file in in_javascript.values()}
     found = list(readers.read(list(files)))
     assert len(found) == 2 * len(files)
@@ -246,14 +225,6 @@ def test_readers_in_javascript_find_what_ours_finds(in_javascript) -> None:
         for reading in both:
             different = readers.differing(cells, reading)
             assert not different, (path.stem, reading.reader, different[:5])
-
-
-def needs_readers() -> None:
-    """Skip where they are missing; in CI nothing may be missing."""
-    if not readers.installed():
-        if os.environ.get("CI"):
-            pytest.fail("SheetJS and exceljs are not installed, and CI needs them")
-        pytest.skip(f"SheetJS and exceljs are not installed; {readers.REMEDY}")
 
 
 @pytest.mark.slow
@@ -327,7 +298,7 @@ def test_every_engine_notices_an_altered_weight(engine: str, altered, request) -
     assert not asked(engine, altered["a weight"], request).agrees
 
 
-@pytest.mark.parametrize("name", SMALLER_IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(SMALLER))
 def test_poison_changes_every_cached_value(name: str, built, tmp_path: Path) -> None:
     poison(built[name], tmp_path / "wrong.xlsx")
     book = built.formula_cells(name)
@@ -407,21 +378,20 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(small) -> No
             assert_shows(sheet.__getitem__, live)
 
 
-@OFFICE
-def test_edits_in_libreoffice_too(small, tmp_path: Path) -> None:
+def test_edits_in_libreoffice_too(small, tmp_path: Path, libreoffice) -> None:
     tried = edits()[:N_IN_LIBREOFFICE]
     files = libreoffice_after(small, [cells for cells, _ in tried], tmp_path / "office")
     for file, (_, live) in zip(files, tried, strict=True):
         assert_shows(lambda cell, file=file: file[cell[0]][cell[1:]], live)
 
 
-@pytest.mark.parametrize("name", SMALLER_IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(SMALLER))
 def test_two_builds_are_the_same_bytes(name: str, built, tmp_path: Path) -> None:
     again = write(default_book.__wrapped__(name), tmp_path / "again.xlsx")
     assert again.read_bytes() == built[name].read_bytes()
 
 
-@pytest.mark.parametrize("name", IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(NAMES))
 def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     graph = book.graph
@@ -443,7 +413,7 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
             assert found == (None if value == "" else value)  # an empty text is written as nothing
 
 
-@pytest.mark.parametrize("name", IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(NAMES))
 def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     named = {name for name, place in book.places.items() if place.named}
@@ -458,7 +428,7 @@ def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) 
         assert (sheet, top, left) == book.cell(block.name, 0, 0)
 
 
-@pytest.mark.parametrize("name", IN_TIERS)
+@pytest.mark.parametrize("name", in_tiers(NAMES))
 def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     """Three edits with their cells; words to choose from; baseline, live and change; a chart."""
     assert len(default_book(name).suggestions) == 3
@@ -479,8 +449,7 @@ def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     assert len(lists) == words_to_choose + len(("choose",))
 
 
-@OFFICE
-def test_an_unknown_word_is_named_and_leaves_no_error(built, tmp_path: Path) -> None:
+def test_an_unknown_word_is_named_and_leaves_no_error(built, tmp_path: Path, libreoffice) -> None:
     unknown = {("Play", 4, 2): "the catt sat"}
     (file,) = libreoffice_after(built["cat-sat"], [unknown], tmp_path / "office")
     assert file["Play"]["D36"] == "unknown: catt"
@@ -629,7 +598,6 @@ def test_words_that_tie(many: int, tmp_path: Path) -> None:
     assert report.agrees, report
 
 
-@OFFICE
 def test_the_same_sheets_for_any_decoder(decoders, office) -> None:
     """A gpt2, a llama, attention alone: every page, and every formula agrees in LibreOffice."""
     for name, path in decoders.items():
@@ -677,8 +645,9 @@ def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.office
-def test_engines_are_asked_at_once_and_tell_how_long_they_may_take(built) -> None:
+def test_engines_are_asked_at_once_and_tell_how_long_they_may_take(
+    built, libreoffice, gnumeric
+) -> None:
     engines = ["ironcalc", "libreoffice", "gnumeric"]
     for engine in engines:
         needs(engine)

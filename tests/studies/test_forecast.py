@@ -16,6 +16,8 @@ from exporters.file import xlsx
 from exporters.model.model_book import ModelBook
 from exporters.model.plan import for_model
 
+pytestmark = pytest.mark.slow
+
 WITHIN = 0.25
 
 

@@ -11,6 +11,8 @@ from engine.learning import objective
 from engine.models import checkpoint
 from engine.studies import ablation, lens, sensitivity
 
+pytestmark = pytest.mark.slow
+
 STEP = 1e-4
 
 

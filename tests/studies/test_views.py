@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import TSNE, golden_models, graphs, random_model
+from conftest import golden_models, graphs, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +15,8 @@ from engine.studies.planes import principal
 from engine.studies.tsne import tsne
 from exporters.compose.book import Book
 from exporters.pages import trajectory
+
+pytestmark = pytest.mark.slow
 
 LOADED = golden_models()
 MODELS = {name: m for name, m in LOADED.items() if m.spec.gives != "sentence"}  # with logits
@@ -140,9 +142,7 @@ def test_principal_components_hold_the_most_variance() -> None:
     np.testing.assert_allclose(axes @ covariance @ axes.T, np.diag(largest[:2]), atol=1e-9)
 
 
-def test_tsne_keeps_neighbours_together_and_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, steps in zip(("STEPS", "EARLY"), TSNE, strict=True):
-        monkeypatch.setattr(f"engine.studies.tsne.{name}", steps)
+def test_tsne_keeps_neighbours_together_and_repeats() -> None:
     rng = np.random.default_rng(2)
     group = np.repeat([0, 1, 2], 10)
     x = rng.normal(size=(30, 6)) + 20 * np.eye(6)[group]

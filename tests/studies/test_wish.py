@@ -143,8 +143,7 @@ def test_the_workbook_holds_the_change_and_nothing_else(wished, tmp_path) -> Non
     assert output_words(found.model)[int(np.argmax(probs))] == said["word"]
 
 
-@pytest.mark.office
-def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path) -> None:
+def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path, libreoffice) -> None:
     path, said = wished
     shown = libreoffice_shows({"gpt2": path}, tmp_path / "office")["gpt2"]
     assert_agrees(verify.read(path), shown)
