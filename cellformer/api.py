@@ -1,4 +1,4 @@
-"""What `import cellformer` offers beyond the engine's own classes: load, build, write, read."""
+"""The functions of `import cellformer`: load, graph, build, write, read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,20 +39,21 @@ def build(
 ) -> Book:
     """The workbook of a gallery name, a checkpoint folder, or a model of your own.
 
-    `n_tokens` is how many columns it has, prompt and continuation; `live` names the parts that
-    recompute, () all of them; `title` is what a model of your own is called; a prompt gets
-    the tokens that its tokenizer itself adds unless not `special`; `second` is the sentence that a
-    sentence encoder compares the prompt with. Raises InputError for an invalid prompt, or for no
-    prompt where the model has no default.
+    `n_tokens` counts the columns, prompt and continuation; `live` names the parts that recompute
+    (default: all); `title` names a model of your own; with `special`, the tokenizer adds its
+    special tokens; `second` is the sentence that a sentence encoder compares the prompt with.
+    Raises InputError for an invalid prompt, or without one if the model has no default.
     """
     if not (isinstance(live, list | tuple) and all(isinstance(part, str) for part in live)):
         raise InputError(f"live is {live!r}; give a list of names, as ['blocks.0']")
     if isinstance(what, str | Path) and names.is_worksheet(str(what)):
         if live or n_tokens is not None or any(x is not None for x in (prompt, ids, second)):
-            raise InputError(f"{what} is made of worksheets: it takes no prompt, columns or parts")
+            raise InputError(
+                f"{what} is made of worksheets: it takes no prompt, ids, n_tokens or live"
+            )
         return names.book(str(what))
     if ids is not None and prompt is not None:
-        raise InputError("a prompt and ids exclude each other; give one")
+        raise InputError("prompt and ids cannot be combined; give one")
     if isinstance(what, Model):
         given = list(ids) if ids is not None else names.prompt_ids(what, prompt, special)
         other = names.prompt_ids(what, second, special) if second is not None else ()
@@ -68,8 +69,8 @@ def build(
 def write(
     book: Book, path: str | Path, edits: Mapping[tuple[str, int, int], float | str] | None = None
 ) -> Path:
-    """Write a book as an .xlsx file, whole or not at all; with `edits`, by block, row and column,
-    as if somebody had typed them into it. Raises InputError."""
+    """Write a book as an .xlsx file, completely or not at all. `edits` (by block, row and column)
+    are written as if typed into the workbook. Raises InputError."""
     if not edits:
         return xlsx.write(book, path)
     for (name, i, j), value in edits.items():
@@ -79,5 +80,5 @@ def write(
 
 
 def read(path: str | Path, find: Callable[[str], Model] | None = None) -> edited.Edited:
-    """What somebody changed in a workbook that was built here. Raises InputError."""
+    """The changes in an edited workbook. Raises InputError if cellformer did not make it."""
     return edited.read(path, find, names.book)

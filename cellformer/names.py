@@ -1,6 +1,6 @@
-"""What a name stands for: a workbook of the gallery, or a model in one of the `formats`.
+"""Resolving names: a workbook of the gallery, or a model in one of the `formats`.
 
-Everything that takes a name comes here: the command, and `cellformer.load` and `cellformer.build`.
+The command, `cellformer.load` and `cellformer.build` all resolve their names here.
 """
 
 import re
@@ -21,32 +21,33 @@ from exporters.assemble import model_workbook
 from exporters.compose.book import Book, OnLayout
 from exporters.model.plan import GradientOf, for_model
 
-ID = r"\d{1,18}"  # of more digits is none
-COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, where it stays small
-FEW_COLUMNS = 8  # of one of many words, so that another sentence has room
-MANY_FORMULAS = 250_000  # above it, a column is made for every token of the prompt and no more
+ID = r"\d{1,18}"  # no id has more digits
+COLUMNS = 16  # tokens of a checkpoint's workbook, prompt and continuation, if it stays small
+FEW_COLUMNS = 8  # the same with a large vocabulary: room for another sentence
+MANY_FORMULAS = 250_000  # above it, there are columns for the tokens of the prompt only
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model with the ids of a prompt, and how many columns its workbook has by itself."""
+    """A model, the ids of a prompt, and the default number of columns of its workbook."""
 
     name: str
     model: Model
     ids: list[int]
     n_tokens: int
-    second: list[int] = field(default_factory=list)  # of a sentence encoder: the other sentence
+    second: list[int] = field(default_factory=list)  # the other sentence, for sentence encoders
 
     @property
     def graph(self) -> Graph:
-        """The graph of the prompt alone; of a sentence encoder, with the other sentence."""
+        """The graph of the prompt; for a sentence encoder, of both sentences."""
         if not self.second:
             return self.model.graph(self.ids)
         return encoding.graph(self.model, passage(self.model, self.ids, second=self.second))
 
     @property
     def place_of_answer(self) -> int:
-        """The row of the token whose word is ranked: of an encoder its mask's, or else the last."""
+        """The row of the token whose words are ranked: an encoder's mask, or else the last
+        token."""
         return self.model.place_of_answer(self.ids) if self.model.spec.gives != "next word" else -1
 
     def book(
@@ -78,17 +79,16 @@ def load(
     second: str | None = None,
     force: bool = False,
 ) -> Loaded:
-    """A workbook of the list or a model from elsewhere, with a prompt or the one it comes with.
+    """Load a workbook's model, or a checkpoint, with a prompt (default: the workbook's own).
 
-    A folder's prompt has the special tokens that its tokenizer adds by itself, unless not
-    `special`; with none it begins as any text does. `live` names the parts of its workbook that
-    recompute, () everything; `second` is the sentence that a sentence encoder compares the prompt
-    with. Raises InputError for a name that is neither, a prompt that the model cannot take, and one
-    that is beyond the budget unless `force`.
+    With `special`, the tokenizer adds its special tokens to a checkpoint's prompt. `live` names the
+    parts that recompute (default: all); `second` is the sentence that a sentence encoder compares
+    the prompt with. Raises InputError for an unknown name, an invalid prompt, and one beyond the
+    budget unless `force`.
     """
     found = model(name)
     if second is not None and found.spec.gives != "sentence":
-        raise InputError(f"{name} is no sentence encoder: it takes no --second sentence")
+        raise InputError(f"{name} is not a sentence encoder; leave out --second")
     given = _ids(found, prompt, ids, special)
     if formats.means(name):
         given = prompt_ids(found, None, special) if given is None else given
@@ -104,7 +104,7 @@ def load(
 
 
 def model(name: str) -> Model:
-    """The model of a workbook, or one from elsewhere. Raises InputError where there is none."""
+    """The model of a workbook, or a checkpoint. Raises InputError if the name has no model."""
     if formats.means(name):
         return checkpoint.load(name)
     if is_worksheet(name):
@@ -131,7 +131,7 @@ def graph(
 
 
 def check_takes(name: str, **asked: object) -> None:
-    """Raise InputError where a workbook of worksheets is asked what only a model can be."""
+    """Raise InputError for an option that a workbook without a model cannot take."""
     for option, given in asked.items():
         if given is not None and given is not False:
             spelt = option.replace("_", "-")
@@ -139,7 +139,7 @@ def check_takes(name: str, **asked: object) -> None:
 
 
 def book(name: str) -> Book:
-    """A workbook of the list, as it comes."""
+    """A workbook of the gallery, with its default prompt."""
     if is_worksheet(name):
         found: Book = workbooks.find(name).book()
         return found
@@ -148,17 +148,17 @@ def book(name: str) -> Book:
 
 
 def is_worksheet(name: str) -> bool:
-    """Whether a workbook of the list is made of worksheets, without a transformer."""
+    """Whether a workbook of the gallery is made of worksheets, without a transformer."""
     return not formats.means(name) and hasattr(workbooks.find(name), "book")
 
 
 def title(name: str) -> str:
-    """The name that a workbook's file has: of a path, its last part."""
+    """The default name of a workbook's file, without ending: for a path, its last part."""
     return formats.title(name) if formats.means(name) else name
 
 
 def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
-    """Room to continue, where the model can and its workbook stays small; or to type."""
+    """The default number of columns: room to continue the prompt, if the workbook stays small."""
     plan, n_tokens = for_model(model, live), max(n_prompt, min(COLUMNS, model.spec.n_ctx))
     if plan.answers and plan.continues and not tokenizing.refusal(model.vocabulary):
         return max(n_prompt, min(FEW_COLUMNS, model.spec.n_ctx))
@@ -169,9 +169,9 @@ def _columns(model: Model, n_prompt: int, live: Sequence[str]) -> int:
 
 
 def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[int]:
-    """The ids of a prompt; of none, the token that every text begins with.
+    """The ids of a prompt, with the tokenizer's special tokens if `special`. Raises InputError.
 
-    Without the tokens that the tokenizer itself adds unless `special`. Raises InputError.
+    The default is the begin-of-text token, or an encoder's mask.
     """
     if prompt is not None:
         return model.vocabulary.encode(prompt, special)
@@ -186,9 +186,9 @@ def prompt_ids(model: Model, prompt: str | None, special: bool = True) -> list[i
 
 def _ids(model: Model, prompt: str | None, ids: str | None, special: bool) -> list[int] | None:
     if prompt is not None and ids is not None:
-        raise InputError("--prompt and --ids exclude each other; give one")
+        raise InputError("--prompt and --ids cannot be combined; give one")
     if ids is not None:
         if not re.fullmatch(rf"\s*{ID}\s*(,\s*{ID}\s*)*", ids):
-            raise InputError(f"--ids {ids!r} is no list of token ids; write it as 0,1,3")
+            raise InputError(f"--ids {ids!r} is not a list of token ids; write it as 0,1,3")
         return [int(i) for i in ids.split(",")]
     return None if prompt is None else prompt_ids(model, prompt, special)

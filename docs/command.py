@@ -1,4 +1,4 @@
-"""Write docs/command.md: the reference of the command, as `--help` says it.
+"""Write docs/command.md: the reference of the command, from its `--help`.
 
 python docs/command.py
 """
@@ -15,18 +15,19 @@ TARGET = Path(__file__).with_name("command.md")
 WIDTH = 96  # characters of a line
 HEAD = """# The command
 
-Made by `python docs/command.py` out of what the commands say of themselves. Wherever a NAME is
-taken, it is a workbook of `cellformer list` or a model ([formats](formats.md)). What cannot be used
-ends in one line that names the fact and the remedy, and exit code 2. Other exit codes: 0, all went
-well; 1 and 3, verdicts of `verify` alone; and 128 and the number of a signal: 130 for Ctrl-C, 129
-for a terminal that is closed, 143 for a program that is told to end (nothing is left half-written),
-and 141, without a word, where a pipe is closed before all is read: `cellformer list | head -1`.
+Made by `python docs/command.py` from the commands' own help. A NAME is a workbook of `cellformer
+list` or a model ([formats](formats.md)).
 
-What is not finished is a file or folder `.cellformer-0123456789abcdef.part` beside what it will be.
-Should the system kill the command, the next one that writes in that folder takes it away.
+Invalid input ends in one line that names the fact and the remedy, and exit code 2. Other exit
+codes: 0 for success; 1 and 3 for verdicts of `verify`; 130 after Ctrl-C, 129 if the terminal was
+closed, 143 if the process was terminated (nothing is left half-written); 141, without a message, if
+a pipe was closed early, as in `cellformer list | head -1`.
 
-`cellformer --version` prints the version. `cellformer --install-completion` has the shell complete
-commands, options and the names of workbooks at the Tab key.
+An unfinished file or folder is called `.cellformer-0123456789abcdef.part` and stands beside its
+target. If the command is killed, the next one that writes in that folder deletes it.
+
+`cellformer --version` prints the version. `cellformer --install-completion` installs shell
+completion for commands, options and the names of workbooks.
 """
 
 

@@ -1,4 +1,4 @@
-"""Building a workbook at the command: which digits, a forecast, a bar while it runs."""
+"""The command `build`: the digits of weights, a forecast, a progress bar."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,10 +24,10 @@ GOOGLE = 10_000_000  # cells that Google Sheets takes
 
 
 def with_digits(model: Model, digits: str = "") -> Model:
-    """The model with the numbers that the workbook will hold.
+    """The model with its weights rounded as the workbook will hold them: `digits` as in --digits.
 
-    Exact doubles, or the shortest decimals of float32: these unless asked otherwise for a model
-    whose matrices stay in their file. The engine reads the same numbers.
+    By default, weights that stay in their file get the shortest decimals of float32, and others all
+    digits. The engine reads the same numbers.
     """
     if digits not in ("", "exact", "short"):
         raise InputError(f"--digits {digits!r} is neither exact nor short")
@@ -38,7 +38,7 @@ def with_digits(model: Model, digits: str = "") -> Model:
 
 
 def listed(model: Model, path: Path) -> dict[str, list[int]]:
-    """The words of a file that maps are to show, as ids by their groups. Raises InputError."""
+    """The words of a --words file, as ids by group. Raises InputError."""
     return words.ids(words.read(path), model.outputs or model.vocabulary)
 
 
@@ -52,8 +52,8 @@ def gradient_of(gradient: bool, nudge: bool) -> plan.GradientOf:
 def announce(
     model: Model, n_tokens: int, text_length: int, live: Sequence[str], force: bool
 ) -> None:
-    """Say what a large workbook will be, unless only its parts `live` recompute. Raises InputError
-    for one beyond the budget unless `force`."""
+    """Print the forecast of a large workbook, unless only `live` parts recompute. Raises InputError
+    for one beyond the budget, unless `force`."""
     budget.of_passes(model, n_tokens, force)
     budget.within(budget.MOST_CELLS, 2 * text_length**2, "cells of the tokenizer", force)
     if n_tokens > model.spec.n_ctx:  # then it is refused for that
@@ -67,11 +67,11 @@ def announce(
     if expected.n_cells > LARGE:
         line(f"forecast: {expected}")
         if expected.n_cells > GOOGLE:
-            line(f"Google Sheets takes no more than {GOOGLE:,} cells; --live blocks.0 makes a part")
+            line(f"Google Sheets is limited to {GOOGLE:,} cells; --live blocks.0 builds a part")
 
 
 def write(build: "Callable[[OnLayout], Book]", path: Path) -> None:
-    """Build and write, a large one with a bar."""
+    """Build and write a workbook; a large one with a progress bar."""
     from exporters.file import xlsx
     from exporters.file.precompress import Ahead
 

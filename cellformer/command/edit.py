@@ -1,4 +1,4 @@
-"""Commands that take an edited workbook back: diff, import."""
+"""The commands that read an edited workbook: diff and import."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edite
 Built = Annotated[
     str | None,
     typer.Option(
-        "--model", help="The model it was built from, if too large to be inside the workbook."
+        "--model", help="Model that the workbook was built from, if the workbook does not hold it."
     ),
 ]
 TOP = 8
@@ -36,11 +36,11 @@ MOST_ADDED, MOST_REFUSED = 12, 5  # cells that are listed
 
 
 def diff(file: File, model: Built = None) -> None:
-    """List every weight, setting, formula and text that differs from the workbook as built.
+    """List every weight, setting, formula and text that was changed since the workbook was built.
 
-    A formula that was replaced by a number or by another formula is told with both; how a program
-    spells it when it saves makes no difference. A cell that holds no value of its kind is told with
-    what the workbook counts it as; cells that were added are told, too, their formulas one by one.
+    A replaced formula is listed with what replaced it; a program's own spelling of a formula is no
+    change. A cell with a value of the wrong kind is listed with the value the workbook uses
+    instead. Added cells are counted, and their formulas listed.
     """
     found = edited.read(file, _finder(model), names.book)
     groups = (
@@ -65,7 +65,7 @@ def diff(file: File, model: Built = None) -> None:
 
 
 def _added(found: edited.Edited) -> None:
-    """Cells that somebody added: how many, and each formula, for it may do more than compute."""
+    """Print the cells that were added: how many, and each formula, since it may do harm."""
     if not found.added:
         return
     formulas = [cell for cell in found.added if cell.is_formula]
@@ -83,7 +83,7 @@ def _added(found: edited.Edited) -> None:
 
 
 def _effect(found: edited.Edited) -> None:
-    """What the edits did, where that can be computed."""
+    """Print the effect of the edits, if it can be computed."""
     try:
         live = found.live()
         if isinstance(found, edited.EditedModel):
@@ -101,14 +101,14 @@ def _effect(found: edited.Edited) -> None:
 
 def import_(
     file: File,
-    output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
+    output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     model: Built = None,
     force: Force = False,
 ) -> None:
-    """Save the model that an edited workbook holds, or has learnt, as a checkpoint.
+    """Save the model of an edited workbook, or of one that learned, as a checkpoint.
 
-    What no checkpoint holds is refused by name: a formula that was replaced, a word renamed, a
-    text, an error or nothing in a weight. Cells that were added are told, and left out.
+    Refuses changes that a checkpoint cannot hold, and names them: a replaced formula, a renamed
+    word, a weight that is a text, an error or blank. Added cells are listed and left out.
     """
     check_replaceable(output, checkpoint.is_part, force)
     name = edited.name_of(WorkbookFile(file))
@@ -126,7 +126,8 @@ def import_(
 
 
 def _refusal(cells: Sequence[edited.EditedCell]) -> str:
-    """Why nothing is imported: the first cell, where the others are, how many more."""
+    """The error for changes that cannot be saved: the first cell, where others are, how many
+    more."""
     first, others = cells[0], [cell.where for cell in cells[1 : 1 + MOST_REFUSED]]
     if len(cells) > 1 + MOST_REFUSED:
         others.append(f"{len(cells) - 1 - MOST_REFUSED:,} more")
@@ -139,7 +140,7 @@ def _refusal(cells: Sequence[edited.EditedCell]) -> str:
 
 
 def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
-    """Write the model that a workbook has learnt by itself."""
+    """Save the model of a workbook that learned by itself."""
     book, opened = names.book(name), WorkbookFile(file)
     model = workbooks.find(name).learnt(lambda block: edited.held(opened, book, block))
     checkpoint.save(model, output, force)
@@ -147,19 +148,18 @@ def _learnt(file: Path, name: str, output: Path, force: bool) -> None:
 
 
 def _finder(name: str | None) -> Callable[[str], Model]:
-    """Where the model of a workbook that does not carry it comes from."""
+    """A function that loads the model of a workbook that does not hold it."""
 
     def find(title: str) -> Model:
         if name is None and title not in workbooks.names():
-            raise InputError("it does not carry its model; name it with --model")
+            raise InputError("the workbook does not hold its model; name the model with --model")
         return names.model(name or title)
 
     return find
 
 
 def _short(value: float | str) -> str:
-    """A number with ten digits, a text whole if it is not long, within quotes if it has outer
-    blanks."""
+    """A number with ten digits; a text, cut if long, in quotes if it has outer spaces."""
     if isinstance(value, float | int):
         return f"{value:.10g}"
     text = readable(value)
@@ -168,16 +168,16 @@ def _short(value: float | str) -> str:
 
 
 def _prompt(found: edited.EditedModel) -> None:
-    """Another prompt, and its words that are unknown."""
+    """Print the prompt if it changed, and its unknown words."""
     was, now = sentence(found.book), found.sentence
     if now != was:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:
-        line(f"the vocabulary has no {word!r}; the sheet reads its first word in its place")
+        line(f"the vocabulary has no {word!r}; the sheet reads its first word instead")
 
 
 def _encoder(found: edited.EditedModel) -> None:
-    """The words for the mask, or the cosine, before and after."""
+    """Print the words for the mask, or the cosine, before and after."""
     live = found.live()
     if found.model.spec.gives == "sentence":
         printing.vectors(live, changed=True)
@@ -186,7 +186,7 @@ def _encoder(found: edited.EditedModel) -> None:
 
 
 def _ranking(found: edited.EditedModel) -> None:
-    """The top words before and after."""
+    """Print the most likely words before and after."""
     before = found.book.values["probs"][found.book.passage.n_prompt - 1]
     after = found.live()["probs"][found.position]
     words = printing.output_words(found.model)

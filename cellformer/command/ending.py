@@ -1,9 +1,8 @@
-"""How the command ends: well, or in one line on standard error and exit code 2.
+"""How the command ends: in success, or in one line on standard error and exit code 2.
 
-This is the one place where what a user can cause becomes that line: input that cannot be used, a
-disk that is full, a stream that is closed, too little memory, a signal. A bug stays a traceback.
-What the command needs takes a second to import: that happens within `run`, too, so this file
-itself imports next to nothing at its top.
+Errors that a user can cause become that line here: invalid input, a full disk, a closed stream, too
+little memory, a signal. A bug stays a traceback. The command's own imports take a second and happen
+within `run`, so this file imports next to nothing at its top.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ TOLD_TO_END = ("SIGHUP", "SIGTERM")  # closing a terminal sends the first, which
 
 
 class Output:
-    """Standard output, whose faults name it: those of a file that is written name none."""
+    """Standard output; its OSErrors name it as their file."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -48,7 +47,7 @@ def _naming_output() -> Iterator[None]:
 
 
 def run(load: Callable[[], Callable[..., Any]]) -> None:
-    """Import the command by `load`, and run it to its end. Raises SystemExit, but for a bug."""
+    """Import the command with `load` and run it. Raises SystemExit, or the exception of a bug."""
     _take_any_text()
     if sys.stdout is None:
         code, said = CANNOT, "standard output is closed; send it to a file, or to /dev/null"
@@ -62,7 +61,7 @@ def run(load: Callable[[], Callable[..., Any]]) -> None:
 
 
 def _outcome(load: Callable[[], Callable[..., Any]]) -> tuple[int, str]:
-    """The exit code, and the line to say, if any."""
+    """Exit code, and the line to print, if any."""
     try:
         _on_signals(_leave, _leave)
         command = load()
@@ -75,7 +74,7 @@ def _outcome(load: Callable[[], Callable[..., Any]]) -> tuple[int, str]:
     except KeyboardInterrupt:
         return INTERRUPTED, INTERRUPTION
     except MemoryError:
-        return CANNOT, "there is not enough memory; take a smaller model or a shorter prompt"
+        return CANNOT, "not enough memory; use a smaller model or a shorter prompt"
     except OSError as error:
         return _of_system(error)
     except SystemExit as stopped:
@@ -87,7 +86,7 @@ def _outcome(load: Callable[[], Callable[..., Any]]) -> tuple[int, str]:
 
 
 def _of_user(error: Exception) -> tuple[int, str]:
-    """What a user gave and cannot be used; any other error is a bug, and goes on."""
+    """Exit code and line for invalid input; any other error is a bug and is raised again."""
     from typer.exceptions import Abort, TyperException
 
     from engine.cells.errors import InputError, one_line
@@ -103,14 +102,14 @@ def _of_user(error: Exception) -> tuple[int, str]:
 
 
 def _take_any_text() -> None:
-    """Have characters that a terminal does not know printed as question marks."""
+    """Print characters that the terminal's encoding lacks as question marks."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def _usage(error: Any) -> tuple[int, str]:
-    """What is wrong with options and arguments; without any, the help."""
+    """Exit code and line for wrong options and arguments; prints the help if there are none."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error)
         return CANNOT, ""
@@ -121,7 +120,7 @@ def _usage(error: Any) -> tuple[int, str]:
 
 
 def _of_system(error: OSError) -> tuple[int, str]:
-    """What the system refused, and for which file."""
+    """Exit code and line for an error of the operating system."""
     if error.filename == "standard output":
         _to_nowhere()
     if isinstance(error, BrokenPipeError):
@@ -134,14 +133,14 @@ def _of_system(error: OSError) -> tuple[int, str]:
 
 
 def _to_nowhere() -> None:
-    """Have the interpreter find nothing left to flush."""
+    """Redirect standard output to nowhere, so that nothing is flushed to it at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):
         os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _on_signals(told_to_end: Any, interrupted: Any) -> None:
-    """What signals do from here on; one that is ignored, as under nohup, stays so."""
+    """Set signal handlers; a signal that is ignored, as under nohup, stays ignored."""
     for name in (*TOLD_TO_END, "SIGINT"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
@@ -149,13 +148,13 @@ def _on_signals(told_to_end: Any, interrupted: Any) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End there and then: nothing is made yet, and in an import an exception may be lost."""
+    """Exit at once: nothing was written yet, and an exception during an import may be lost."""
     if number == signal.SIGINT:
         os.write(2, f"cellformer: {INTERRUPTION}\n".encode())
     os._exit(128 + number)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """End as after an error: temporary files go. Told again meanwhile, it goes on ending."""
+    """Exit as after an error, which deletes temporary files. Later signals are ignored."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)

@@ -65,21 +65,25 @@ def run(
     sets: Sets = None,
     ablate: Annotated[
         list[str] | None,
-        typer.Option("--ablate", help="Switch a part off: blocks.0.attn.h1. Repeatable."),
+        typer.Option(
+            "--ablate", help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable."
+        ),
     ] = None,
     mean: Mean = False,
     target: Target = None,
     lens: Lens = False,
-    show: Annotated[list[str] | None, typer.Option("--show", help="A block to print.")] = None,
+    show: Annotated[
+        list[str] | None, typer.Option("--show", help="Print this block. Repeatable.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
     force: Beyond = False,
 ) -> None:
-    """Evaluate a model: the ranked next words, beside the baseline where a cell was changed.
+    """Evaluate a model and rank the next words, beside the baseline if cells were changed.
 
-    With --target, what each head, MLP and embedding adds to that word's logit; with --lens, the
-    most likely words after every sublayer. With --tokens the prompt is continued, in cells: choose,
-    temperature, top_k, top_p and sentence can be set. An encoder ranks the words for its mask, or
-    gives the sentence's vector: with --second, the cosine of two.
+    With --target, also print what each head, MLP and embedding adds to that word's logit. With
+    --tokens, continue the prompt in cells: `choose`, `temperature`, `top_k`, `top_p` and `sentence`
+    can be --set. An encoder ranks the words for its mask, or prints the sentence's vector; with
+    --second, the cosine of the two sentences.
     """
     if names.is_worksheet(name):
         names.check_takes(name, prompt=prompt, second=second, ids=ids, no_special=no_special)
@@ -120,7 +124,7 @@ def run(
 def trace(
     name: Name,
     cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]'.")],
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels of the tree.")] = 2,
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Depth of the tree.")] = 2,
     prompt: Prompt = None,
     second: Second = None,
     ids: Ids = None,
@@ -129,9 +133,9 @@ def trace(
     sets: Sets = None,
     force: Beyond = False,
 ) -> None:
-    """Show a cell's formula, the cells that it reads and their values, as a tree.
+    """Show a cell's formula, the cells it reads and their values, as a tree.
 
-    With --tokens the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
+    With --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
     """
     if tokens is None:
         graph = names.graph(name, prompt, ids, not no_special, second, force)
@@ -154,16 +158,16 @@ def ablate(
     mean: Mean = False,
     force: Beyond = False,
 ) -> None:
-    """Switch off heads, attention blocks and MLPs, one at a time, and see the target's logit drop.
+    """Ablate heads, attention blocks and MLPs, one at a time, and report the target's logit.
 
-    With --mean each writes its average while it is off, and nothing without.
+    Zero ablation: the part writes nothing. With --mean, it writes its average.
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     model = _averaged(loaded) if mean else loaded.model
     graph, row = model.graph(loaded.ids), loaded.place_of_answer
     if not ablation.parts(graph):
-        raise InputError(f"{name} has no layers: there is nothing to switch off")
+        raise InputError(f"{name} has no layers: there is nothing to ablate")
     budget.of_passes(model, len(loaded.ids), force, len(ablation.parts(graph)))
     finite.check(graph, graph.values)
     wanted = first_word(graph, row) if target is None else word_of(model, target, graph, row)
@@ -175,24 +179,26 @@ def ablate(
 def sweep(
     name: Name,
     cell: Annotated[str, typer.Argument(help="A cell: 'blocks.0.attn.h1.W_Q[3,2]'.")],
-    start: Annotated[float, typer.Option("--from", help="The first value.")] = -1.0,
-    stop: Annotated[float, typer.Option("--to", help="The last value.")] = 1.0,
-    n_steps: Annotated[int, typer.Option("--steps", min=2, max=MOST_STEPS)] = 21,
+    start: Annotated[float, typer.Option("--from", help="First value.")] = -1.0,
+    stop: Annotated[float, typer.Option("--to", help="Last value.")] = 1.0,
+    n_steps: Annotated[
+        int, typer.Option("--steps", min=2, max=MOST_STEPS, help="Number of values.")
+    ] = 21,
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
     target: Target = None,
     output: Annotated[
-        Path | None, typer.Option("-o", help="A .csv or .png file (default: print).")
+        Path | None, typer.Option("-o", help="Output file, .csv or .png (default: print).")
     ] = None,
     force: Beyond = False,
 ) -> None:
-    """Run one cell through a range, and plot the target word's logit and probability.
+    """Run one cell through a range of values, and report the target word's logit and probability.
 
-    In a workbook without a transformer --target is a cell, 'loss[0,0]'.
+    In a workbook without a transformer, --target is a cell: 'loss[0,0]'.
     """
     if output and output.suffix.lower() not in (".csv", ".png"):
-        raise InputError(f"{output}: the name of a curve ends in .csv or .png")
+        raise InputError(f"{output}: the name of an output file must end in .csv or .png")
     if start == stop:
         raise InputError(
             f"--from and --to are both {start:g}: {cell} would not change; give two values"
@@ -219,23 +225,28 @@ def generate(
     no_special: NoSpecial = False,
     n: Annotated[
         int | None,
-        typer.Option("-n", help=f"Tokens to generate (default: {FEW}, or as many as fit)."),
+        typer.Option(
+            "-n", help=f"Number of tokens to generate (default: {FEW}, or as many as fit)."
+        ),
     ] = None,
     temperature: Temperature = 0.0,
     top_k: TopK = 0,
     top_p: TopP = 1.0,
     seed: Seed = 0,
     ignore_eos: Annotated[
-        bool, typer.Option("--ignore-eos", help="Go on after an end-of-text token.")
+        bool, typer.Option("--ignore-eos", help="Do not stop at an end-of-text token.")
     ] = False,
     as_table: Annotated[
-        bool, typer.Option("--table", help="Also print each token and the cells computed for it.")
+        bool,
+        typer.Option(
+            "--table", help="Also print a table of the tokens, and how many cells each took."
+        ),
     ] = False,
     force: Beyond = False,
 ) -> None:
-    """Print a prompt's text and its continuation as it comes, up to an end-of-text token.
+    """Print a prompt and its continuation, token by token, up to an end-of-text token.
 
-    For each token one new row of every block is computed.
+    Each token takes one new row of every block, as with a KV cache.
     """
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     vocabulary, room = loaded.model.vocabulary, loaded.model.spec.n_ctx - len(loaded.ids)
@@ -254,10 +265,12 @@ def generate(
 
 def info(
     name: Name,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Prompt length to forecast.")] = 8,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=1, help="Prompt length of the estimate, in tokens.")
+    ] = 8,
     force: Beyond = False,
 ) -> None:
-    """Show a model's sizes, parameters, KV cache and the forecast of its workbook."""
+    """Show a model's sizes, parameters and KV cache, and estimate the size of its workbook."""
     model = names.model(name)
     spec = model.spec
     n_tokens = min(tokens, spec.n_ctx)
@@ -284,13 +297,13 @@ def info(
     printing.line(f"workbook of {n_tokens} tokens: {expected}")
 
 
-# --- what they share ------------------------------------------------------------------------
+# --- shared ------------------------------------------------------------------------
 
 
 def _continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Graph:
-    """The graph of a prompt; of the prompt and what follows it, where so many tokens are asked.
+    """The graph of a prompt; with `n_tokens`, of the prompt and its continuation.
 
-    An encoder's has so many places then, and follows its sentences.
+    The graph of an encoder then has `n_tokens` positions, and its tokens follow the sentences.
     """
     if n_tokens is None:
         return replace(loaded, model=model).graph
@@ -303,7 +316,7 @@ def _continued(model: Model, loaded: names.Loaded, n_tokens: int | None) -> Grap
 
 
 def _spelt(model: Model, ids: Sequence[int]) -> str:
-    """A prompt as it is read; of an encoder with its mask."""
+    """A prompt as text; an encoder's with its mask."""
     found = encoding.text_of(model.vocabulary, ids) if model.spec.gives != "next word" else None
     return found[0] if found else model.vocabulary.decode(ids)
 
@@ -318,17 +331,17 @@ def needs_words(loaded: names.Loaded) -> None:
 
 
 def _averaged(loaded: names.Loaded) -> Model:
-    """The model with averages, as its workbook has them."""
+    """The model with the averages that mean ablation writes, as in its workbook."""
     return ablation.with_averages(loaded.model, list(filter(None, (loaded.ids, loaded.second))))
 
 
 def first_word(graph: Graph, row: int) -> int:
-    """The likeliest word at a token."""
+    """The most likely word at a token."""
     return int(np.argmax(graph.values["logits"][row]))
 
 
 def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iterator[int]:
-    """The tokens of steps, up to one that ends the text; the steps are noted as they are done."""
+    """The tokens of steps, up to one in `ends`; each step is appended to `done`."""
     for step in found:
         done.append(step)
         yield step.token
@@ -337,10 +350,10 @@ def _until(found: Iterable[Step], ends: Sequence[int], done: list[Step]) -> Iter
 
 
 def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--target") -> int:
-    """The one word of the readout that a text names.
+    """The output word that a text names. Raises InputError if it is not one token.
 
-    It may have the word's leading space or not: the likelier of the two at a token is meant. It may
-    be the word as a sheet shows it, too: `␣a`.
+    The leading space may be left out: the more likely of the two words is taken. A word as sheets
+    show it works, too: `␣a`.
     """
     vocabulary = model.outputs or model.vocabulary
     known = zip(vocabulary.texts, shown(vocabulary.texts), strict=True)
@@ -349,7 +362,9 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
         return max(meant, key=graph.values["probs"][row].__getitem__)
     if isinstance(vocabulary, IdsOnly):
         last = len(vocabulary.texts) - 1
-        raise InputError(f"{option} {text!r} is no word here; they are ids from 0 to {last}")
+        raise InputError(
+            f"{option} {text!r} is not a word of this model; its words are ids from 0 to {last}"
+        )
     ids = vocabulary.encode(text, special=False)
     if len(ids) != 1:
         some = nearest(text, vocabulary.texts)
@@ -358,7 +373,7 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
 
 
 def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
-    """Lens and attribution at a token, for the target and the likeliest other word."""
+    """Lens and attribution at a token, for the target and the most likely other word."""
     order = np.argsort(-graph.values["logits"][row], kind="stable").tolist()
     wanted = order[0] if target is None else target
     rival = next((v for v in order if v != wanted), wanted)
@@ -368,7 +383,7 @@ def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
 def _change(
     live: Evaluator, sets: Sequence[str] | None, off: Sequence[str] | None, mean: bool
 ) -> None:
-    """Make the changes that --set, --ablate and --mean ask for."""
+    """Apply --set, --ablate and --mean."""
     change: dict[tuple[str, int, int], float] = {}
     for part in off or ():
         change |= ablation.off(live.graph, part)
@@ -397,7 +412,7 @@ def _set(live: Evaluator, text: str) -> None:
 def _run_tables(
     name: str, sets: Sequence[str] | None, show: Sequence[str] | None, as_json: bool
 ) -> None:
-    """The tables of a workbook without a transformer, and what changes in them."""
+    """Print the tables of a workbook without a transformer, and what changes in them."""
     found = names.book(name)
     graph = found.graph
     live = Evaluator(graph)
@@ -427,7 +442,9 @@ def _curve_of_word(
     logits, probs = found["logits"][:, row], found["probs"][:, row]
     for x, shares in zip(values, probs, strict=True):
         if not np.isfinite(shares).all():
-            raise InputError(f"{cell} = {x:g} leads to no number; choose another range")
+            raise InputError(
+                f"{cell} = {x:g} makes a probability infinite or undefined; choose another range"
+            )
     word = words[wanted]
     columns = {f"logit of {word}": logits[:, wanted], "probability": probs[:, wanted]}
     first = [words[v] for v in np.argmax(logits, axis=1)]
@@ -435,7 +452,7 @@ def _curve_of_word(
 
 
 def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | None) -> Curve:
-    """A computed cell, the one that the first suggested edit watches unless given."""
+    """A computed cell: `target`, or the one that the first suggested edit watches."""
     found = names.book(name)
     graph, watch = found.graph, found.suggestions[0].watch
     if target is not None:
@@ -457,7 +474,7 @@ def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | Non
 
 
 def _rows(values: np.ndarray) -> list[list[float | str | None]]:
-    """Rows for JSON, which has no -inf or nan: null where a cell is blank."""
+    """Rows for JSON, which has no -inf or nan: blank cells are null."""
     return [
         [x if isinstance(x, str) or np.isfinite(x) else None for x in row]
         for row in values.tolist()

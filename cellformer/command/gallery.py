@@ -1,4 +1,4 @@
-"""The whole gallery at once: every workbook in a folder, and an index that links to them."""
+"""`build --all`: every workbook in a folder, with an index that links to them."""
 
 from pathlib import Path
 
@@ -16,11 +16,13 @@ INDEX = "index.xlsx"
 
 
 def build(folder: Path) -> None:
-    """Write every workbook of the list into a folder, an index, a page with pictures, checksums."""
+    """Write every workbook into a folder, with an index, a page of pictures and checksums."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be made ({error.strerror}); choose another -o") from None
+        raise InputError(
+            f"cannot make the folder {folder} ({error.strerror}); choose another with -o"
+        ) from None
     sizes = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:

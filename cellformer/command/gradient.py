@@ -24,7 +24,7 @@ def gradient(
     no_special: NoSpecial = False,
     target: Target = None,
     rival: Annotated[
-        str | None, typer.Option("--rival", help="Word whose logit is subtracted.")
+        str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
     ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of weights to list.")] = 20,
     as_json: Annotated[
@@ -32,12 +32,12 @@ def gradient(
     ] = False,
     force: Beyond = False,
 ) -> None:
-    """Rank the weights, heads and MLPs that move the target word's logit most at the prompt's end.
+    """Rank the weights, heads and MLPs by their effect on the target word's logit.
 
-    Each estimate stands beside what really happens when that weight is 0, or that part is off.
+    Each estimate is shown beside the real effect of setting the weight to 0 or ablating the part.
     """
     if names.is_worksheet(name):
-        raise InputError(f"{name} has no model, and so no logit; name a workbook that has one")
+        raise InputError(f"{name} has no model, so there is no logit; name a workbook of a model")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
     needs_words(loaded)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
@@ -61,7 +61,7 @@ def gradient(
 
 
 def _plain(found: Sensitivity, said: str, top: int) -> dict[str, Any]:
-    """All of it, for programs."""
+    """The result as JSON."""
     lists = {"by_gradient": False, "by_weight_times_gradient": True}
     return {
         "objective": said,
@@ -75,7 +75,7 @@ def _plain(found: Sensitivity, said: str, top: int) -> dict[str, Any]:
 
 
 def _weights(weights: list[Weight]) -> None:
-    """Single weights: what each would cost, and what it does cost."""
+    """Single weights: the estimated and the real effect of setting each to 0."""
     table = printing.table_of("weight", "is", "gradient", "if it were 0: estimate", "real")
     for w in weights:
         cells = (f"{w.value:+.4f}", f"{w.gradient:+.4f}", f"{w.estimate:+.4f}", f"{w.effect:+.4f}")
@@ -84,7 +84,7 @@ def _weights(weights: list[Weight]) -> None:
 
 
 def _groups(found: Sensitivity, top: int) -> None:
-    """The sums of whole blocks, and of heads, the largest first."""
+    """Sums over blocks, and over heads, the largest first."""
     for heads, title in ((False, "block"), (True, "head, MLP or norm")):
         table = printing.table_of(title, "weights", "sum of |gradient|", "of weight × gradient")
         groups = sorted(found.groups(heads), key=lambda group: -group.size)
@@ -96,7 +96,7 @@ def _groups(found: Sensitivity, top: int) -> None:
 
 
 def _parts(found: Sensitivity) -> None:
-    """Parts that are switched off: two estimates, what happens, and how far they are from it."""
+    """Ablated parts: two estimates, the real effect, and the mean errors."""
     parts = found.parts()
     if not parts:
         return

@@ -1,6 +1,6 @@
-"""The command, `cellformer`: list, build, open, verify, train; others are in files beside this.
+"""The `cellformer` command: list, build, open, verify and train; files beside this have the others.
 
-What a user gives and cannot be used ends in one line on standard error, see `ending`.
+Invalid input ends in one line on standard error, see `ending`.
 """
 
 import atexit
@@ -28,19 +28,26 @@ from cellformer.command import gradient as sensitivity
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
     Backward,
+    Batch,
     Beyond,
     Built,
+    Context,
     Digits,
+    DMlp,
+    DModel,
     Force,
     Half,
+    Heads,
     Ids,
+    Layers,
+    LearningRate,
     Live,
     NoSpecial,
     Nudge,
     Prompt,
     Second,
     Seed,
-    Size,
+    Steps,
     Temperature,
     TextLength,
     Tokens,
@@ -65,7 +72,7 @@ def _print_version(asked: bool) -> None:
 def _of_all(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, help="Print the version, and end."),
+        typer.Option("--version", callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """A transformer you can open in a spreadsheet."""
@@ -93,10 +100,10 @@ def build(
     name: Built = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", help="The file (default: NAME.xlsx); with --all, a folder."),
+        typer.Option("-o", help="Output file (default: NAME.xlsx); with --all, a folder."),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="Build every workbook of the list into a folder.")
+        bool, typer.Option("--all", help="Build every workbook of `cellformer list` into a folder.")
     ] = False,
     prompt: Prompt = None,
     second: Second = None,
@@ -115,7 +122,7 @@ def build(
     digits: Digits = "",
     force: Beyond = False,
 ) -> None:
-    """Write a workbook whose formulas recompute the forward pass, and continue the prompt."""
+    """Write a workbook whose formulas recompute the forward pass and continue the prompt."""
     from cellformer.command import build as building
     from engine.models.choosing import Sampling
     from engine.models.generate import passage
@@ -127,13 +134,13 @@ def build(
     chosen = any((*texts, temperature, top_k, top_p != 1, seed, live, gradient_of, words, digits))
     if name is None:
         if chosen:
-            raise InputError("--all takes -o alone: each workbook is built with its own prompt")
+            raise InputError("--all takes only -o: each workbook is built with its own prompt")
         from cellformer.command import gallery
 
         return gallery.build(output or Path("gallery"))
     if names.is_worksheet(name):
         if chosen:
-            raise InputError(f"{name} is made of worksheets: it takes a name and -o alone")
+            raise InputError(f"{name} is made of worksheets: besides its name it takes only -o")
         path = output or Path(f"{name}.xlsx")
         return building.write(lambda on_layout: names.book(name), path)
     loaded = names.load(name, prompt, ids, not no_special, live or (), second, force)
@@ -159,20 +166,20 @@ def open_(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", help="The file (default: NAME.xlsx).")
+        Path | None, typer.Option("-o", help="Output file (default: NAME.xlsx).")
     ] = None,
     prompt: Prompt = None,
 ) -> None:
-    """Build a workbook, and open it in your spreadsheet program.
+    """Build a workbook and open it in your spreadsheet program.
 
-    A file that exists is opened as it is: somebody may have edited it.
+    If the file exists it is opened as it is, with any edits made to it.
     """
     from cellformer.command import opening
     from cellformer.command.printing import line
 
     if name.endswith(".xlsx"):
         if output or prompt is not None:
-            raise InputError(f"{name} is opened as it is; leave -o and --prompt out")
+            raise InputError(f"{name} is opened as it is; leave out -o and --prompt")
         if not Path(name).is_file():
             raise InputError(f"there is no file {name}; name a workbook of `cellformer list`")
         return opening.show(Path(name))
@@ -180,9 +187,9 @@ def open_(
     if not path.exists():
         build(name, path, prompt=prompt)
     elif prompt is not None:
-        raise InputError(f"{path} exists, and its prompt stays; name a new file with -o")
+        raise InputError(f"{path} exists and keeps its prompt; name a new file with -o")
     else:
-        line(f"{path} exists, and is opened as it is; -o FILE builds a new one")
+        line(f"{path} exists and is opened as it is; -o FILE builds a new one")
     opening.show(path)
 
 
@@ -203,23 +210,23 @@ app.command("import")(editing.import_)
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="An .xlsx file with computed values.")],
+    file: Annotated[Path, typer.Argument(help="An .xlsx workbook with computed values.")],
     engine: Annotated[
         str,
         typer.Option(
             "--engine",
-            help="ironcalc, libreoffice, gnumeric, hyperformula, formulas or all; aspose by name.",
+            help="ironcalc, libreoffice, gnumeric, hyperformula, formulas, aspose, or all "
+            "(default: every installed engine but aspose).",
         ),
     ] = "",
     timeout: Annotated[
         float, typer.Option(min=1, help="Time limit for each engine, in seconds.")
     ] = 600,
 ) -> None:
-    """Have other spreadsheet programs recompute a workbook from wrong values, and compare.
+    """Recompute a workbook in other spreadsheet programs, from wrong values, and compare.
 
-    Tells first which rules of Excel the file breaks, if any. Asks every engine that is installed
-    unless one is named. Exit code 1: one disagrees; 3: one that was asked for is not installed or
-    was skipped, or all were.
+    First lists the rules of Excel that the file breaks, if any. Exit code 1: an engine disagrees;
+    3: the engine that was named, or every engine, is not installed or was skipped.
     """
     from cellformer.command import verify as verifying
 
@@ -229,7 +236,7 @@ def verify(
 
 @app.command()
 def train(
-    output: Annotated[Path, typer.Option("-o", help="The folder of the checkpoint.")],
+    output: Annotated[Path, typer.Option("-o", help="Output folder for the checkpoint.")],
     name: Annotated[
         str | None, typer.Argument(help="A workbook whose model can be trained; or use --text.")
     ] = None,
@@ -238,16 +245,18 @@ def train(
     ] = None,
     vocab: Annotated[
         str | None,
-        typer.Option("--vocab", help="`characters`, or the number of BPE tokens to learn."),
+        typer.Option(
+            "--vocab", help="`characters` (default), or the number of BPE tokens to learn."
+        ),
     ] = None,
-    layers: Size = None,
-    heads: Size = None,
-    d_model: Size = None,
-    d_mlp: Size = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Context length, in tokens.")] = None,
-    steps: Size = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Windows of text per step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
+    layers: Layers = None,
+    heads: Heads = None,
+    d_model: DModel = None,
+    d_mlp: DMlp = None,
+    context: Context = None,
+    steps: Steps = None,
+    batch: Batch = None,
+    learning_rate: LearningRate = None,
     half: Half = False,
     seed: Seed = 0,
     force: Force = False,
@@ -258,8 +267,8 @@ def train(
 ) -> None:
     """Train a model, save it as a checkpoint, and print how well it does.
 
-    A workbook's own model anew; or one of a text of yours, with --text and the sizes. Torch makes
-    the steps where it is installed, and numpy where it is not.
+    Retrains the model of a workbook, or trains a new one on the text file of --text, in the sizes
+    given. Uses torch if it is installed, or else numpy.
     """
     from cellformer.command import train as training
 
@@ -278,12 +287,14 @@ def train(
     given = {size: value for size, value in sizes.items() if value is not None}
     if name is not None:
         if given:
-            raise InputError(f"{name} has sizes of its own; give --text alone for a model of yours")
+            raise InputError(
+                f"{name} has its own sizes; to choose sizes give --text FILE instead of a name"
+            )
         return training.workbook(name, text, output, force, seed, embed_scale)
     if text is None:
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:
-        raise InputError("--embed-scale is for workbooks; leave it out with --text alone")
+        raise InputError("--embed-scale is only for workbooks; leave it out with --text")
     training.from_text(training.chosen(**given), text, output, force, seed)
 
 
@@ -294,7 +305,7 @@ for described in app.registered_commands:
 
 
 def begin() -> typer.Typer:
-    """The command, in a process that is made ready for it."""
+    """Prepare the process, and return the command."""
     atexit.register(gc.freeze)  # so that Python does not go through all of them at the end
     gc.set_threshold(100_000)  # a book is many small objects, and hardly one of them garbage
     return app

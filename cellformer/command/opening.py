@@ -1,4 +1,4 @@
-"""A workbook in the spreadsheet program that is there."""
+"""Opening a workbook in the user's spreadsheet program."""
 
 import os
 import shutil
@@ -13,26 +13,26 @@ OFFICE = ("soffice", "libreoffice")  # asked first where no program is the syste
 
 
 def show(path: Path) -> None:
-    """Open a file, and go on. Raises InputError where there is no program for it, or no screen."""
+    """Open a file without waiting. Raises InputError if there is no program or no screen."""
     if sys.platform == "win32":
         os.startfile(path)
         return
     command = opener(path)
     if not command:
         raise InputError(
-            f"no spreadsheet program was found; {path} is there: open it in Excel or LibreOffice"
+            f"no spreadsheet program was found; open {path} in Excel or LibreOffice yourself"
         )
     if sys.platform == "linux" and not any(map(os.environ.get, SCREENS)):
         raise InputError(
-            f"there is no screen, as over ssh ({' and '.join(SCREENS)} are not set); "
-            f"{path} is there: open it where you have one"
+            f"there is no screen ({' and '.join(SCREENS)} are not set); "
+            f"open {path} on a computer that has one"
         )
     quiet = subprocess.DEVNULL
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
 def opener(path: Path) -> list[str]:
-    """The command that opens a file; [] where there is none."""
+    """The command that opens a file; [] if there is none."""
     if sys.platform == "darwin":
         return ["open", str(path)]
     for office in OFFICE:

@@ -10,30 +10,30 @@ from exporters.model.source import MOST_TYPED
 
 
 def workbook_names() -> list[str]:
-    """What a shell completes a name to; files, where none of them begins so."""
+    """Names for shell completion."""
     return workbooks.names()
 
 
 Name = Annotated[
     str,
     typer.Argument(
-        help="A workbook of `cellformer list`, or a model: file, folder, or owner/name.",
+        help="A workbook of `cellformer list`, or a model: a file, a folder, or owner/name.",
         autocompletion=workbook_names,
     ),
 ]
-Prompt = Annotated[str | None, typer.Option("--prompt", help="The text that the model reads.")]
+Prompt = Annotated[str | None, typer.Option("--prompt", help="Text for the model to read.")]
 Second = Annotated[
     str | None,
-    typer.Option("--second", help="Sentence encoders: the text that the prompt is compared with."),
+    typer.Option("--second", help="Text to compare the prompt with (sentence encoders)."),
 ]
 NoSpecial = Annotated[
     bool,
-    typer.Option("--no-special", help="Leave out the special tokens that the tokenizer adds."),
+    typer.Option("--no-special", help="Do not add the tokenizer's special tokens."),
 ]
-Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of a text: 0,1,3.")]
+Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of text: 0,1,3.")]
 Tokens = Annotated[
     int | None,
-    typer.Option("--tokens", min=1, help="Number of tokens: the prompt and its continuation."),
+    typer.Option("--tokens", min=1, help="Total number of tokens, prompt and continuation."),
 ]
 TextLength = Annotated[
     int | None,
@@ -41,7 +41,7 @@ TextLength = Annotated[
         "--text-length",
         min=1,
         max=MOST_TYPED,
-        help="Longest sentence that can be typed, in characters.",
+        help="Maximum length of a sentence typed in the workbook, in characters.",
     ),
 ]
 Sets = Annotated[
@@ -56,7 +56,7 @@ Lens = Annotated[
     bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
 ]
 Temperature = Annotated[
-    float, typer.Option("--temperature", help="Temperature of sampling (0: greedy).")
+    float, typer.Option("--temperature", help="Sampling temperature (0: greedy).")
 ]
 TopK = Annotated[
     int, typer.Option("--top-k", help="Sample from the k most likely tokens (0: all).")
@@ -69,15 +69,30 @@ TopP = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
-Size = Annotated[int | None, typer.Option(min=1)]
-Half = Annotated[bool, typer.Option("--half", help="Weights in float16: half as large a file.")]
+Layers = Annotated[int | None, typer.Option(min=1, help="Number of layers (default: 4).")]
+Heads = Annotated[int | None, typer.Option(min=1, help="Attention heads per layer (default: 4).")]
+DModel = Annotated[
+    int | None, typer.Option(min=1, help="Size of the residual stream (default: 128).")
+]
+DMlp = Annotated[
+    int | None, typer.Option(min=1, help="Hidden neurons of an MLP (default: 4 × d_model).")
+]
+Context = Annotated[
+    int | None, typer.Option(min=1, help="Context length, in tokens (default: 64).")
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps (default: 2000).")]
+Batch = Annotated[int | None, typer.Option(min=1, help="Windows of text per step (default: 32).")]
+LearningRate = Annotated[
+    float | None, typer.Option(min=0, help="Peak learning rate (default: 0.003).")
+]
+Half = Annotated[bool, typer.Option("--half", help="Save weights as float16, in half the space.")]
 Beyond = Annotated[
     bool,
     typer.Option(
-        "--force", help="Go beyond the limits on what a command computes, writes and prints."
+        "--force", help="Ignore the limits on what a command computes, writes and prints."
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the model in the folder.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a model in the folder.")]
 
 # how a workbook is built
 Built = Annotated[
@@ -89,27 +104,26 @@ Built = Annotated[
 ]
 Live = Annotated[
     list[str] | None,
-    typer.Option("--live", help="Make only this part recompute: blocks.3. Repeatable."),
+    typer.Option("--live", help="Recompute only this part: blocks.3 (default: all). Repeatable."),
 ]
-Backward = Annotated[
-    bool, typer.Option("--gradient", help="Also include the gradient of every cell.")
-]
+Backward = Annotated[bool, typer.Option("--gradient", help="Include the gradient of every cell.")]
 Nudge = Annotated[
     bool,
     typer.Option(
-        "--nudge", help="Add one step of gradient descent on the prompt, with before and after."
+        "--nudge", help="Include one step of gradient descent on the prompt, before and after."
     ),
 ]
 Words = Annotated[
     Path | None,
     typer.Option(
-        "--words", help="Map the words of this file, one per line; `# name` begins a group."
+        "--words",
+        help="Include maps of the words in this file, one per line; `# name` begins a group.",
     ),
 ]
 Digits = Annotated[
     str,
     typer.Option(
         "--digits",
-        help="Decimals of weights: exact, or short (the shortest that round to the same float32).",
+        help="Decimals of the weights: exact, or short, which float32 rounds to the same number.",
     ),
 ]

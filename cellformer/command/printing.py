@@ -1,4 +1,4 @@
-"""What the command prints: ranked words, blocks, traces, tables of effects."""
+"""Printing: ranked words, blocks, traces, tables of effects."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,12 +29,12 @@ WIDE = 1000  # columns for output that goes to a file or a pipe, where nothing n
 
 
 class Plain(Console):
-    """A console whose texts steer nothing, whatever a vocabulary, a file or a name holds."""
+    """A console that prints no control characters, whatever a vocabulary or a file name holds."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What is printed, of texts with their styles."""
+        """The segments to print, without control characters in their texts."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(on_terminal(text), style)
@@ -44,20 +44,20 @@ console = Plain(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def line(text: str) -> None:
-    """A line, whatever it holds."""
+    """Print a line as it is, without markup or wrapping."""
     console.print(text, soft_wrap=True, markup=False)
 
 
 def prompt(text: str, n_tokens: int) -> None:
-    """The text that a model got, above what it says to it."""
+    """Print the prompt and its number of tokens, as a heading."""
     count = f"   {n_tokens} token{'s' if n_tokens > 1 else ''}"
     console.print(Text.assemble((text, "italic"), (count, "dim")), soft_wrap=True)
     console.print()
 
 
 def text(text: str) -> None:
-    """A part of a text, at once: to a pipe or a file as it is, for that is what it is for; to a
-    terminal without what would steer it."""
+    """Print a part of a text at once: unchanged to a pipe or a file, without control characters to
+    a terminal."""
     if sys.stdout.isatty():
         text = on_terminal(text)
     encoding = sys.stdout.encoding or "utf-8"
@@ -66,7 +66,7 @@ def text(text: str) -> None:
 
 
 def steps(words: Sequence[str], done: Sequence[Step]) -> None:
-    """Generated tokens, and the cells computed for each."""
+    """Print generated tokens, and how many cells were computed for each."""
     table = table_of("", "token", "id", "cells computed", "of a full pass")
     for k, step in enumerate(done, 1):
         cells = (f"{step.n_cells:,}", f"{step.n_full:,}")
@@ -75,7 +75,7 @@ def steps(words: Sequence[str], done: Sequence[Step]) -> None:
 
 
 def table_of(*heads: str) -> Table:
-    """A table with these heads, whatever texts they hold."""
+    """A table with these column heads, as they are, without markup."""
     table = Table(box=None)
     for head in heads:
         table.add_column(Text(head))
@@ -83,12 +83,12 @@ def table_of(*heads: str) -> Table:
 
 
 def output_words(model: Model) -> list[str]:
-    """The texts of the words that get a logit."""
+    """The texts of the words that have a logit."""
     return list(shown((model.outputs or model.vocabulary).texts))
 
 
 def block(graph: Graph, live: Evaluator, name: str) -> None:
-    """A block's values as a table."""
+    """Print a block's values as a table."""
     found = graph[name]
     rows, cols = found.shape
     console.print(Text(f"{name}   {rows} x {cols}", "italic"))
@@ -105,7 +105,7 @@ def block(graph: Graph, live: Evaluator, name: str) -> None:
 
 
 def vectors(live: Evaluator, changed: bool) -> None:
-    """A sentence's vector, or the cosine of two, beside the baseline where something changed."""
+    """Print a sentence's vector, or the cosine of two; if cells changed, beside the baseline."""
     if "cosine" not in live.graph.blocks:
         line(f"vector of {live['vector'].shape[1]} numbers, {live['length'][0, 0]:.6f} long:")
         return line(" ".join(f"{x:.6f}" for x in live["vector"][0]))
@@ -116,8 +116,8 @@ def vectors(live: Evaluator, changed: bool) -> None:
 def ranking(
     words: Sequence[str], live: Evaluator, changed: bool, target: int | None, row: int = -1
 ) -> None:
-    """The likeliest words at a token and the target, beside the baseline where something was
-    changed."""
+    """Print the most likely words at a token, and the target; if cells changed, beside the
+    baseline."""
     logits, probs = live["logits"][row], live["probs"][row]
     before = live.graph.values["probs"][row]
     table = Table(box=None)
@@ -138,7 +138,7 @@ def ranking(
 
 
 def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> None:
-    """What the model would say after each sublayer."""
+    """Print the logit lens: the most likely words after each sublayer."""
     heads = [text for k in range(1, LENS_WORDS + 1) for text in (f"likeliest {k}", "")]
     table = table_of("after", *heads, words[target])
     for n, stage in enumerate(views.stages):
@@ -152,7 +152,8 @@ def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> No
 
 
 def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
-    """What each writer adds to the target's logit, and to its lead over the rival."""
+    """Print what each head, MLP and embedding adds to the target's logit and its lead over the
+    rival."""
     target, rival = (words[int(live[name][0, 0])] for name in ("target", "rival"))
     table = table_of("written by", target, f"lead over {rival}")
     sums, row = np.zeros(2), int(live["position"][0, 0])
@@ -168,7 +169,7 @@ def attribution(words: Sequence[str], live: Evaluator, views: Views) -> None:
 
 
 def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: float) -> None:
-    """What the target's logit and probability become as each part alone is off."""
+    """Print the target's logit and probability with each part ablated alone."""
     table = table_of("off", f"logit of {words[target]}", "probability", "change", "then first")
     for effect in found:
         change = effect.probability - before
@@ -179,17 +180,17 @@ def effects(words: Sequence[str], found: Sequence[Effect], target: int, before: 
 
 @dataclass(frozen=True)
 class Curve:
-    """What becomes of some numbers as a cell runs through values: all [n_steps]."""
+    """A sweep: some numbers as one cell runs through values; arrays are [n_steps]."""
 
     cell: str
     values: np.ndarray
     columns: Mapping[str, np.ndarray]
-    subject: str  # what it is a curve of
-    first: Sequence[str] = ()  # the likeliest word at each value, of a model
+    subject: str  # of the title: "‘Tarso’", "loss[0,0]"
+    first: Sequence[str] = ()  # a model's most likely word at each value
 
 
 def curve(found: Curve) -> None:
-    """A sweep's values, and what they lead to."""
+    """Print a sweep as a table."""
     table = table_of("value", *found.columns, *(["first"] if found.first else []))
     for k, x in enumerate(found.values):
         cells = [f"{x:.4f}", *(f"{column[k]:.4f}" for column in found.columns.values())]
@@ -198,7 +199,7 @@ def curve(found: Curve) -> None:
 
 
 def tables(book: Book) -> None:
-    """Every table of a workbook: what it is, where it stands, its first value."""
+    """Print every table of a workbook: its kind, its address and its first value."""
     table = table_of("table", "shape", "", "at", "first value")
     for block in book.graph:
         rows, cols = block.shape
@@ -210,7 +211,7 @@ def tables(book: Book) -> None:
 
 
 def changes(live: Evaluator) -> None:
-    """The cells that are no longer as they were, table by table."""
+    """Print the cells that changed, table by table."""
     table = table_of("cell", "was", "is")
     for block in live.graph:
         before, after = live.graph.values[block.name], live[block.name]
@@ -228,8 +229,8 @@ def _value(value: Any) -> str:
 
 
 def trace(root: Cell, depth: int, force: bool = False) -> None:
-    """A cell's formula, and the cells that it reads, as a tree. Raises InputError where that is
-    beyond the budget, unless `force`."""
+    """Print a cell's formula and the cells it reads as a tree. Raises InputError for a tree beyond
+    the budget, unless `force`."""
     tree = Tree(_cell_line(root))
     lowest, n_lines = [(tree, root)], 1
     while lowest and depth:

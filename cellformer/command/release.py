@@ -1,7 +1,7 @@
-"""What makes a folder of workbooks one to hand on: a page with pictures, and checksums.
+"""A page with pictures, and checksums, for a folder of workbooks that is to be published.
 
-The page needs no network: its pictures lie beside it. They are drawn by `docs/gallery.py`, and left
-out where the documents are not there, as in an installed package.
+The page needs no network: its pictures are in the folder. `docs/gallery.py` draws them; an
+installed package has no docs/, and then the page has none.
 """
 
 import shutil
@@ -46,7 +46,7 @@ def add(folder: Path, sizes: dict[str, tuple[int, int]]) -> None:
 
 
 def page(folder: Path, sizes: dict[str, tuple[int, int]]) -> str:
-    """The page: each workbook by topic, with what it is and a picture of it."""
+    """The HTML page: workbooks by topic, each with its title and a picture."""
     parts = [HEAD]
     for topic, listed in workbooks.by_topic().items():
         shown = [name for name in listed if name in sizes]

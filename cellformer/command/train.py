@@ -1,4 +1,5 @@
-"""Train a model: a workbook's own, where it declares `train` or `RUN`; or one of a text."""
+"""The command `train`: a workbook's model, if it declares `train` or `RUN`; or a model of a
+text."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -29,11 +30,13 @@ T = TypeVar("T")  # what is trained
 def workbook(
     name: str, text: Path | None, folder: Path, force: bool, seed: int, embed_scale: float | None
 ) -> None:
-    """Train a workbook's model anew. Raises InputError for a module without a model to train."""
+    """Retrain a workbook's model. Raises InputError if it has no model that can be trained."""
     module = workbooks.find(name)
     if hasattr(module, "RUN"):
         if text is None:
-            raise InputError(f"{name} learns from a text that is not shipped; give --text FILE")
+            raise InputError(
+                f"{name} is trained on a text that is not included; give it with --text FILE"
+            )
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
         return from_text(module.RUN, text, folder, force, seed)
@@ -41,11 +44,12 @@ def workbook(
         able = ", ".join(n for n in workbooks.names() if _trainable(n))
         if hasattr(module, "learnt"):
             raise InputError(
-                f"{name} learns in its workbook, `cellformer build {name}`; this trains {able}"
+                f"{name} is trained in its own workbook (`cellformer build {name}`); "
+                f"trainable here: {able}"
             )
-        raise InputError(f"this trains no weights of {name}; what can be trained: {able}")
+        raise InputError(f"{name} has no weights to train; trainable: {able}")
     if text is not None:
-        raise InputError(f"{name} does not learn from a text; leave --text out")
+        raise InputError(f"{name} is not trained on a text; leave out --text")
     if hasattr(module, "book"):
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
@@ -56,7 +60,7 @@ def workbook(
 
 
 def _of_worksheet(module: ModuleType, folder: Path, force: bool, seed: int) -> None:
-    """Train what a workbook without a transformer holds, which says itself how it is saved."""
+    """Train the model of a workbook without a transformer; its module saves it."""
     check_replaceable(folder, module.is_part, force)  # before a long run
     learned = _watch(module.train(seed), torch_helps=False)
     module.save(learned, folder, force)
@@ -70,7 +74,7 @@ def _trainable(name: str) -> bool:
 
 
 def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> None:
-    """Train a model of a text file. Raises InputError for a text or sizes that cannot be used."""
+    """Train a model on a text file. Raises InputError for unusable texts or sizes."""
     found = corpus.corpus(corpus.read(path), run.n_pieces, run.context)
     spec = run.spec(len(found.words.texts))
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
@@ -83,9 +87,9 @@ def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) ->
 
 
 def chosen(vocab: str = "characters", **sizes: Any) -> TextRun:
-    """The run that the command's options ask for. Raises InputError for what is no vocabulary."""
+    """The training run of the command's options. Raises InputError for a bad --vocab."""
     if vocab != "characters" and not re.fullmatch(r"\d{1,18}", vocab):
-        raise InputError(f"--vocab {vocab!r} is neither characters nor a number of pieces")
+        raise InputError(f"--vocab {vocab!r} is neither `characters` nor a number of tokens")
     return TextRun(n_pieces=None if vocab == "characters" else int(vocab), **sizes)
 
 
@@ -107,8 +111,8 @@ def _watch(
     floor: Callable[[np.ndarray], float] | None = None,
     torch_helps: bool = True,
 ) -> T:
-    """Every step with a bar: the mean loss, how far above the floor it is, and every check. What
-    comes last is what was trained."""
+    """Show training on a progress bar: the mean loss, how far it is above the floor, the checks.
+    Returns what was trained."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"))
     with Progress(
         *columns, TextColumn("of {task.total}"), TimeRemainingColumn(), console=console
@@ -137,7 +141,7 @@ def _watch(
 
 
 def _say_how_long(steps: int, each: float) -> None:
-    """What a run takes without torch, from the seconds of its first steps."""
+    """Print how long the run will take without torch, from the time of its first steps."""
     seconds = steps * each
     about = f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     line(

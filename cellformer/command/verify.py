@@ -1,4 +1,4 @@
-"""Verifying at the command: every engine's verdict, and what each of them does meanwhile."""
+"""The command `verify`: each engine's verdict, with progress lines while they run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,8 @@ FILE = "file"  # as what the workbook stands in the lines of progress
 
 
 def report(file: Path, engine: str, seconds: float) -> int:
-    """Print what the engine of that name says, or all; 1 where one disagrees, 3 where the one that
-    was asked for, or every one, is missing or says nothing."""
+    """Print the verdict of the named engine, or of all. Returns the exit code: 1 if one disagrees,
+    3 if the named one, or every one, is missing or was skipped."""
     if engine not in ("", "all", *ENGINES):
         raise InputError(f"no engine is named {engine!r}; known: {', '.join(ENGINES)}, all")
     everyone = [one for one, program in ENGINES.items() if not program.by_name]
@@ -46,7 +46,7 @@ def report(file: Path, engine: str, seconds: float) -> int:
 
 
 def _said(outcome: Outcome) -> str:
-    """What an engine says."""
+    """An engine's verdict in a line."""
     verdict: Verdict | None = outcome.value
     if verdict is None or verdict.skipped:
         return f"skipped: {verdict.skipped if verdict else outcome.fault}"
@@ -57,7 +57,8 @@ def _said(outcome: Outcome) -> str:
 
 @contextmanager
 def _progress() -> Iterator[OnProgress]:
-    """Lines on a terminal's standard error: who does what, for how many seconds."""
+    """Progress lines on standard error, if it is a terminal: what each engine does, and how
+    long."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as lines:

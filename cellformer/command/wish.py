@@ -1,5 +1,5 @@
-"""The command `edit`: the smallest change of weights that makes the model say a word, as a workbook
-whose ledger shows it, and what that change costs elsewhere."""
+"""The command `edit`: the smallest change of weights that makes a model predict a word, written as
+a workbook whose ledger shows the change; and the side effects of that change."""
 
 import json
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ MOST_PRICED = 20  # rules, or prompts
 
 def edit(
     name: Name,
-    say: Annotated[str, typer.Option("--say", help="The word that should become the most likely.")],
+    say: Annotated[str, typer.Option("--say", help="Word to make the most likely.")],
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
@@ -43,30 +43,29 @@ def edit(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Weights that may change: blocks.1.attn.h2, blocks.0.mlp, W_E. Repeatable.",
+            help="Change only these weights: blocks.1.attn.h2, blocks.0.mlp, W_E. Repeatable.",
         ),
     ] = None,
     also: Annotated[
         Path | None,
         typer.Option(
-            "--also", help="A file of prompts, one per line, on which to report side effects."
+            "--also", help="Report side effects on the prompts of this file, one per line."
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", help="The workbook (default: NAME-edited.xlsx).")
+        Path | None, typer.Option("-o", help="Output workbook (default: NAME-edited.xlsx).")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with the change of every weight.")
     ] = False,
     force: Beyond = False,
 ) -> None:
-    """Find the smallest change of weights that makes the model say a word at the prompt's end.
+    """Find the smallest change of weights that makes a word the most likely after the prompt.
 
-    Smallest in Euclidean norm, found by gradient steps; a word that comes first already is refused.
-    The workbook is the one of the model as it was, with the change typed over it: its ledger tells
-    it, `diff` lists it, `import` gives the changed model. The price is what the change does to
-    other next words: of fresh texts where the workbook's follow rules, as dialogue-game's do; of
-    the prompts of --also; or else of the prompt's own tokens before its end.
+    The change is the smallest in Euclidean norm that gradient steps find. The output is the model's
+    workbook with the change typed in: its ledger reports it, `diff` lists it, `import` saves the
+    changed model. Side effects on other next words are reported over the prompts of --also; without
+    it, over fresh texts for a workbook that has them (dialogue-game), or over the prompt itself.
     """
     path = output or Path(f"{names.title(name)}-edited.xlsx")
     loaded = names.load(name, prompt, ids, not no_special, force=force)
@@ -79,7 +78,9 @@ def edit(
     target = word_of(loaded.model, say, graph, -1, "--say")
     if first_word(graph, -1) == target:
         share = graph.values["probs"][-1, target]
-        raise InputError(f"{words[target]!r} comes first already, with {share:.4f}; name another")
+        raise InputError(
+            f"{words[target]!r} is already the most likely word ({share:.4f}); choose another"
+        )
     found = wishes.fulfil(graph, -1, target, only or ())
     priced = prices.price(loaded.model, found.made(loaded.model), texts)
     _write(loaded, found, path)
@@ -93,12 +94,12 @@ def edit(
 
 
 def _check(loaded: names.Loaded, path: Path) -> None:
-    """Raise InputError for a model that no workbook is edited of, and a name that is none's."""
+    """Raise InputError for a model whose workbook cannot be edited, and for a bad file name."""
     if path.suffix.lower() != ".xlsx":
-        raise InputError(f"{path}: a workbook's name ends in .xlsx")
+        raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     check_file(path)
     if loaded.model.spec.gives != "next word":
-        raise InputError(f"{loaded.name} is an encoder and says no next word; name a decoder")
+        raise InputError(f"{loaded.name} is an encoder and predicts no next word; name a decoder")
     if loaded.model.spec.d_vocab > MANY_WORDS:
         raise InputError(
             f"{loaded.name} has more than {MANY_WORDS:,} words, and an edited workbook of so many "
@@ -115,7 +116,7 @@ def _check_size(loaded: names.Loaded, only: Sequence[str], force: bool) -> None:
 
 
 def _texts(loaded: names.Loaded, also: Path | None, special: bool) -> tuple[str, list[Text]]:
-    """The texts over which the change is priced, and what they are."""
+    """The texts on which side effects are measured, and what to call them."""
     if also is not None:
         lines = filter(None, map(str.strip, corpus.read(also).splitlines()))
         texts = [_text(loaded.model, given, special, also) for given in dict.fromkeys(lines)]
@@ -139,7 +140,7 @@ def _text(model: Model, given: str, special: bool, path: Path) -> Text:
 
 
 def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
-    """The workbook of the model as it was, with the change typed over its weights."""
+    """Write the workbook of the original model, with the change typed over its weights."""
     from exporters.file import xlsx
 
     words = passage(loaded.model, loaded.ids, loaded.n_tokens)
@@ -149,7 +150,7 @@ def _write(loaded: names.Loaded, found: Wish, path: Path) -> None:
 
 
 def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> dict[str, Any]:
-    """All of it, for programs."""
+    """The result as JSON."""
     return {
         "word": word,
         "file": str(path),
@@ -165,7 +166,7 @@ def _plain(word: str, path: Path, found: Wish, priced: Sequence[Price]) -> dict[
 
 
 def _tell(words: Sequence[str], target: int, found: Wish) -> None:
-    """How large the change is, what is said then, and which weights move most."""
+    """Print the size of the change, the next words after it, and the weights that move most."""
     cells = found.cells()
     line(
         f"{words[target]} comes first after a change of norm {found.norm:.4f}, {found.share:.2%} "
@@ -188,7 +189,7 @@ def _tell(words: Sequence[str], target: int, found: Wish) -> None:
 
 
 def _cost(priced: Sequence[Price], where: str) -> None:
-    """What becomes of other next words: of all, and of those that suffer most."""
+    """Print the side effects: over all next words, and where they are largest."""
     console.print()
     everything, *others = priced
     if not everything.n:

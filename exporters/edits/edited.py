@@ -133,7 +133,7 @@ def _rebuild(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBo
     model = facts.model
     if model is None:
         if find is None:
-            raise InputError("it does not carry its model; name it with --model")
+            raise InputError("the workbook does not hold its model; name the model with --model")
         model = find(facts.title)
     if facts.part or not for_model(model).read_back:
         raise InputError(

@@ -327,7 +327,7 @@ def write(
     shown = shown or book.clean
     path = Path(path)
     if path.suffix.lower() != ".xlsx":
-        raise InputError(f"{path}: a workbook's name ends in .xlsx")
+        raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     for place in book.places.values():
         _check_fits(place)
         _check_formulas(book, place)

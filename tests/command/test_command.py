@@ -117,10 +117,10 @@ BAD = [
     (("run", "cat-sat", "--ablate", "blocks.0.attn.h1"), "blocks.0.attn.h0"),
     (("run", "cat-sat", "--target", "dogs"), "dog"),
     (("run", "cat-sat", "--target", "the cat"), "2 tokens"),
-    (("ablate", "final-step"), "nothing to switch off"),
+    (("ablate", "final-step"), "nothing to ablate"),
     (("sweep", "cat-sat", "W_U[0,0]", "-o", "c.jpg"), ".csv or .png"),
     (("sweep", "cat-sat", "tokens[0,0]", "--to", "0.5"), "no id"),
-    (("train", "cat-sat", "-o", "m"), "can be trained: dialogue-game"),
+    (("train", "cat-sat", "-o", "m"), "trainable: dialogue-game"),
     (("train", "learn", "-o", "m"), "cellformer build learn"),
     (("train", "dialogue-game", "-o", "text.xlsx"), "is a file"),
     (("diff", "nothing.xlsx"), "no file"),
@@ -131,11 +131,14 @@ BAD = [
     (("diff", "text"), "there is no file text; name text.xlsx"),
     (("generate", "shakespeare", "-n", "60"), "pass the context of 64; ask for 58"),
     (("generate", "cat-sat", "--ids", "0,0,0,0,0,0,0,0", "-n", "1"), "give a shorter prompt"),
-    (("run", "cat-sat", "--ids", DIGITS), "no list of token ids"),
+    (("run", "cat-sat", "--ids", DIGITS), "is not a list of token ids"),
     (("run", "cat-sat", "--set", f"W_E[{DIGITS},0]=1"), "does not name a cell"),
     (("run", "cat-sat", "--set", f"W_E[0,0]={DIGITS}"), "not a finite number"),
     (("trace", "cat-sat", f"W_E[0,{DIGITS}]"), "does not name a cell"),
-    (("train", "--text", "text.xlsx", "-o", "m", "--vocab", DIGITS), "number of pieces"),
+    (
+        ("train", "--text", "text.xlsx", "-o", "m", "--vocab", DIGITS),
+        "neither `characters` nor a number of tokens",
+    ),
     (("verify", "text.xlsx"), "workbook"),
     (("verify", "text.xlsx", "--engine", "excel"), "ironcalc"),
 ]
@@ -207,7 +210,7 @@ def test_help_is_folded_once_in_a_window_of_80_columns() -> None:
     window = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
     command = [sys.executable, "-m", "cellformer", "edit", "--help"]
     done = subprocess.run(command, env=os.environ | window, capture_output=True, text=True)
-    told = done.stdout.partition("╭")[0].partition("Smallest in")
+    told = done.stdout.partition("╭")[0].partition("The change is")
     lines = [line.strip() for line in (told[1] + told[2]).splitlines() if line.strip()]
     assert len(lines) > 4
     for line, after in itertools.pairwise(lines):

@@ -139,7 +139,10 @@ BUILDS: dict[str, Case] = {
     },
     "parts by number": (lambda: cf.build("cat-sat", live=3), "live"),
     "parts by one text": (lambda: cf.build("cat-sat", live="blocks.0"), "live"),
-    "a prompt and ids": (lambda: cf.build(model(), prompt="the", ids=[0]), "exclude"),
+    "a prompt and ids": (
+        lambda: cf.build(model(), prompt="the", ids=[0]),
+        "prompt and ids cannot be combined",
+    ),
 }
 CASES = CELLS | IDS | CHOICES | VOCABULARIES | MODELS | BUILDS
 

@@ -59,14 +59,14 @@ def test_open_without_a_screen_says_where_the_file_is(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cellformer", "open", "loss"]
     done = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "there is no screen" in done.stderr and "loss.xlsx is there" in done.stderr
+    assert "there is no screen" in done.stderr and "open loss.xlsx on a computer" in done.stderr
     assert (tmp_path / "loss.xlsx").is_file() and not (tmp_path / "opened").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        ("cat-sat --prompt cat", "cat-sat.xlsx exists, and its prompt stays; name a new file"),
+        ("cat-sat --prompt cat", "cat-sat.xlsx exists and keeps its prompt; name a new file"),
         ("cat-sat.xlsx --prompt cat", "is opened as it is"),
         ("nowhere.xlsx", "there is no file nowhere.xlsx"),
     ],

@@ -404,9 +404,9 @@ def test_all_at_once_with_an_index(
     [
         ("build", "name a workbook"),
         ("build cat-sat --all", "name a workbook"),
-        ("build attention-by-columns --prompt a", "takes a name and -o alone"),
-        ("build attention-by-columns --seed 3", "takes a name and -o alone"),
-        ("build --all --temperature 0.5", "--all takes -o alone"),
+        ("build attention-by-columns --prompt a", "besides its name it takes only -o"),
+        ("build attention-by-columns --seed 3", "besides its name it takes only -o"),
+        ("build --all --temperature 0.5", "--all takes only -o"),
         ("generate attention-by-columns", "has no model"),
         ("build --all -o {file}", "cannot be made"),
     ],

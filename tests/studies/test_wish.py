@@ -167,12 +167,12 @@ def test_what_it_prints(tmp_path) -> None:
     ("given", "said"),
     [
         ("cat-sat --say nothing", "'nothing' is not in the vocabulary"),
-        ("cat-sat --say mat", "comes first already"),
+        ("cat-sat --say mat", "is already the most likely"),
         ("cat-sat --say dog --only blocks.7", "no weight is under 'blocks.7'; nearest"),
         pytest.param(
             "cat-sat --say floor --only W_E", "no change of W_E was found", marks=pytest.mark.slow
         ),
-        ("cat-sat --say dog -o x.csv", "ends in .xlsx"),
+        ("cat-sat --say dog -o x.csv", "x.csv: the name of a workbook must end in .xlsx"),
         ("cat-sat --say dog --also nothing.txt", "cannot read nothing.txt"),
         ("cat-sat --say dog --also /dev/zero", "cannot read /dev/zero: it is no regular file"),
         ("attention-by-columns --say a", "has no model, and this command needs one"),
