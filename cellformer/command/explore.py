@@ -16,6 +16,7 @@ from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.build import with_digits
 from cellformer.command.options import (
+    Ablate,
     Beyond,
     Ids,
     Lens,
@@ -26,6 +27,7 @@ from cellformer.command.options import (
     Second,
     Seed,
     Sets,
+    Show,
     Target,
     Temperature,
     Tokens,
@@ -63,18 +65,11 @@ def run(
     no_special: NoSpecial = False,
     tokens: Tokens = None,
     sets: Sets = None,
-    ablate: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ablate", help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable."
-        ),
-    ] = None,
+    ablate: Ablate = None,
     mean: Mean = False,
     target: Target = None,
     lens: Lens = False,
-    show: Annotated[
-        list[str] | None, typer.Option("--show", help="Print this block. Repeatable.")
-    ] = None,
+    show: Show = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print blocks as JSON.")] = False,
     force: Beyond = False,
 ) -> None:

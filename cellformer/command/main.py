@@ -53,6 +53,7 @@ from cellformer.command.options import (
     Tokens,
     TopK,
     TopP,
+    Vocab,
     Words,
     workbook_names,
 )
@@ -243,12 +244,7 @@ def train(
     text: Annotated[
         Path | None, typer.Option("--text", help="A UTF-8 text file to train on.")
     ] = None,
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            "--vocab", help="`characters` (default), or the number of BPE tokens to learn."
-        ),
-    ] = None,
+    vocab: Vocab = None,
     layers: Layers = None,
     heads: Heads = None,
     d_model: DModel = None,

@@ -51,10 +51,17 @@ Sets = Annotated[
 Target = Annotated[
     str | None, typer.Option("--target", help="Word to track (default: the most likely).")
 ]
+Ablate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ablate", help="Ablate a head, attention block or MLP: blocks.0.attn.h1. Repeatable."
+    ),
+]
 Mean = Annotated[bool, typer.Option("--mean", help="Use mean ablation instead of zero ablation.")]
 Lens = Annotated[
     bool, typer.Option("--lens", help="Logit lens: the most likely words after each sublayer.")
 ]
+Show = Annotated[list[str] | None, typer.Option("--show", help="Print this block. Repeatable.")]
 Temperature = Annotated[
     float, typer.Option("--temperature", help="Sampling temperature (0: greedy).")
 ]
@@ -93,6 +100,11 @@ Beyond = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a model in the folder.")]
+
+Vocab = Annotated[
+    str | None,
+    typer.Option("--vocab", help="`characters` (default), or the number of BPE tokens to learn."),
+]
 
 # how a workbook is built
 Built = Annotated[
