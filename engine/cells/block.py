@@ -3,10 +3,7 @@
 Its cells hold values (tokens, weights, settings), or all share one op over other blocks, or each
 has an expression of its own: a table. A backward pass's are of the kind "gradient" (see
 `gradient`). What is of no model, but stands on a page of its workbook or
-on a worksheet, is of the kind "table" also where it is typed.
-
-    name := [ "blocks." int "." ] [ part "." ] [ ("h"|"kv"|"e") int "." ] leaf
-    part := ln1 | attn | ln2 | mlp | mlp.router | ln_embed | ln_final | softmax | rotary | alibi
+on a worksheet, is of the kind "table" also where it is typed. What its name says: see `name`.
 """
 
 from collections.abc import Callable
@@ -18,6 +15,7 @@ import numpy as np
 
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
 from engine.cells.expression import Area, Constant, Expression, Index, Row, constant
+from engine.cells.name import Named
 from engine.cells.op import Op
 
 Kind = Literal["ids", "weight", "setting", "computed", "gradient", "table"]
@@ -26,7 +24,7 @@ MOST_KEPT = 2048  # cells of a table whose formulas are kept, at about 1 KB each
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Named):
     """A named array of cells that hold values, share one op, or have an expression each."""
 
     name: str
@@ -52,10 +50,6 @@ class Block:
     def computed(self) -> bool:
         """Whether its cells have formulas."""
         return self.op is not None or self.expression is not None
-
-    @property
-    def leaf(self) -> str:
-        return self.name.rpartition(".")[2]
 
     @cached_property
     def whole(self) -> Rect:

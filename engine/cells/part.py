@@ -17,7 +17,7 @@ def freeze_rest(graph: Graph, live: Sequence[str]) -> Graph:
 
     Raises InputError for a name with no computed block under it.
     """
-    parts = sorted({name.rpartition(".")[0] for name in graph.blocks if "." in name})
+    parts = sorted({block.path for block in graph} - {""})
     for name in live:
         if not any(b.op and _under(b.name, name) for b in graph):
             raise InputError(f"no block is under {name!r}; {nearest(name, parts)}")

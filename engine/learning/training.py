@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from engine.cells.errors import InputError
+from engine.cells.name import Name
 from engine.learning import in_cells
 from engine.learning.recipe import Recipe
 from engine.models.architectures import gpt2
@@ -92,7 +93,7 @@ def initial(spec: ModelSpec, recipe: Recipe, rng: np.random.Generator) -> dict[s
     """Initial weights by name: gains 1, biases 0, matrices normal."""
     weights: dict[str, np.ndarray] = {}
     for name, shape in weight_shapes(gpt2.forward, spec).items():
-        leaf = name.rpartition(".")[2]
+        leaf = Name(name).leaf
         if len(shape) == 1:
             weights[name] = np.full(shape, float(leaf == "w"))
         else:

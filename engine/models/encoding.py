@@ -14,6 +14,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, IFERROR, MATCH, MAX
+from engine.cells.name import SECOND
 from engine.models import ops, prompt
 from engine.models.forward import EVERYTHING, Forward, Readout
 from engine.models.generate import EMPTY, Passage
@@ -22,7 +23,6 @@ from engine.text import tokenizing
 from engine.text.tokenizer import Library, Tokenizer, mask_of
 from engine.text.tokenizing.settings import read
 
-SECOND = "b"  # what stands before the names of the second sentence's blocks
 AXIS = "token_b"  # the axis of its tokens
 
 

@@ -17,17 +17,17 @@ from engine.cells.errors import InputError, nearest
 from engine.cells.graph import Graph
 from engine.models.model import Model
 
-SWITCH = ".switch"
+SWITCH = "switch"
 
 
 def parts(graph: Graph) -> list[str]:
     """What can be switched off, in the order of the forward pass."""
-    return [name.removesuffix(SWITCH) for name in graph.blocks if name.endswith(SWITCH)]
+    return [block.path for block in graph if block.leaf == SWITCH]
 
 
 def off(graph: Graph, part: str) -> Change:
     """The change that switches a part off. Raises InputError for a part that is none."""
-    name = part.removesuffix(SWITCH) + SWITCH
+    name = f"{part.removesuffix(f'.{SWITCH}')}.{SWITCH}"
     if name not in graph.blocks:
         known = nearest(part, parts(graph))
         raise InputError(f"{part!r} cannot be switched off; {known}")
@@ -94,10 +94,8 @@ def _written(model: Model, prompts: Sequence[Sequence[int]]) -> dict[str, np.nda
 def _averages(graph: Graph) -> dict[str, Block]:
     """The name of every average, and the block whose rows it averages."""
     found = {}
-    for name in graph.blocks:
-        if name.endswith(".average"):
-            path = name.removesuffix(".average")
-            head = path.rpartition(".")[2] != "mlp"
-            wrote = f"{path}.result" if head else path.removesuffix(".mlp") + ".mlp_out"
-            found[name] = graph[wrote]
+    for block in graph:
+        if block.leaf == "average":
+            wrote = f"{block.path}.result" if block.head else f"{block.path}_out"
+            found[block.name] = graph[wrote]
     return found

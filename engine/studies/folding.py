@@ -14,6 +14,7 @@ from engine.cells.batch import Change
 from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.graph import Graph
+from engine.cells.name import Name
 from engine.models import architectures, ops
 from engine.models.model import Model
 from engine.studies.ablation import parts
@@ -41,8 +42,8 @@ def folded(model: Model, change: Change) -> Model:
     for part in parts(graph):
         _switch(graph, weights, values, part)
     for name in values:
-        if name.endswith(".sqrt_d_head"):
-            _divisor(graph, weights, values, name)
+        if graph[name].leaf == "sqrt_d_head":
+            _divisor(graph, weights, values, graph[name])
     return _with_eps(replace(model, weights=weights, averages={}), graph, values)
 
 
@@ -62,7 +63,7 @@ def _switch(
     """What a part writes, times its switch, and the rest of its average."""
     if f"{part}.average" not in values:
         return  # it is of all heads, or experts, of a layer: they look at it
-    layer = part.rpartition(".")[0]
+    layer = Name(part).path
     of_all = values.get(f"{layer}.switch", np.ones((1, 1)))
     on = float(values[f"{part}.switch"][0, 0] * of_all[0, 0])
     if on == 1:
@@ -82,22 +83,18 @@ def _switch(
 
 
 def _divisor(
-    graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], name: str
+    graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], divisor: Block
 ) -> None:
     """Queries times the old divisor over the new."""
+    name = divisor.name
     if values[name][0, 0] == 0:
         raise InputError(f"{name} is 0, and nothing can be divided by it; change it back")
     factor = float(graph.inputs[name][0, 0] / values[name][0, 0])
-    attn = name.rpartition(".")[0]
     if factor == 1:
         return
-    scaled = [n for n in weights if n.startswith(f"{attn}.") and "q_norm" in n.split(".")]
-    if not scaled:
-        scaled = [
-            n
-            for n in weights
-            if n.startswith(f"{attn}.h") and n.rpartition(".")[2] in ("W_Q", "b_Q")
-        ]
+    inside = [n for n in weights if n.startswith(f"{divisor.path}.")]
+    scaled = [n for n in inside if "q_norm" in n.split(".")]
+    scaled = scaled or [n for n in inside if Name(n).leaf in ("W_Q", "b_Q")]
     for n in scaled:
         one = float(any(reader.op is ops.gain_above_one for reader, _ in graph.readers[n]))
         weights[n] = (weights[n] + one) * factor - one
@@ -105,7 +102,7 @@ def _divisor(
 
 def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:
     """A checkpoint has one eps for all norms."""
-    eps = {float(values[name][0, 0]) for name in values if name.endswith(".eps")}
+    eps = {float(values[name][0, 0]) for name in values if graph[name].leaf == "eps"}
     if eps <= {model.spec.norm_eps}:
         return model
     config = dict(model.config)

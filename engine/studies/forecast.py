@@ -9,6 +9,7 @@ import numpy as np
 import orjson
 
 from engine.cells.compressing import compressor
+from engine.cells.name import Name
 from engine.cells.part import cells_of
 from engine.cells.stored import Stored
 from engine.models import encoding
@@ -73,14 +74,14 @@ def parameters(model: Model) -> Mapping[str, int]:
 
 
 def _part(name: str) -> str:
-    pieces = name.split(".")
-    if pieces[-1] == "W_pos":
+    weight = Name(name)
+    if weight.leaf == "W_pos":
         return "positions"
-    if any(piece.startswith("ln") or piece in ("q_norm", "k_norm") for piece in pieces):
+    if weight.part.startswith("ln") or {"q_norm", "k_norm"} & {*weight.inside, weight.leaf}:
         return "norms"
-    if len(pieces) > 1:
-        return "MLP" if "mlp" in pieces else "attention"
-    return "unembedding" if pieces[-1].endswith("_U") else "embedding"
+    if weight.part:
+        return "MLP" if weight.part == "mlp" else "attention"
+    return "unembedding" if weight.leaf.endswith("_U") else "embedding"
 
 
 def kv_numbers(model: Model) -> int:

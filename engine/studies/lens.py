@@ -157,8 +157,7 @@ def through(
     g: Graph, word: str, x: Block, d: Block, by: Block | None
 ) -> tuple[Block, Block | None]:
     """The direction before an op that does there what `d` does after it, and the divisor so far."""
-    path, _, _ = x.name.rpartition(".")
-    at, read = g.at(f"{word}.{path}" if path else word), operands(x)
+    at, read = g.at(f"{word}.{x.path}" if x.path else word), operands(x)
     if x.op is ops.linear:
         name = f"{read['w'].name}.turned"  # both words read it
         turned = g.blocks.get(name) or g.block(name, ops.transposed, read["w"])

@@ -13,10 +13,11 @@ from engine.cells.errors import InputError
 from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
+from engine.cells.name import NUDGED
 from engine.learning import objective, optimizers
 from engine.models import choosing, ops
 
-NUDGE, NUDGED = "nudge", "nudged"
+NUDGE = "nudge"
 RATE, LOSS_AFTER = f"{NUDGE}.rate", f"{NUDGED}.{objective.LOSS}"
 LEARNS = "learns"  # of a part: 1, it takes the step; 0, it stays
 RATES = tuple(k * 10.0**n for n in range(1, -5, -1) for k in (5, 2, 1))
@@ -68,7 +69,7 @@ def _step(g: Graph, weight: Block, gradient: Block) -> Block:
 
 def part(weight: Block) -> str:
     """The part that a weight belongs to: a head, an MLP, a norm; or the weight itself."""
-    return weight.name.rpartition(".")[0] or weight.name
+    return weight.path or weight.name
 
 
 def gradients(g: Graph) -> dict[str, list[Block]]:

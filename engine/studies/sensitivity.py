@@ -22,6 +22,7 @@ from engine.cells.block import Block
 from engine.cells.evaluator import Evaluator
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
+from engine.cells.name import Name
 from engine.learning import objective
 from engine.studies import ablation
 
@@ -115,7 +116,7 @@ class Sensitivity:
         """The sums of each weight block; or of all blocks of a head, an MLP, a norm together."""
         sums: dict[str, list[tuple[int, float, float]]] = {}
         for name, g in self.gradients.items():
-            path = name.rpartition(".")[0] if heads and "." in name else name
+            path = (heads and Name(name).path) or name
             product = float((g * self._weights(name)).sum())
             sums.setdefault(path, []).append((g.size, float(np.abs(g).sum()), product))
         return [
@@ -138,8 +139,8 @@ class Sensitivity:
     def _slopes(self, part: str, places: Sequence[float]) -> float:
         """The mean gradient by a part's switch as it stands at each of some places."""
         given = np.reshape(places, (-1, 1, 1))
-        found = filled(self.graph, {part + ablation.SWITCH: given})[self.switches[part].name]
-        return float(np.mean(found))
+        found = filled(self.graph, {f"{part}.{ablation.SWITCH}": given})
+        return float(np.mean(found[self.switches[part].name]))
 
 
 MIDDLES = tuple((np.arange(STEPS) + 0.5) / STEPS)
@@ -154,7 +155,7 @@ def of_logit(graph: Graph, row: int, target: int, rival: int | None = None) -> S
     forward.blocks = dict(graph.blocks)
     forward.readers = {name: list(readers) for name, readers in graph.readers.items()}
     weights = [block for block in graph if block.kind == "weight"]
-    switches = {name: graph[name + ablation.SWITCH] for name in ablation.parts(graph)}
+    switches = {name: graph[f"{name}.{ablation.SWITCH}"] for name in ablation.parts(graph)}
     found = backward(graph, of, to=[*weights, *switches.values()])
     gradients = {
         w.name: graph.values[found[w.name].name] if w.name in found else np.zeros(w.shape)

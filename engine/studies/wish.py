@@ -91,7 +91,7 @@ def chosen(graph: Graph, parts: Sequence[str]) -> list[Block]:
     weights = [block for block in graph if block.kind == "weight"]
     for part in parts:
         if not any(_under(block.name, part) for block in weights):
-            names = {b.name for b in weights} | {b.name.rpartition(".")[0] for b in weights}
+            names = {b.name for b in weights} | {b.path for b in weights}
             raise InputError(f"no weight is under {part!r}; {nearest(part, sorted(names - {''}))}")
     return [b for b in weights if not parts or any(_under(b.name, part) for part in parts)]
 

@@ -1,5 +1,6 @@
 """The workbook of any encoder: what it is asked for, and three edits to try."""
 
+from engine.cells.name import SECOND
 from engine.models import encoding
 from engine.models.generate import Passage
 from engine.models.model import Model
@@ -48,7 +49,7 @@ def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
     seen = "and see the ranking change" if not two else "and see the cosine change"
     texts = [f"Type another {'sentence' if typed[0] else 'token id'}, {seen}."]
     if two:
-        cells.append(f"{encoding.SECOND}.{'sentence' if typed[1] else 'tokens'}")
+        cells.append(f"{SECOND}.{'sentence' if typed[1] else 'tokens'}")
         texts.append("Type the same here: the cosine of a sentence with itself is 1.")
     else:
         cells.append("temperature")

@@ -15,6 +15,7 @@ from exporters.compose.lookups import entry
 from exporters.compose.sentences import percent, quote, rounded, sentence
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
+from exporters.model.words import stage_names
 from exporters.pages import attribution, machine, nudge, play
 
 
@@ -123,7 +124,7 @@ def _attention(book: ModelBook) -> Stop:
 
 
 def _mlp(book: ModelBook) -> Stop:
-    found = [b for b in book.graph if b.leaf == "mlp_out" and b.name.startswith("blocks.")]
+    found = [b for b in book.graph if b.leaf == "mlp_out" and b.layer is not None and not b.passes]
     text = "An MLP works on each token alone: "
     if not found:
         text += (
@@ -137,7 +138,8 @@ def _mlp(book: ModelBook) -> Stop:
         f"for it. Attention and MLP make a layer; this model has {n_layers}, counted from 0."
     )
     canvas, guesses = machine.Canvas(book), dict[str, Expression]()
-    at = [k for k, n in enumerate(machine.stage_names(book, canvas.stages)) if n.endswith("MLP")]
+    names = stage_names(book.graph, canvas.stages)
+    at = [k for k, name in enumerate(names) if name.endswith("MLP")]
     if book.views.stages and at:
         guesses = {"before": machine.guess(book, at[0] - 1), "after": machine.guess(book, at[0])}
         text += (

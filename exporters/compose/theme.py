@@ -7,6 +7,7 @@ formula that reads another sheet. Fills tell the kind of block.
 from typing import Any
 
 from engine.cells.block import Block
+from engine.cells.name import TURNED
 
 BLUE, BLACK, GREEN, GREY, ORANGE = "#0000FF", "#000000", "#00703C", "#7F7F7F", "#C55A11"
 FILLS = {
@@ -239,12 +240,13 @@ def characters(pixels: float) -> float:
 def kind(block: Block) -> str:
     """The kind of fill that a block gets."""
     if block.kind == "gradient":
-        return "weight" if block.name.startswith("turned.") else "activation"
+        return "weight" if block.passes[:1] == (TURNED,) else "activation"
     if block.kind != "computed":
         return "weight" if block.kind == "weight" else "input"
-    if ".attn.h" in block.name and block.leaf in ATTENTION:
+    if block.part == "attn" and block.leaf in ATTENTION:
         return "attention"
-    return "readout" if block.name.split(".")[0] in READOUT else "activation"
+    read_out = not block.passes and block.layer is None and (block.part or block.leaf) in READOUT
+    return "readout" if read_out else "activation"
 
 
 def number(style: str) -> int:

@@ -23,11 +23,12 @@ from engine.cells.expression import Area, Expression
 from engine.cells.formula import equation
 from engine.cells.functions import INDEX
 from engine.cells.graph import Graph
+from engine.cells.name import GRADIENT, NUDGED, SECOND, TURNED
 from engine.cells.stored import Stored
 from engine.learning import optimizers
 from engine.learning.objective import LOSS
-from engine.models.encoding import AXIS, SECOND
-from engine.studies.nudge import LOSS_AFTER, NUDGE, NUDGED
+from engine.models.encoding import AXIS
+from engine.studies.nudge import LOSS_AFTER, NUDGE
 from exporters.compose import theme
 from exporters.compose.book import Place, Run, Sheet
 from exporters.compose.composer import Composer, Table
@@ -84,30 +85,26 @@ def purpose(name: str, gradient_of: str) -> str:
 def sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
     or that of the steps before or after the layers."""
-    first, _, rest = block.name.partition(".")
-    if first == NUDGE or block.name in COSTS:
+    if block.part == NUDGE or block.name in COSTS:
         return LEARNING
-    if first == NUDGED:
-        return AFTER_STEP + sheet_of(book.graph[rest], book)
-    second = f" {SECOND}" if first == SECOND else ""
-    if second:
-        first, _, rest = rest.partition(".")
+    if NUDGED in block.passes:
+        return AFTER_STEP + sheet_of(book.graph[block.own], book)
     if block.kind == "gradient":
         return backward_sheet_of(block, book)
     if block.leaf in SWITCHED:
         return SWITCHES
-    if first == "lens":
+    if block.part == "lens":
         return LENS
-    if first in ("target", "rival") and rest:
+    if block.part in ("target", "rival"):
         return ATTRIBUTION
     if on_play(block):
         return PLAY
-    layer = rest.partition(".")[0] if first == "blocks" else ""
     if block.kind == "computed":
-        outside = "Embedding" if first in BEFORE_LAYERS else "Readout"
-        return (f"Block {layer}" if layer else outside) + second
+        outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
+        second = f" {SECOND}" if SECOND in block.passes else ""
+        return (outside if block.layer is None else f"Block {block.layer}") + second
     if block.kind == "weight" and not book.by_hand:
-        return f"Weights {layer}" if layer else "Weights"
+        return _of_layer("Weights", block)
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
 
@@ -115,26 +112,20 @@ def sheet_of(block: Block, book: ModelBook) -> str:
 def backward_sheet_of(block: Block, book: ModelBook) -> str:
     """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
     of its weight."""
-    name = own_name(block)
-    first, _, rest = name.partition(".")
-    of_weight = name in book.graph.blocks and book.graph[name].kind == "weight"
-    layer = rest.partition(".")[0] if first == "blocks" else ""
-    return f"{'Gradient' if of_weight else 'Backward'} {layer}".strip()
+    own = book.graph.blocks.get(block.own)
+    return _of_layer("Gradient" if own and own.kind == "weight" else "Backward", block)
 
 
-def own_name(block: Block) -> str:
-    """The name of what a block of another pass belongs to: of the way back, or after a step."""
-    name = block.name.removeprefix("turned.").removeprefix("gradient.")
-    return name.removeprefix(f"{NUDGED}.")
+def _of_layer(sheet: str, block: Block) -> str:
+    return sheet if block.layer is None else f"{sheet} {block.layer}"
 
 
 def on_play(block: Block) -> bool:
     """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
-    name = block.name.removeprefix(f"{SECOND}.")
-    if "." in name or name == "mean_ablation":
+    if "." in block.own or block.passes not in ((), (SECOND,)) or block.own == "mean_ablation":
         return False
-    return dial or name in ("tokens", "attention_mask", "position", "target", "rival")
+    return dial or block.own in ("tokens", "attention_mask", "position", "target", "rival")
 
 
 def read_along(graph: Graph, block: Block) -> int | None:
@@ -282,8 +273,9 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     """Links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
-        *path, leaf = own_name(place.block).split(".")
-        parts.setdefault(".".join(path[2:]) or leaf, book.area(place.block.name))
+        block = place.block
+        part = "" if block.layer is None else ".".join(block.inside)
+        parts.setdefault(part or block.leaf, book.area(block.name))
     if len(parts) > 1:
         sheet.put(TITLE_ROWS, MARGIN, "go to", "row label")
         for k, (part, area) in enumerate(parts.items(), MARGIN + 1):
@@ -291,7 +283,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
     patterns = [p.block for p, _ in sheet.regions if p.block.leaf == "pattern"]
     for k, block in enumerate(patterns, MARGIN + 1):
         sheet.put(TITLE_ROWS + 1, MARGIN, "patterns", "row label")
-        sheet.link(TITLE_ROWS + 1, k, block.name.split(".")[-2], book.area(block.name))
+        sheet.link(TITLE_ROWS + 1, k, block.inside[-1], book.area(block.name))
 
 
 def weight_bands(book: ModelBook, name: str) -> list[Band]:
@@ -299,8 +291,7 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == name and block.name not in book.pieces:
-            path, _, _ = own_name(block).rpartition(".")
-            part = block.name.rpartition(".")[0] if path else block.name
+            part = block.path if "." in block.own else block.name
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
             if block.leaf[:2] == "b_" and matrix in book.graph.blocks and not turned(block, book):
@@ -313,11 +304,10 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
 def gradient_bands(book: ModelBook, name: str) -> list[Band]:
     """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
     found: dict[str, Band] = {}
-    for block in sorted(book.graph, key=lambda block: not block.name.startswith("turned.")):
+    for block in sorted(book.graph, key=lambda block: TURNED not in block.passes):
         if block.kind == "gradient" and sheet_of(block, book) == name:
-            weight = own_name(block)
             n_cols = block.shape[0 if turned(block, book) else 1]
-            found.setdefault(weight, Band()).add(block, n_cols)
+            found.setdefault(block.own, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
     return [found[weight] for weight in sorted(found, key=lambda weight: order[weight])]
 
@@ -355,11 +345,10 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 def caption(block: Block) -> str:
     """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
-    *path, leaf = own_name(block).split(".")
-    part = path[-1] if path else ""
-    if (part[-1:].isdigit() and len(path) > 2) or part[:2] == "ln":
-        leaf = f"{part}.{leaf}"
-    return f"gradient of {leaf}" if "gradient." in block.name else leaf
+    nearest = block.inside[-1] if block.inside else ""
+    named = nearest.startswith("ln") or nearest == block.head
+    text = f"{nearest}.{block.leaf}" if named else block.leaf
+    return f"gradient of {text}" if GRADIENT in block.passes else text
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
@@ -369,7 +358,7 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = sheet[place.top : place.top + rows, place.left : place.left + cols]
-    if place.block.name.startswith("gradient.") or _coloured(book, sheet, place.block):
+    if place.block.passes[:1] == (GRADIENT,) or _coloured(book, sheet, place.block):
         sheet.dress(area, "diverging")
     elif place.block.leaf in ("pattern", "probs"):
         sheet.dress(area, "scale")

@@ -1,6 +1,10 @@
 """What each block means, in words: for headings and the index."""
 
+from collections.abc import Sequence
+
 from engine.cells.block import Block
+from engine.cells.graph import Graph
+from engine.cells.name import TURNED
 from engine.learning import optimizers
 
 MEANING = {
@@ -146,17 +150,17 @@ def meaning(block: Block, gradient_of: str = "") -> str:
         return IN_FULL[block.name]
     if block.op and block.op.function.__module__ == optimizers.__name__:
         return of_optimizer(block)
-    if "loss" in block.name.split(".")[:-1] and block.leaf in OF_LOSS:
+    if "loss" in block.inside and block.leaf in OF_LOSS:
         return OF_LOSS[block.leaf]
     if block.leaf.isdigit():
-        return MEANING.get(block.name.split(".")[-2], "")
-    if block.leaf == "scale" and ".attn." not in block.name:
+        return MEANING.get(block.inside[-1], "")
+    if block.leaf == "scale" and block.part != "attn":
         return "what each token is divided by"
-    if block.leaf == "chosen" and "router" not in block.name:
+    if block.leaf == "chosen" and "router" not in block.inside:
         return "what the chosen experts write together"
-    if block.leaf == "score" and ".mlp." in block.name:
+    if block.leaf == "score" and block.part == "mlp":
         return "by what share it works, before the bend"
-    if block.leaf == "on" and ".mlp." in block.name:
+    if block.leaf == "on" and block.part == "mlp":
         return "its own switch times that for all experts"
     if block.leaf.startswith("b_"):
         return "bias"
@@ -172,12 +176,11 @@ def of_optimizer(block: Block) -> str:
 
 def of_backward(block: Block, gradient_of: str) -> str:
     """What a block of the backward pass means."""
-    way = next((x for x in block.name.split(".") if x in ("turned", "gradient")), "")
-    if way == "turned":
+    if TURNED in block.passes:
         return "the same, rows and columns exchanged, for products to run down"
-    if block.name.rpartition(".")[2].startswith("part"):
+    if block.leaf.startswith("part"):
         return "a step on the way back"
-    return f"how {gradient_of} changes with {block.name.rpartition('gradient.')[2]}"
+    return f"how {gradient_of} changes with {block.own}"
 
 
 def shape(block: Block) -> str:
@@ -187,3 +190,18 @@ def shape(block: Block) -> str:
         for n, axis in zip(block.shape, block.axes, strict=True)
     ]
     return f"[{' × '.join(sides)}]"
+
+
+SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
+
+
+def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
+    """Each stage of the stream, by what was added last; attention and MLP at once are a layer."""
+    layers = [stage.layer for stage in stages[1:]]
+    names = ["embedding"]
+    for k, layer in enumerate(layers):
+        leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in graph.blocks]
+        at_once = len(leaves) > layers.count(layer)
+        leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
+        names.append(f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip())
+    return names

@@ -5,6 +5,7 @@ its cells. The residual stream is the line on the left that every sublayer reads
 """
 
 from engine.cells.block import Block
+from engine.cells.name import Name
 from exporters.compose.book import Sheet
 from exporters.model import layout, words
 from exporters.model.model_book import ModelBook
@@ -90,8 +91,9 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
 def members(book: ModelBook, name: str) -> dict[str, Block]:
     """The parts of a sublayer, each with the block to look at: of attention the heads, of a mixture
     the router and the experts."""
-    sublayer = name.removesuffix("_out")
-    leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(sublayer.rpartition(".")[2], ())
-    inside = [b for b in book.graph if b.name.startswith(f"{sublayer}.") and b.leaf in leaves]
-    paths = [block.name.removeprefix(f"{sublayer}.").split(".") for block in inside]
-    return {path[0]: b for path, b in zip(paths, inside, strict=True) if len(path) > 1}
+    sublayer = Name(name)
+    part = sublayer.leaf.removesuffix("_out")
+    leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(part, ())
+    beside = (b for b in book.graph if b.layer == sublayer.layer and not b.passes)
+    found = (b for b in beside if b.part == part and b.leaf in leaves and b.inside[1:])
+    return {block.inside[1]: block for block in found}

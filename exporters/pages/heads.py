@@ -5,7 +5,7 @@ its cells sum to 1. The squares read the patterns from the layers' own sheets.
 """
 
 from engine.cells.block import Block
-from engine.studies.nudge import NUDGED
+from engine.cells.name import NUDGED
 from exporters.compose import theme
 from exporters.compose.book import Sheet
 from exporters.compose.sentences import sentence
@@ -29,7 +29,7 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """A square per head; layers down, heads across."""
     found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
-    found = [b for b in found if not b.name.startswith(f"{NUDGED}.")]
+    found = [b for b in found if NUDGED not in b.passes]
     patterns = [b for b in found if b.axes[0] == "token"]
     others = [b for b in found if b.axes[0] != "token"]
     sheet = book.sheet(SHEET)
@@ -44,10 +44,10 @@ def add(book: ModelBook) -> None:
     sheet.widths |= {LEFT + h * (n + 2) + n + 1: 9 for h in range(across - 1)}  # token texts
     below = book.model.spec.n_layers * (n + 3)  # where those of a second sentence begin
     for block in (*patterns, *others):
-        layer, _, head, _ = block.name.split(".")[-4:]
-        top = TOP + int(layer) * (n + 3) + (below if block in others else 0)
-        left = LEFT + int(head.removeprefix("h")) * (n + 2)
-        sheet.link(top, left, f"layer {layer}, head {head[1:]}", book.address(block.area))
+        layer, head = block.layer or 0, machine.head_number(block)
+        top = TOP + layer * (n + 3) + (below if block in others else 0)
+        left = LEFT + head * (n + 2)
+        sheet.link(top, left, f"layer {layer}, head {head}", book.address(block.area))
         of, axis, name = range(n), block.axes[0], f"heads.{block.name}"
         layout.labels(book, sheet, f"{name}.columns", (top + 1, left), axis, of, "upright", True)
         layout.labels(book, sheet, f"{name}.rows", (top + 2, left - 1), axis, of, "row label")
@@ -68,6 +68,6 @@ def _read_out(book: ModelBook, sheet: Sheet, head: Block) -> None:
         "Read a square so: a column is the token that looks, a row one that is looked at, and the "
         "shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."
     )
-    layer, number = machine.head_name(head).split(".")
-    told = sentence(text, layer=layer, number=number, look=machine.look(book, head))
+    number = str(machine.head_number(head))
+    told = sentence(text, layer=str(head.layer), number=number, look=machine.look(book, head))
     sheet.formula(TOP - 1, 0, told, "text")

@@ -112,14 +112,14 @@ def typed(book: Book, place: Place) -> bool:
 
 def name(block: Block, i: int = 0) -> str:
     """What the ledger calls a block, or cell i of one with texts."""
-    path = block.name.split(".")
-    if path[0] == "blocks" and block.leaf == "switch":
-        layer, part = path[1], path[-2]
-        whole = {"attn": f"all heads of layer {layer}", "mlp": f"MLP {layer}"}
-        kind = "head" if path[2] == "attn" else "expert"
-        return whole.get(part, f"{kind} {layer}.{part[1:]}")
-    if path[-1] == "instead":
-        return path[-2]
+    if block.layer is not None and block.leaf == "switch":
+        whole = {"attn": f"all heads of layer {block.layer}", "mlp": f"MLP {block.layer}"}
+        kind = "head" if block.part == "attn" else "expert"
+        return (
+            f"{kind} {block.layer}.{block.head.lstrip('he')}" if block.head else whole[block.part]
+        )
+    if block.leaf == "instead":
+        return block.inside[-1]
     if block.name == "prompt.pick":
         return f"word {i} picked"
     single = block.kind == "table" and block.name == "random"
@@ -271,13 +271,13 @@ def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expressio
         off = IF(now == "", " off: empty", " off: ‘" & now & "’ counts as 0")
         number = IF(ISNUMBER(now), IF(now == 0, " off", " × " & now), off)
         return expression(what) & number
-    if line.block.name.endswith("sentence"):
+    if line.block.leaf == "sentence":
         return expression(f"{what}: ") & IF(now == "", "none", LEFT(now, LONGEST))
     if line.block.name == "prompt.pick":
         beyond = expression(line.cell[0] if line.cell else 0) >= book.graph["n_prompt"][0, 0]
         effect = IF(beyond, " (beyond the sentence: no effect)", "")
         return IFERROR(expression(f"{what}: ") & now & effect, f"{what}: {ERROR}")
-    if line.block.name.endswith("instead"):
+    if line.block.leaf == "instead":
         return expression(f"{what}: ") & now & " instead"
     as_0 = line.block.kind != "table" and not _of_texts(book, line.block)
     return _from_to(what, sheet, row, as_0)

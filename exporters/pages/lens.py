@@ -37,8 +37,8 @@ def add(book: ModelBook) -> None:
     row = TOP + 4 + 2 * WORDS_SHOWN + CHART_ROWS
     for leaf in leaves:
         row = _steps(book, sheet, leaf, row)
-    for n, stage in enumerate(stages):
-        sheet.link(TOP, LEFT + n, stage_name(stage.name), book.address(stage.area))
+    for n, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
+        sheet.link(TOP, LEFT + n, name, book.address(stage.area))
         _summary(book, sheet, n)
     for k in range(WORDS_SHOWN):
         sheet.put(TOP + 3 + 2 * k, LEFT - 1, f"likeliest {k + 1}", "row label")
@@ -55,12 +55,10 @@ def add(book: ModelBook) -> None:
     sheet.charts.append(Chart(*at, kind, title, series, CHART_SIZE, shares=True))
 
 
-def stage_name(name: str) -> str:
-    """A stage of the stream, in the reader's words: what was added last."""
-    if name == "blocks.0.resid_pre" or not name.startswith("blocks."):
-        return "embedding"
-    _, layer, leaf = name.split(".", 2)
-    return f"{layer} {'attention' if leaf in ('resid_mid', 'ln1.out') else 'MLP'}"
+def stage_names(book: ModelBook) -> list[str]:
+    """Each stage of the stream, in a narrow column: `embedding`, `0 attention`, `0 MLP`."""
+    names = words.stage_names(book.graph, book.views.stages)
+    return [name.removeprefix("layer ") for name in names]
 
 
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:

@@ -25,6 +25,7 @@ from exporters.compose.sentences import percent, quote, rounded
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
+from exporters.model.words import stage_names
 from exporters.pages import large_play, play
 
 SHEET = "Machine"
@@ -94,9 +95,9 @@ class Canvas:
         """The patterns of every layer, head by head."""
         found: dict[int, list[Block]] = {}
         for block in self.book.graph:
-            own = block.name.startswith("blocks.")  # not of a backward pass
-            if own and block.leaf == "pattern" and block.axes[0] == "token":
-                found.setdefault(int(block.name.split(".")[1]), []).append(block)
+            pattern = block.leaf == "pattern" and block.axes[0] == "token"
+            if pattern and block.layer is not None and not block.passes:
+                found.setdefault(block.layer, []).append(block)
         return found
 
     @property
@@ -230,25 +231,10 @@ def _given(book: ModelBook, sheet: Sheet, row: int) -> Area | None:
 # --- what each stage adds -----------------------------------------------------------------
 
 
-SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
-
-
-def stage_names(book: ModelBook, stages: Sequence[Block]) -> list[str]:
-    """Each stage of the stream, by what was added last; attention and MLP at once are a layer."""
-    layers = [stage.name.split(".")[1] for stage in stages[1:]]
-    names = ["embedding"]
-    for k, layer in enumerate(layers):
-        leaves = [leaf for leaf in SUBLAYERS if f"blocks.{layer}.{leaf}" in book.graph.blocks]
-        at_once = len(leaves) > layers.count(layer)
-        leaf = leaves[layers[:k].count(layer)] if leaves and not at_once else ""
-        names.append(f"layer {layer} {SUBLAYERS.get(leaf, '')}".strip())
-    return names
-
-
 def _strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
     """A strip for each stage, one for the stream at the end; returns the row below."""
     head, first = row, row + 1
-    names = stage_names(book, canvas.stages)
+    names = stage_names(book.graph, canvas.stages)
     for n, (stage, name) in enumerate(zip(canvas.stages, names, strict=True)):
         _low(sheet, row := row + 1, LOW_LINE if len(names) > MANY_STAGES else LINE)
         sheet.link(row, 0, name, book.address(stage.area))
@@ -356,8 +342,12 @@ def _tile(book: ModelBook, sheet: Sheet, canvas: Canvas, head: Block, row: int, 
 
 def head_name(head: Block) -> str:
     """A head by its layer and its number: 1.2."""
-    _, layer, _, name, _ = head.name.split(".")
-    return f"{layer}.{name.removeprefix('h')}"
+    return f"{head.layer}.{head_number(head)}"
+
+
+def head_number(head: Block) -> int:
+    """The number of the head that a block is of, in its layer."""
+    return int((head.head or "h0")[1:])
 
 
 def _most(book: ModelBook, shares: Area) -> Expression:

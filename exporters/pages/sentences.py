@@ -3,7 +3,7 @@ their vectors. Baseline stands beside live: what the untouched workbook said, as
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
-from engine.models.encoding import SECOND
+from engine.cells.name import SECOND
 from exporters.compose.book import Sheet
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL, SECOND_ROW, TEXTS_ROW

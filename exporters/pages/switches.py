@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import SUM
+from engine.cells.name import Name
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
 from exporters.compose.dressing import Unlike, When
@@ -168,34 +169,32 @@ def writers(book: ModelBook, part: str) -> list[str]:
         name
         for name in book.views.credits["target"]
         if name == f"{part}_out"
-        or (name.startswith(f"{part}.") and not name.rpartition(".")[2].startswith("b_"))
+        or (name.startswith(f"{part}.") and not Name(name).leaf.startswith("b_"))
     ]
 
 
 def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
     """Each head's or expert's own switch times its layer's: what is in effect."""
-    names = [b.name for b in book.graph if b.leaf == "on"]
-    if names:
+    found = [b for b in book.graph if b.leaf == "on"]
+    if found:
         sheet.put(row, 0, "In effect: its own switch times that for all of its layer", "heading")
-        for name in names:
-            at, col = cells[name.removesuffix(".on")]
+        for block in found:
+            at, col = cells[block.path]
             here = row + 2 + at - GRID_ROW
-            sheet.put(here, 0, f"layer {name.split('.')[1]}", "row label")
-            sheet.put(row + 1, col, name.split(".")[3], "label")
-            place = Place(book.graph[name], SWITCHES, here, col, False)
-            layout.settle(book, sheet, place)
-        row = max(book.places[name].top for name in names) + 2
+            sheet.put(here, 0, f"layer {block.layer}", "row label")
+            sheet.put(row + 1, col, block.inside[-1], "label")
+            layout.settle(book, sheet, Place(block, SWITCHES, here, col, False))
+        row = max(book.places[block.name].top for block in found) + 2
     return row
 
 
 def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> int:
     """One row of d_model numbers for every part that has a block of that leaf."""
-    found = [b for b in book.graph if b.leaf == leaf and b.name.startswith("blocks.")]
+    found = [b for b in book.graph if b.leaf == leaf and b.layer is not None and not b.passes]
     sheet.put(row, 0, text, "heading")
     for k in range(found[0].shape[1]):
         sheet.put(row + 1, 2 + k, k, "label number")
     for n, block in enumerate(found):
-        part = block.name.removeprefix("blocks.").removesuffix(f".{leaf}")
-        sheet.put(row + 2 + n, 1, part, "row label")
+        sheet.put(row + 2 + n, 1, block.path.removeprefix("blocks."), "row label")
         layout.settle(book, sheet, Place(block, SWITCHES, row + 2 + n, 2, False))
     return row + 2 + len(found) + 1

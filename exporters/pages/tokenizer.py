@@ -13,7 +13,7 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.functions import OR
-from engine.models.encoding import SECOND
+from engine.cells.name import SECOND
 from exporters.compose.book import Book, Place, Run, Sheet
 from exporters.compose.dressing import When
 from exporters.model import layout

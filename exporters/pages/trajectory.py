@@ -18,7 +18,7 @@ from exporters.compose.lookups import product_sum
 from exporters.model import layout
 from exporters.model.layout import LENS
 from exporters.model.model_book import ModelBook
-from exporters.pages.lens import stage_name
+from exporters.pages.lens import stage_names
 
 SHEET = "Trajectory"
 PURPOSE = "the residual stream walking across a plane that you choose"
@@ -58,8 +58,7 @@ def add(book: ModelBook) -> None:
         sheet.put(WORDS_ROW - 1, CHART_COL, text, "note")
         return
     rows = slice(TABLE_ROW + 1, TABLE_ROW + 1 + len(stages))
-    texts = [stage_name(stage.name) for stage in stages]
-    series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], texts)]
+    series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
     chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (520, 420), axes, True, "0.0")
@@ -162,9 +161,9 @@ def _table(book: ModelBook, sheet: Sheet) -> None:
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
         sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
     stages = book.views.stages
-    for k, stage in enumerate(stages):
+    for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         row = TABLE_ROW + 1 + k
-        sheet.link(row, 0, stage_name(stage.name), book.address(stage.area))
+        sheet.link(row, 0, name, book.address(stage.area))
         x = book.graph[f"lens.{k}.x"].area
         for col, direction in enumerate(basis(book), 1):
             along = sheet.formula(row, col, product_sum(x, direction), "live")

@@ -10,6 +10,7 @@ from reference import straight_numpy
 from engine import Cell, Evaluator, Graph, InputError, Model, ModelSpec, WordList
 from engine.cells.access import Mask, Rect, dirties, reads
 from engine.cells.formula import equation
+from engine.cells.name import Name
 
 WEIGHT_EDITS = 3
 
@@ -183,3 +184,25 @@ def downstream(cell: Cell) -> list[Cell]:
                 found[dependent.name] = dependent
                 todo.append(dependent)
     return list(found.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "passes", "layer", "part", "head", "leaf"),
+    [
+        ("logits", (), None, "", None, "logits"),
+        ("ln_final.w", (), None, "ln_final", None, "w"),
+        ("blocks.3.resid_mid", (), 3, "", None, "resid_mid"),
+        ("blocks.0.attn.h12.q_norm.eps", (), 0, "attn", "h12", "eps"),
+        ("b.blocks.1.attn.kv0.k", ("b",), 1, "attn", "kv0", "k"),
+        ("turned.gradient.blocks.2.mlp.e1.W_in", ("turned", "gradient"), 2, "mlp", "e1", "W_in"),
+        ("target.blocks.0.mlp_out.credit", (), None, "target", None, "credit"),
+        ("nudged", (), None, "", None, "nudged"),
+    ],
+)
+def test_name_of_a_block(
+    name: str, passes: tuple[str, ...], layer: int | None, part: str, head: str | None, leaf: str
+) -> None:
+    found = Name(name)
+    assert (found.passes, found.layer, found.part) == (passes, layer, part)
+    assert (found.head, found.leaf) == (head, leaf)
+    assert ".".join([*passes, found.own]) == name

@@ -106,9 +106,9 @@ def _stages(book: ModelBook, ws: Composer, top: int) -> None:
     """Each stage: Tarso's probability, the word that leads, the way along Tarso."""
     side_tables.heads(ws.sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
     stages = ws.table("stages", (top + 1, 2), (len(book.views.stages), 3))
-    for k, stage in enumerate(book.views.stages):
+    for k, name in enumerate(lens.stage_names(book)):
         row, chances = top + 1 + k, book.graph[f"lens.{k}.probs"].area.as_range
-        ws.sheet.put(row, 1, lens.stage_name(stage.name))
+        ws.sheet.put(row, 1, name)
         stages.put(k, 0, book.graph[f"lens.{k}.probs"][0, TARSO], "live fine")
         texts = book.graph["outputs"].area.fixed.as_range
         stages.put(k, 1, INDEX(texts, place_of_largest(chances), 1), "word")

@@ -1,0 +1,79 @@
+"""What a block's name says: the pass, the layer, the part and the head that it belongs to.
+
+    name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
+    pass := turned | gradient | nudged | b | step int
+    part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
+    head := ("h" | "kv" | "e") int | shared, one of the words
+
+The passes are copies of a forward pass: the way back (`turned`: with rows and columns exchanged),
+the pass after a step of training or several, and that of a second sentence.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+TURNED, GRADIENT, NUDGED, SECOND = "turned", "gradient", "nudged", "b"
+PASS = re.compile(rf"{TURNED}|{GRADIENT}|{NUDGED}|{SECOND}|step\d+")
+HEAD = re.compile(r"(h|kv|e)\d+|shared")
+
+
+class Named:
+    """Something with a block's name, `nudged.blocks.0.attn.h1.q`, whose words can be asked for."""
+
+    name: str
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return self.name.split(".")
+
+    @property
+    def leaf(self) -> str:
+        """The last word: `q`."""
+        return self._words[-1]
+
+    @property
+    def path(self) -> str:
+        """All words but the last: `nudged.blocks.0.attn.h1`."""
+        return self.name.rpartition(".")[0]
+
+    @cached_property
+    def passes(self) -> tuple[str, ...]:
+        """The passes that it is of: `nudged`; none for the forward pass."""
+        n = 0
+        while n + 1 < len(self._words) and PASS.fullmatch(self._words[n]):
+            n += 1
+        return tuple(self._words[:n])
+
+    @cached_property
+    def own(self) -> str:
+        """Its name in the forward pass: `blocks.0.attn.h1.q`."""
+        return ".".join(self._words[len(self.passes) :])
+
+    @cached_property
+    def layer(self) -> int | None:
+        """The layer, 0; None outside the layers."""
+        first, _, rest = self.own.partition(".")
+        return int(rest.partition(".")[0]) if first == "blocks" else None
+
+    @cached_property
+    def inside(self) -> tuple[str, ...]:
+        """The words between the pass, or the layer, and the leaf: `attn`, `h1`."""
+        return tuple(self._words[len(self.passes) + (0 if self.layer is None else 2) : -1])
+
+    @property
+    def part(self) -> str:
+        """The part of a layer or of the model: `attn`; "" for `resid_mid` and `logits`."""
+        return self.inside[0] if self.inside else ""
+
+    @property
+    def head(self) -> str | None:
+        """The head, or the expert: `h1`."""
+        return next((word for word in self.inside if HEAD.fullmatch(word)), None)
+
+
+@dataclass(frozen=True)
+class Name(Named):
+    """A name by itself: of a weight in a file, of a part."""
+
+    name: str
