@@ -282,11 +282,11 @@ def train(
     }
     given = {size: value for size, value in sizes.items() if value is not None}
     if name is not None:
-        if given:
+        if given.keys() - {"steps"}:
             raise InputError(
                 f"{name} has its own sizes; to choose sizes give --text FILE instead of a name"
             )
-        return training.workbook(name, text, output, force, seed, embed_scale)
+        return training.workbook(name, text, output, force, seed, embed_scale, steps)
     if text is None:
         raise InputError("name a workbook to train, or give a text with --text FILE")
     if embed_scale is not None:

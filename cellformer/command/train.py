@@ -3,6 +3,7 @@ text."""
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from time import monotonic
@@ -28,7 +29,13 @@ T = TypeVar("T")  # what is trained
 
 
 def workbook(
-    name: str, text: Path | None, folder: Path, force: bool, seed: int, embed_scale: float | None
+    name: str,
+    text: Path | None,
+    folder: Path,
+    force: bool,
+    seed: int,
+    embed_scale: float | None = None,
+    steps: int | None = None,
 ) -> None:
     """Retrain a workbook's model. Raises InputError if it has no model that can be trained."""
     module = workbooks.find(name)
@@ -39,7 +46,8 @@ def workbook(
             )
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
-        return from_text(module.RUN, text, folder, force, seed)
+        run = replace(module.RUN, steps=steps or module.RUN.steps)
+        return from_text(run, text, folder, force, seed)
     if not hasattr(module, "train"):
         able = ", ".join(n for n in workbooks.names() if _trainable(n))
         if hasattr(module, "learnt"):
@@ -53,16 +61,18 @@ def workbook(
     if hasattr(module, "book"):
         if embed_scale is not None:
             raise InputError(f"{name} takes no --embed-scale; leave it out")
-        return _of_worksheet(module, folder, force, seed)
+        return _of_worksheet(module, folder, force, seed, steps)
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
-    model = _watch(module.train(seed, embed_scale), module.floor)
+    model = _watch(module.train(seed, embed_scale, steps), module.floor)
     _finish(model, folder, force, module.figures(model))
 
 
-def _of_worksheet(module: ModuleType, folder: Path, force: bool, seed: int) -> None:
+def _of_worksheet(
+    module: ModuleType, folder: Path, force: bool, seed: int, steps: int | None
+) -> None:
     """Train the model of a workbook without a transformer; its module saves it."""
     check_replaceable(folder, module.is_part, force)  # before a long run
-    learned = _watch(module.train(seed), torch_helps=False)
+    learned = _watch(module.train(seed, steps), torch_helps=False)
     module.save(learned, folder, force)
     _show(module.figures(learned))
     line(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")

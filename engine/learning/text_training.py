@@ -13,10 +13,9 @@ from engine.learning.training import Progress
 from engine.models.model import Model
 from engine.models.spec import ModelSpec
 
-N_CHECKS = 10  # of a run, evenly spread
 MOST_WINDOWS = 400  # of the part held out, in a check on the way
 WINDOWS_AT_ONCE = 100
-SAMPLE_LENGTH, SAMPLE_HEAT = 200, 0.8  # tokens of a sample, and its temperature
+SAMPLE_HEAT = 0.8  # the temperature of a sample
 MOST_HELD = 2_000_000_000  # numbers that a step holds: 8 GB in torch, 16 in numpy
 
 
@@ -34,6 +33,8 @@ class TextRun:
     batch: int = 32
     learning_rate: float = 3e-3
     half: bool = False  # weights rounded to float16, which halves their file
+    n_checks: int = 10  # evenly spread
+    sample_length: int = 200  # tokens that a check writes
 
     def spec(self, n_words: int) -> ModelSpec:
         """The model's sizes. Raises InputError for heads that do not divide the model, and for what
@@ -102,7 +103,7 @@ def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | 
     """
     spec = run.spec(len(corpus.words.texts))
     windows = corpus.windows(MOST_WINDOWS)
-    every = max(1, run.steps // N_CHECKS)
+    every = max(1, run.steps // run.n_checks)
     least, best = np.inf, dict[str, np.ndarray]()
     for step in training.train(spec, run.recipe, corpus.batches, seed):
         if isinstance(step, dict):
@@ -113,7 +114,8 @@ def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | 
             found = loss(spec, step.weights, windows)
             if found < least:
                 least, best = found, {name: w.copy() for name, w in step.weights.items()}
-            yield Check(done, found, sample(spec, step.weights, corpus, seed))
+            sampled = sample(spec, step.weights, corpus, run.sample_length, seed)
+            yield Check(done, found, sampled)
     if not best:
         raise InputError("the loss is no longer a number; try a lower --learning-rate")
     yield training.trained(spec, best, corpus.words, run.half)
@@ -132,12 +134,14 @@ def loss(spec: ModelSpec, weights: Mapping[str, np.ndarray], windows: np.ndarray
     return total / windows[:, 1:].size
 
 
-def sample(spec: ModelSpec, weights: Mapping[str, np.ndarray], corpus: Corpus, seed: int) -> str:
+def sample(
+    spec: ModelSpec, weights: Mapping[str, np.ndarray], corpus: Corpus, length: int, seed: int
+) -> str:
     """What a model goes on with after the first token that is held out."""
     logits_of = training.reader(spec, weights)
     rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
     ids = corpus.held_out[:1].tolist()
-    for _ in range(SAMPLE_LENGTH):
+    for _ in range(length):
         seen = ids[-spec.n_ctx :]
         window = np.array([seen + [0] * (spec.n_ctx - len(seen))])  # what follows is not seen
         logits = logits_of(window)[0, len(seen) - 1] / SAMPLE_HEAT

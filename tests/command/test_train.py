@@ -7,19 +7,12 @@ import pytest
 from conftest import GOLDEN, cli
 from safetensors.numpy import load_file
 
-from engine.learning import text_training
 from exporters.checking.verify import read
 
 pytestmark = pytest.mark.slow
 
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
 SIZES = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 12, "--steps", 6, "--batch", 2)
-
-
-@pytest.fixture(autouse=True)
-def short_samples(monkeypatch) -> None:
-    """What a run prints of its text is short: most of its time is that text's."""
-    monkeypatch.setattr(text_training, "SAMPLE_LENGTH", 15)
 
 
 @pytest.fixture

@@ -38,11 +38,9 @@ def test_three_steps_of_semantic_tiny() -> None:
     assert semantics.model(weights).spec == semantics.spec()
 
 
-def test_the_command_saves_what_load_reads(tmp_path: Path, monkeypatch) -> None:
-    recipe = semantics.recipe
-    monkeypatch.setattr(semantics, "recipe", lambda scale: replace(recipe(scale), steps=10))
+def test_train_saves_what_load_reads(tmp_path: Path) -> None:
     args = ("semantic-tiny", "-o", tmp_path / "m", "--seed", "3", "--embed-scale", "0.1")
-    done = cli("train", *args)
+    done = cli("train", *args, "--steps", 10)
     assert done.code == 0
     assert "king - man + woman" in done.out
     assert checkpoint.load(tmp_path / "m").vocabulary.texts == semantics.WORDS

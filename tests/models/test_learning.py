@@ -10,7 +10,7 @@ import pytest
 from conftest import GOLDEN, cli
 
 from engine import Model
-from engine.learning import in_cells, objective, text_training, training
+from engine.learning import in_cells, objective, training
 from engine.learning.optimizers import ADAM, DESCENT, MOMENTUM
 from engine.learning.recipe import IGNORED, Recipe
 from engine.learning.text_training import TextRun
@@ -76,16 +76,14 @@ def test_any_architecture_learns(name: str) -> None:
 
 
 @pytest.fixture
-def without_torch(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """As where it is not installed; and what follows may change more."""
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it is not installed."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "engine.learning.in_torch", raising=False)
-    return monkeypatch
 
 
 @pytest.mark.slow
-def test_a_text_is_learnt_without_torch(without_torch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    without_torch.setattr(text_training, "SAMPLE_LENGTH", 5)
+def test_train_text_without_torch(without_torch: None, tmp_path: Path) -> None:
     windows = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"]
     (tmp_path / "text.txt").write_text("".join(windows))
     sizes = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 8, "--steps", 20)
@@ -97,9 +95,7 @@ def test_a_text_is_learnt_without_torch(without_torch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.slow
-def test_a_workbooks_model_is_trained_without_torch(without_torch: pytest.MonkeyPatch) -> None:
-    short = replace(dialogue_game.RECIPE, steps=3, batch=2)
-    without_torch.setattr(dialogue_game, "RECIPE", short)
-    *steps, model = dialogue_game.train(9, None)
+def test_train_workbook_without_torch(without_torch: None) -> None:
+    *steps, model = dialogue_game.train(9, steps=3)
     assert [step.step for step in steps if isinstance(step, Progress)] == [0, 1, 2]
     assert isinstance(model, Model)

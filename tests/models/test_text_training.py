@@ -1,7 +1,7 @@
 """A model of a text: it learns, twice alike; its best is kept; its loss is the graph's."""
 
 import json
-from collections.abc import Iterator
+import sys
 from dataclasses import replace
 from functools import cache
 from math import log
@@ -13,7 +13,7 @@ from conftest import GOLDEN
 from safetensors.numpy import load_file
 
 from engine import InputError, Model
-from engine.learning import corpus, text_training, training
+from engine.learning import corpus, text_training
 from engine.learning.corpus import Corpus
 from engine.learning.recipe import Recipe
 from engine.learning.text_training import Check, TextRun
@@ -23,16 +23,11 @@ from engine.models import checkpoint
 pytestmark = pytest.mark.slow
 
 TEXT = "".join(json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"])
-SMALL = TextRun(n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=20, batch=4)
+SMALL = TextRun(
+    n_layers=2, n_heads=2, d_model=16, d_mlp=24, context=12, steps=20, batch=4,
+    sample_length=15,  # a little longer than the context
+)  # fmt: skip
 CORPUS = corpus.corpus(TEXT, None, SMALL.context)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short_samples() -> Iterator[None]:
-    """A sample of a check is a little longer than the context: much of a run's time is theirs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_training, "SAMPLE_LENGTH", SMALL.context + 3)
-        yield
 
 
 @cache
@@ -58,10 +53,9 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     assert any((model.weights[name] != w).any() for name, w in third.weights.items())
 
 
-def test_checks_do_not_change_the_run(monkeypatch) -> None:
+def test_checks_do_not_change_the_run() -> None:
     _, _, model = first()
-    monkeypatch.setattr(text_training, "N_CHECKS", 1)
-    _, checks, other = run(SMALL)
+    _, checks, other = run(replace(SMALL, n_checks=1))
     assert [check.step for check in checks] == [SMALL.steps]
     assert all((model.weights[name] == w).all() for name, w in other.weights.items())
 
@@ -133,7 +127,8 @@ def test_the_rate_rises_stays_and_decays() -> None:
 def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkeypatch) -> None:
     if torch:
         pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(training, "has_torch", lambda: torch)
+    else:
+        monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=fault):
         run(replace(SMALL, **change))
 
@@ -165,7 +160,7 @@ def test_a_model_of_thirty_million_weights_is_not_refused() -> None:
 )
 def test_a_rate_beyond_all_numbers_is_one_line_without_torch(rate, half, monkeypatch) -> None:
     """The loss may well be a number: a norm divides by what has grown."""
-    monkeypatch.setattr(training, "has_torch", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match="try a lower --learning-rate") as told:
         run(replace(SMALL, learning_rate=rate, half=half, steps=40))
     assert len(str(told.value)) < 100

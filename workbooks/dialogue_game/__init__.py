@@ -103,9 +103,12 @@ def _studies(book: ModelBook) -> None:
         printed.add(book)
 
 
-def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
+def train(
+    seed: int, embed_scale: float | None = None, steps: int | None = None
+) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
     recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
+    recipe = replace(recipe, steps=steps or recipe.steps)
     for step in training.train(SPEC, recipe, game.games, seed):
         yield step if isinstance(step, Progress) else _model(step)
 

@@ -5,6 +5,7 @@ measure of every run. The weights are shipped in `models/semantic-tiny`; `semant
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,9 +81,12 @@ def _studies(book: ModelBook) -> None:
         page.add(book)
 
 
-def train(seed: int, embed_scale: float | None) -> Iterator[Progress | Model]:
+def train(
+    seed: int, embed_scale: float | None = None, steps: int | None = None
+) -> Iterator[Progress | Model]:
     """Each step's progress and, last, the trained model."""
     recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
+    recipe = replace(recipe, steps=steps or recipe.steps)
     for step in training.train(semantics.spec(), recipe, semantics.sentences, seed):
         yield step if isinstance(step, Progress) else semantics.model(step)
 

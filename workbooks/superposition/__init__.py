@@ -112,9 +112,9 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
     )
 
 
-def train(seed: int) -> Iterator[Progress | Learned]:
+def train(seed: int, steps: int | None = None) -> Iterator[Progress | Learned]:
     """Each step's progress and, last, all that is trained."""
-    return learning.learn(seed)
+    return learning.learn(seed, steps or learning.STEPS)
 
 
 def figures(learned: Learned) -> list[tuple[str, str]]:
