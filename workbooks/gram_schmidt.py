@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, MATCH, MAX, OR, SQRT, SUMPRODUCT
+from engine.cells.rounding import NEAR
 from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Composer
@@ -18,7 +19,6 @@ TOPIC, AFTER, LEVEL = "Words and positions", "positions", 2
 TITLE = "gram-schmidt: two axes from word differences, and an analogy drawn on them"
 WORDS = ("king", "queen", "man", "woman")
 VECTORS = ((2, 1, 0), (2, -1, 0), (1, 1, 1), (1, -1, 1))
-TINY = 1e-9  # a length below this is rounding, and no direction
 DIMS, AXES = ("x1", "x2", "x3"), ("gender", "royalty")
 ONE_ROW = (1, len(DIMS))
 
@@ -192,7 +192,7 @@ def length(v: Area) -> Expression:
 
 def quotient(part: Expression, whole: Expression) -> Expression:
     """A part of a whole, 0 where there is nothing to divide by."""
-    return IF(whole < TINY, 0, part / whole)
+    return IF(whole < NEAR, 0, part / whole)
 
 
 def one_or_nothing(v: Area) -> Expression:

@@ -21,7 +21,8 @@ from engine.cells.functions import (
     SUMIF,
     SUMPRODUCT,
 )
-from exporters.assemble.worksheets import NEAR, Comparison, Workbook
+from engine.cells.rounding import NEAR
+from exporters.assemble.worksheets import Comparison, Workbook
 from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Columns, Composer
 from exporters.compose.story import Story, Suggestion

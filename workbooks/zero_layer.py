@@ -14,7 +14,8 @@ import numpy as np
 from engine.cells.access import Span
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, LN, MAX, SUM, SUMPRODUCT
-from exporters.assemble.worksheets import NEAR, Workbook, near
+from engine.cells.rounding import NEAR
+from exporters.assemble.worksheets import Workbook, near
 from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion

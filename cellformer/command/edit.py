@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.text import Text
 
@@ -15,6 +14,7 @@ from cellformer.command.options import Force
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
+from engine.cells.arrays import ranked
 from engine.cells.files import check_replaceable
 from engine.cells.texts import readable
 from engine.models import checkpoint
@@ -191,11 +191,8 @@ def _ranking(found: edited.EditedModel) -> None:
     after = found.live()["probs"][found.position]
     words = printing.output_words(found.model)
     table = printing.table_of("", "next word", "was", "is", "change")
-    order = np.argsort(-after, kind="stable").tolist()
-    shown = order[:TOP] + [
-        v for v in np.argsort(-before, kind="stable").tolist()[:TOP] if v not in order[:TOP]
-    ]
-    for v in shown:
+    order = ranked(after)
+    for v in dict.fromkeys(order[:TOP] + ranked(before, TOP)):
         change = f"{after[v] - before[v]:+.4f}"
         cells = (f"{before[v]:.4f}", f"{after[v]:.4f}", change)
         table.add_row(str(order.index(v) + 1), Text(words[v], "bold"), *cells)

@@ -37,6 +37,7 @@ from cellformer.command.options import (
 from cellformer.command.printing import Curve, console
 from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
+from engine.cells.arrays import ranked
 from engine.cells.batch import variants
 from engine.cells.errors import nearest
 from engine.cells.files import replacing
@@ -369,7 +370,7 @@ def word_of(model: Model, text: str, graph: Graph, row: int, option: str = "--ta
 
 def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
     """Lens and attribution at a token, for the target and the most likely other word."""
-    order = np.argsort(-graph.values["logits"][row], kind="stable").tolist()
+    order = ranked(graph.values["logits"][row])
     wanted = order[0] if target is None else target
     rival = next((v for v in order if v != wanted), wanted)
     return lenses.add(graph, row % graph["tokens"].shape[0], wanted, rival)

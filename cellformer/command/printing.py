@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from cellformer import budget
 from engine import Cell, Evaluator, Graph, Model
+from engine.cells.arrays import ranked
 from engine.cells.texts import on_terminal
 from engine.models.generate import Step
 from engine.studies.ablation import Effect
@@ -125,7 +126,7 @@ def ranking(
     table.add_column("next word" if row == -1 else "word", style="bold")
     for head in ["logit", "probability"] + (["baseline", "change"] if changed else []):
         table.add_column(head, justify="right")
-    order = np.argsort(-probs, kind="stable").tolist()
+    order = ranked(probs)
     shown_ = order[:TOP] + ([target] if target is not None and target not in order[:TOP] else [])
     for v in shown_:
         style = "bold cyan" if v == target else "bold"
@@ -144,7 +145,7 @@ def lens(words: Sequence[str], live: Evaluator, views: Views, target: int) -> No
     for n, stage in enumerate(views.stages):
         probs = live[f"lens.{n}.probs"][0]
         cells: list[str | Text] = [stage.name]
-        for v in np.argsort(-probs, kind="stable")[:LENS_WORDS]:
+        for v in ranked(probs, LENS_WORDS):
             cells += [Text(words[v], "bold"), f"{probs[v]:.4f}"]
         table.add_row(*cells, f"{probs[target]:.4f}")
     console.print()

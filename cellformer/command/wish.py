@@ -18,6 +18,7 @@ from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console, line
 from engine import InputError, Model
 from engine.cells import finite
+from engine.cells.arrays import ranked
 from engine.cells.files import check_file
 from engine.learning import corpus
 from engine.models import formats
@@ -174,8 +175,8 @@ def _tell(words: Sequence[str], target: int, found: Wish) -> None:
     )
     console.print()
     table = printing.table_of("next word", "was", "is", "change")
-    order = np.argsort(-np.maximum(found.before, found.after), kind="stable").tolist()
-    for v in sorted(order[:TOP], key=lambda v: -found.after[v]):
+    order = ranked(np.maximum(found.before, found.after), TOP)
+    for v in sorted(order, key=lambda v: -found.after[v]):
         was, now = found.before[v], found.after[v]
         style = "bold cyan" if v == target else "bold"
         table.add_row(Shown(words[v], style), f"{was:.4f}", f"{now:.4f}", f"{now - was:+.4f}")

@@ -44,6 +44,11 @@ class Arrays(Mapping[str, Values], Generic[Values]):
         return f"{len(self)} arrays by name: {', '.join(list(self)[:8])}, ..."
 
 
+def ranked(values: np.ndarray, most: int | None = None) -> list[int]:
+    """The places of the largest numbers first, `most` of them; of equal ones the first first."""
+    return np.argsort(-values, kind="stable")[:most].tolist()  # type: ignore[no-any-return]
+
+
 def frozen(array: np.ndarray) -> np.ndarray:
     """The same numbers, in an array that cannot be written to: a copy of one that can."""
     if array.flags.writeable or (_changes(array.base) and 0 not in array.strides):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-NOISE = 1e-12  # a component with less of the spread than this is what rounding left
+from engine.cells.rounding import NOISE
 
 
 def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.cells.arrays import ranked
 from engine.cells.batch import Change, filled
 from engine.cells.block import Block
 from engine.cells.evaluator import Evaluator
@@ -87,9 +88,8 @@ class Sensitivity:
         }
         names, sizes = list(size), [x.ravel() for x in size.values()]
         starts = np.cumsum([0, *map(len, sizes)])
-        order = np.argsort(-np.concatenate(sizes), kind="stable")[:n]
         cells = []
-        for k in order.tolist():
+        for k in ranked(np.concatenate(sizes), n):
             b = int(np.searchsorted(starts, k, side="right")) - 1
             i, j = divmod(k - int(starts[b]), self.gradients[names[b]].shape[1])
             cells.append((names[b], i, j))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from engine.cells.arrays import ranked
 from engine.cells.batch import filled
 from engine.cells.block import Block
 from engine.cells.errors import InputError, nearest
@@ -165,8 +166,7 @@ class Search:
         """The leads over the likeliest rivals after a change [n_rivals], and their gradients by the
         weights [n_rivals, n_weights]."""
         logits = self.logits(delta)
-        order = np.argsort(-logits, kind="stable")
-        rivals = order[order != self.target][:n]
+        rivals = np.array([v for v in ranked(logits) if v != self.target][:n])
         inputs = self.changed(self.split(delta))
         inputs["rival"] = rivals.reshape(-1, 1, 1).astype(np.float64)
         values = filled(self.graph, inputs)

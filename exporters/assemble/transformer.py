@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 
-import numpy as np
-
+from engine.cells.arrays import ranked
 from engine.cells.errors import declared
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
@@ -171,8 +170,8 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
 def _views(graph: Graph, passage: Passage) -> lens.Views:
     """Lens and attribution at the end of the prompt, for the two likeliest words."""
     last = passage.n_prompt - 1
-    order = np.argsort(-graph.values["logits"][last], kind="stable")
-    return lens.add(graph, last, int(order[0]), int(order[min(1, len(order) - 1)]))
+    likeliest = ranked(graph.values["logits"][last], 2)
+    return lens.add(graph, last, likeliest[0], likeliest[-1])
 
 
 def _go_back(graph: Graph, passage: Passage) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import AND, IF, MAX, MIN
 from engine.cells.graph import Graph
+from engine.cells.rounding import NEAR
 from exporters.assemble import start
 from exporters.compose import digest, legend, unharmed
 from exporters.compose.address import quoted
@@ -26,7 +27,6 @@ from exporters.compose.story import Held, Other, Story, Suggestion
 from exporters.pages import ledger
 
 FIRST_ROW = 4  # below title, links and purpose
-NEAR = 1e-9
 LINK_ROOM = 20  # characters: where the ledger stands depends on no sheet's name
 FEW_DECIMALS = 3  # that a printed number is shown with; one that has more is shown with five
 

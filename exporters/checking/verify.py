@@ -23,6 +23,7 @@ from pathlib import Path
 
 from engine.cells.access import Rect
 from engine.cells.errors import InputError
+from engine.cells.rounding import NEAR
 from engine.cells.values import CellError
 from exporters.checking import aspose, hyperformula
 from exporters.checking.child_processes import Job, OnProgress, Outcome, run
@@ -49,7 +50,6 @@ Values = dict[Where, Value]
 NOTHING: Mapping[str, Job] = {}
 Change = Callable[[bytes], bytes]  # of a part of a workbook
 
-TOLERANCE = 1e-9
 MAX_FORMULAS_CELLS = 5000  # `formulas` takes about 20 s for so many
 SECONDS = 600.0  # that an engine is given
 MUCH_ROOM = 10_000_000  # bytes of a compressed workbook
@@ -72,7 +72,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        return not self.skipped and self.largest <= TOLERANCE
+        return not self.skipped and self.largest <= NEAR
 
 
 @dataclass(frozen=True)

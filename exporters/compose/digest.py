@@ -34,6 +34,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.cells.rounding import NEAR
 from engine.cells.values import FormulaError, number
 from exporters.compose.address import column, quoted
 from exporters.compose.book import Book, Run, Sheet
@@ -53,7 +54,6 @@ HEADS = (
 ON, ROW, COL, HIGH, WIDE, SIZE = range(6)
 WAS, OFF = range(6, 9), range(9, 12)  # three sums each
 DOWN, LETTERS, COPIES = 13, 14, 16  # columns: 0, 1, 2, ...; A, B, C, ...; texts as built
-TOLERANCE = 1e-9  # of a range's size, or of 1
 MOST_OFF = 1_000_000_000_000_000  # of a range: what is more off counts as that
 NO_NUMBER = 1_000_000  # what it counts as
 SPREAD = 0.1  # of places: less than where two cells are wrong
@@ -151,7 +151,7 @@ def largest(book: Book) -> Area:
 
 def _differs(sheet: Sheet, lines: slice) -> Expression:
     """Of every range 1 where it differs, or 0."""
-    off = [sheet[lines, col].as_range * round(1 / TOLERANCE) for col in OFF]
+    off = [sheet[lines, col].as_range * round(1 / NEAR) for col in OFF]
     return (off[0] * off[0] + off[1] * off[1] + off[2] * off[2] >= 1) * 1
 
 
@@ -275,7 +275,7 @@ def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) 
     copy = sheet[first : first + bottom - top, COPIES : COPIES + right - left]
     same: Expression = IFERROR(EXACT(area, copy) * 1, 0)
     if not texts:
-        gap = (Numbers(area) - copy) * round(1 / TOLERANCE)
+        gap = (Numbers(area) - copy) * round(1 / NEAR)
         size = _in_short(max(abs(x) for line in held for x in line))
         same = IFERROR((gap * gap < size * size) * 1, 0)
     share, place = sheet[row, OFF[0]], sheet[row, OFF[1]]

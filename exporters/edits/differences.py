@@ -18,13 +18,14 @@ from engine import Evaluator, InputError
 from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Area
+from engine.cells.rounding import LAST_DIGIT
 from engine.cells.texts import storable
 from engine.cells.values import CellError
 from exporters.compose import digest
 from exporters.compose.book import START, Book, Entry, Sheet
 from exporters.edits import added, moved
 from exporters.edits.added import AddedCell
-from exporters.edits.formula_diff import SAME, as_built
+from exporters.edits.formula_diff import as_built
 from exporters.file.reading import WorkbookFile
 from exporters.file.scanning import Cells, Positions
 from exporters.model import counting, source
@@ -179,7 +180,7 @@ def _spot(book: Book, sheet: Sheet, at: Span) -> str:
 
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return abs(a - b) <= SAME * abs(a)
+        return abs(a - b) <= LAST_DIGIT * abs(a)
     return storable(str(a)) == str(counting.text(b).now)
 
 
@@ -219,7 +220,7 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
     which = which.T if place.turned else which  # [rows, columns] of the block
     typed, was = _as_built(found.book, block)
     with np.errstate(invalid="ignore"):
-        same = np.abs(written.numbers[which] - was) <= SAME * np.abs(was)
+        same = np.abs(written.numbers[which] - was) <= LAST_DIGIT * np.abs(was)
     doubtful = np.where(typed, ~same, ~kept[which])
     if block.partial:
         doubtful &= block.mask.seen(block.whole)
@@ -297,7 +298,7 @@ class _OfBlock:
             return bool(not self.counted.why and self.counted.value == storable(self.was))
         if isinstance(self.value, str):
             return False
-        return bool(abs(float(self.value or 0) - self.was) <= SAME * abs(self.was))
+        return bool(abs(float(self.value or 0) - self.was) <= LAST_DIGIT * abs(self.was))
 
     def change(self) -> EditedCell:
         """What became of it: of a formula in a formula's place both, told as they are spelt."""

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.cells.expression import expression
+from engine.cells.rounding import LAST_DIGIT
 from exporters.compose.book import Book, Place, Sheet
 from exporters.file.scanning import Cells, Positions
 
-SAME = 1e-14  # relative, of numbers: programs write 15 digits
 WORD = re.compile(
     r"""(?P<text>"(?:[^"]|"")*")
     |(?P<sheet>'(?:[^']|'')*'!|[\w.]+!)
@@ -86,7 +86,7 @@ def alike(a: str, b: str, sheet: str) -> bool:
 
 def _same(a: str | float, b: str | float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return abs(a - b) <= SAME * abs(a)
+        return abs(a - b) <= LAST_DIGIT * abs(a)
     return a == b
 
 

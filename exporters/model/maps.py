@@ -38,6 +38,7 @@ from engine.cells.functions import (
     SQRT,
     SUM,
 )
+from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.studies.planes import principal
 from engine.text import word_lookup
@@ -50,7 +51,6 @@ from exporters.model.model_book import ModelBook
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
 DECIMALS = 9  # of a cosine, whoever computes it
 FINER = 1e12  # one part of so many: words that are as near stand in their order
-NONE = 1e-9  # a direction that is shorter is none
 N_OUT = 2  # components that may be left out
 N_BEFORE = 22  # columns of the features' tables before the words' vectors
 MAPS = ("concept", "component", "cosine")
@@ -211,7 +211,7 @@ class Maps:
 
         def inverted(_: int, k: int) -> Expression:
             length = SQRT(_squared(kept[:, k]))
-            return IF(length > NONE, 1 / length, 0)
+            return IF(length > NEAR, 1 / length, 0)
 
         self.sheet.put(top + self.d + 2, left, "without what is left out", "label")
         self._computed("kept", (top + self.d + 3, left), (self.d, self.n), rest)
@@ -295,7 +295,7 @@ class Maps:
 
         def cosine(k: int, _: int) -> Expression:
             along = product_sum(kept[:, k], own) * inverse[0, k]
-            value = IF(length > NONE, ROUND(along / length, DECIMALS), 0)
+            value = IF(length > NEAR, ROUND(along / length, DECIMALS), 0)
             return IF((self["id"][k, 0] < 0) + (hits[4, k] > 0) > 0, "", value - k / FINER)
 
         self._per_word("near_cosine", "with named", cosine)
@@ -388,7 +388,7 @@ def directions(x: np.ndarray, out: np.ndarray) -> np.ndarray:
         x = x - x.mean(axis=0)
         x = x - x @ out.T @ out
     lengths = np.sqrt((x * x).sum(axis=1, keepdims=True))
-    return principal(np.where(lengths > NONE, x / np.maximum(lengths, NONE), 0.0), 2)[0]
+    return principal(np.where(lengths > NEAR, x / np.maximum(lengths, NEAR), 0.0), 2)[0]
 
 
 def _filled(texts: Sequence[str]) -> list[str]:
@@ -402,4 +402,4 @@ def _squared(x: Area) -> Expression:
 def _over(x: Area, vector: Area) -> Expression:
     """An entry of a vector over its length; 0 where it has none."""
     length = SQRT(_squared(vector))
-    return IF(length > NONE, x / length, 0)
+    return IF(length > NEAR, x / length, 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM
+from engine.cells.rounding import NEAR
 from exporters.compose import digest
 from exporters.compose.dressing import Unlike
 from exporters.model import layout
@@ -35,7 +36,7 @@ def add(book: ModelBook) -> None:
     for row, (claim, gap) in enumerate(checks(book), TOP):
         sheet.put(row, 0, claim)
         sheet.formula(row, 1, IFERROR(gap, "an error"), "tiny")
-        status = IF(sheet[row, 1] < index.TOLERANCE, "ok", "look")
+        status = IF(sheet[row, 1] < NEAR, "ok", "look")
         sheet.dress(sheet.formula(row, 2, status, "status"), Unlike("ok"))
 
 

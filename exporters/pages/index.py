@@ -5,6 +5,7 @@ import numpy as np
 from engine.cells.block import Block
 from engine.cells.expression import Area, Expression, Rounded
 from engine.cells.functions import ABS, COUNT, IF, IFERROR, SUM, N
+from engine.cells.rounding import NEAR, NEAR_LARGE
 from exporters.compose.dressing import Unlike
 from exporters.compose.lookups import product_sum
 from exporters.model import layout, words
@@ -14,8 +15,6 @@ SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
 AFTER = "Map"
 TOP = 5
-TOLERANCE = 1e-9
-OF_LARGE = 1e-11  # what sums of large weights may be off by, as a share
 
 
 def wanted(book: ModelBook) -> bool:
@@ -65,8 +64,8 @@ def edited(book: ModelBook, block: Block) -> Expression:
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
         gap: Expression = ABS(N(area) - Rounded(float(values[0, 0])))
-        return IFERROR(IF(gap > TOLERANCE, "edited", "no"), "edited")
+        return IFERROR(IF(gap > NEAR, "edited", "no"), "edited")
     total, squares = float(values.sum()), float((values**2).sum())
-    within = max(TOLERANCE, OF_LARGE * max(float(np.abs(values).sum()), squares))
+    within = max(NEAR, NEAR_LARGE * max(float(np.abs(values).sum()), squares))
     gap = ABS(SUM(area) - Rounded(total)) + ABS(product_sum(area, area) - Rounded(squares))
     return IFERROR(IF(gap > float(f"{within:.0e}"), "edited", "no"), "edited")

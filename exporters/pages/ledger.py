@@ -33,6 +33,7 @@ from engine.cells.functions import (
     SUM,
     SUMPRODUCT,
 )
+from engine.cells.rounding import NEAR
 from engine.studies.forecast import MOST_COMPARED
 from exporters.compose import standing
 from exporters.compose.book import START, Book, Place, Run, Sheet
@@ -227,7 +228,7 @@ def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
         return row
     ranks, shares = (play if book.plan.ranks_every_token else one_token).order(book)
     above, under = slice(None, -1), slice(1, None)
-    falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - index.TOLERANCE) * 1), 0)
+    falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - NEAR) * 1), 0)
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
     sheet.put(row, WHAT, "ranking")
     sheet.formula(row, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")

@@ -6,6 +6,7 @@ give, so that each step's own slips are told from those that it inherits.
 
 from collections.abc import Iterator
 
+from engine.cells.rounding import NEAR
 from exporters.compose.book import Sheet
 from exporters.compose.dressing import Beyond
 from exporters.compose.story import Held, Printed
@@ -89,7 +90,7 @@ class OnSheet:
             rest = table.decimals, table.note, table.other, before
             self.book.held.append(Held(where, what, number, found, *rest))
         differences = sheet[self.top : self.top + self.height, change : change + self.width]
-        sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + 1e-9))
+        sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + NEAR))
 
     def entries(self) -> Iterator[tuple[int, int, float]]:
         """Row, column and number of what is printed, where there is a cell to hold it against."""

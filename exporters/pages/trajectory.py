@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
+from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.text import word_lookup
 from exporters.compose.book import Chart, Place, Series, Sheet
@@ -27,7 +28,6 @@ WORDS_ROW, TABLE_ROW = 5, 10
 CHART_COL = 6  # right of the table
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
 U, V, E1, REST, E2, VARIANCE = range(1, 7)  # the columns of the workings
-NONE = 1e-9  # a vector that is shorter has no direction
 
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
@@ -140,7 +140,7 @@ def orthonormal(sheet: Sheet, top: int, end: int) -> None:
 
 def _over_length(x: Area, vector: Area) -> Expression:
     length = SQRT(product_sum(vector, vector))
-    return IF(length > NONE, x / length, 0)
+    return IF(length > NEAR, x / length, 0)
 
 
 def feature(book: ModelBook, d: int, ident: Expression) -> Expression:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from engine.cells.arrays import ranked
 from engine.cells.expression import Area
 from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
@@ -102,8 +103,7 @@ def by_default(book: ModelBook) -> Chosen:
     n, last = len(texts(book)), book.passage.n_prompt - 1
     same = book.graph["logits"].axes[1] == "vocab"
     given = list(dict.fromkeys(book.passage.ids[: last + 1])) if same else []
-    ranked = np.argsort(-book.values["logits"][last], kind="stable").tolist()
-    others = [v for v in ranked if v not in given]
+    others = [v for v in ranked(book.values["logits"][last]) if v not in given]
     others = sorted(others) if n <= FEW else others[: max(SOME - len(given), 8)]
     (target, _), (second, _) = trajectory.defaults(book)
     groups = {"in the sentence": given[:SOME], "other words": others}

@@ -23,8 +23,9 @@ import workbooks
 from engine.cells import numpy_math as m
 from engine.cells.access import Span
 from engine.cells.expression import Expression, Function
+from engine.cells.rounding import NEAR
 from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
-from exporters.checking.verify import ENGINES, TOLERANCE, poison, read
+from exporters.checking.verify import ENGINES, poison, read
 from exporters.compose.address import position
 
 HERE = Path(__file__).parent
@@ -319,7 +320,7 @@ def wrong_in(engine: str, folder: Path) -> list[Case]:
             return isinstance(case.excel, CellError)
         if isinstance(case.excel, bool) and x in (0, 1):
             return bool(x) == case.excel
-        return same("" if x is None else x, case.excel, TOLERANCE)
+        return same("" if x is None else x, case.excel, NEAR)
 
     wrong = [case for case in chosen if not agrees(case)]
     at = {(case.file, case.sheet, case.at) for case in wrong}

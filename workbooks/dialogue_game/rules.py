@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from engine.cells.block import Block
 from engine.cells.expression import Expression, Nth, expression
 from engine.cells.functions import IF, LARGE, MATCH
+from engine.cells.name import Name
 from engine.studies import ablation
 from exporters.compose.book import Sheet
 from exporters.compose.dressing import When
@@ -126,8 +127,9 @@ def told(found: Kept, part: str) -> str:
 
 def short(part: str) -> str:
     """A part by its layer and its own name: 1.h2."""
-    _, layer, *_, name = part.split(".")
-    return f"{layer}.{'all heads' if name == 'attn' else 'MLP' if name == 'mlp' else name}"
+    name = Name(part)
+    whole = {"attn": "all heads", "mlp": "MLP"}
+    return f"{name.layer}.{whole.get(name.leaf, name.leaf)}"
 
 
 def _suggestions(heads: list[str]) -> list[Suggestion]:

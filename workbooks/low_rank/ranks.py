@@ -4,8 +4,8 @@ from itertools import combinations
 
 from engine.cells.expression import Expression
 from engine.cells.functions import IF, MAX, MIN
+from engine.cells.rounding import NEAR
 from exporters.assemble.matrices import Cells, Matrix, MatrixSheet
-from exporters.assemble.worksheets import NEAR
 from workbooks.low_rank.heads import D_MODEL
 
 RANKED = ("QK_h1", "OV_h1", "OV_all")  # the matrices whose ranks are shown

@@ -5,6 +5,7 @@ Look at what changes in each, and at the size of the stream in a stack. Try a sc
 """
 
 from engine.cells.functions import MAX, SQRT
+from engine.cells.rounding import NEAR
 from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book
 from exporters.compose.story import Story
@@ -31,7 +32,7 @@ def book() -> Book:
             near(rms.after[0, 1] + rms.after[0, 0] ** 2, square / over),
         ),
         ("LayerNorm ignores the offset", near(layer.moved[1, :], 0)),
-        ("post-norm: no size exceeds sqrt(d)", largest < SQRT(stack.D) + 1e-9),
+        ("post-norm: no size exceeds sqrt(d)", largest < SQRT(stack.D) + NEAR),
     ])  # fmt: skip
     return w.done(story(w, given, layer, rms, stacked))
 

@@ -3,6 +3,7 @@
 from engine.cells.access import Span
 from engine.cells.expression import Expression
 from engine.cells.functions import AVERAGE, EXP, IF, MAX, SQRT, SUM, VARP
+from engine.cells.rounding import NEAR
 from exporters.assemble.matrices import (
     Cells,
     Matrix,
@@ -13,7 +14,7 @@ from exporters.assemble.matrices import (
     sums_of_rows,
     vstack,
 )
-from exporters.assemble.worksheets import NEAR, Workbook
+from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Texts
 from workbooks.one_layer import tables

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
+from engine.cells.rounding import NEAR
 from engine.learning.training import Progress
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Book
@@ -59,8 +60,8 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
     turned = [ABS(table[i, j] - table[j, i]) for i in range(n) for j in range(i)]
     lengths = [ABS(SQRT(SUMPRODUCT(D[k, :], D[k, :])) - 1) for k in range(n_latents)]
     w.checks([
-        ("by way of h, and by way of the interference, the same comes back", MAX(*gaps) < 1e-9),
-        ("two features disturb each other alike, whichever is present", MAX(*turned) < 1e-9),
+        ("by way of h, and by way of the interference, the same comes back", MAX(*gaps) < NEAR),
+        ("two features disturb each other alike, whichever is present", MAX(*turned) < NEAR),
         ("what each latent writes has length 1, to three decimals", MAX(*lengths) < 0.0005),
     ])  # fmt: skip
 

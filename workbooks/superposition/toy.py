@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import ACOS, IF, LARGE, MAX, MIN, PI, SQRT, SUMPRODUCT
+from engine.cells.rounding import NEAR
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.composer import Composer
 from exporters.compose.theme import GROUPS
@@ -11,7 +12,6 @@ from workbooks.superposition.arrows import Arrows, draw
 from workbooks.superposition.examples import N_FEATURES, NAMES
 from workbooks.superposition.learning import D_HIDDEN, Learned
 
-TINY = 1e-9  # a length below this is rounding, and no direction
 PRESENT = (0.6, 0.0, 0.0, 0.0, 0.0)
 TOP, PICTURE = 8, (7, 9)  # the row of the first table's heads; where the picture stands
 ALL = (N_FEATURES, N_FEATURES)
@@ -149,7 +149,7 @@ def geometry(ws: Composer, interference: Area) -> None:
 
 def quotient(part: Expression, whole: Expression) -> Expression:
     """A part of a whole, 0 where there is nothing to divide by."""
-    return IF(whole < TINY, 0, part / whole)
+    return IF(whole < NEAR, 0, part / whole)
 
 
 def suggest(w: Workbook, ws: Composer, toy: Toy) -> None:

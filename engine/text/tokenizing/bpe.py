@@ -15,6 +15,7 @@ from engine.cells.block import Block
 from engine.cells.errors import InputError
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import ABS, COUNTIF, IF, INDEX, MATCH, MIN
+from engine.text.subwords import byte_alphabet
 from engine.text.tokenizers_library import unmade
 from engine.text.tokenizing import pretokens, result
 from engine.text.tokenizing.result import Result
@@ -77,20 +78,15 @@ def _pairs(settings: Settings) -> list[list[str]]:
 # --- the first symbols ----------------------------------------------------------------------
 
 
-def byte_signs() -> list[str]:
-    """The character that stands for each byte in byte-level vocabularies."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = iter(range(256, 512))
-    return [chr(b if b in printable else next(others)) for b in range(256)]
-
-
 def _of_bytes(steps: Steps, settings: Settings) -> Any:
     """Every byte of UTF-8 is a symbol; it begins a piece where its character does."""
     characters = _characters(settings)[:, : 3 if steps.marks else 2]
     steps.look_up(characters, lambda mark: mark.id + 1.0)
     begins = pretokens.add(steps, settings) if settings.pattern else None
     steps.spread(partial(_bytes_of, steps))
-    byte, symbols = steps.bytes(), _byte_symbols(steps, settings, byte_signs())
+    alphabet = byte_alphabet()
+    signs = sorted(alphabet, key=alphabet.__getitem__)  # of byte 0, of byte 1, ...
+    byte, symbols = steps.bytes(), _byte_symbols(steps, settings, signs)
 
     def first(k: int) -> Expression:
         symbol: Expression = INDEX(symbols.area.fixed, byte[0, k] + 1)
