@@ -20,13 +20,14 @@ FOLDER = ROOT / "docs" / "gallery"
 PAGE = ROOT / "docs" / "gallery.md"
 HEAD = """# The gallery
 
-Machines of the essays and lecture notes that this project grew from, live: what the text only
-describes can be changed. Each workbook names edits and what they do. [sources.md](sources.md) lists
-the printed numbers that they hold, beside the recomputed ones, and says where a source is wrong.
-`cellformer build NAME` writes one, `cellformer build --all` all of them with an index.
+The worked examples of the essays and lecture notes that this project grew from, live: every number
+that the text prints can be changed. Each workbook suggests edits and says what they do.
+[sources.md](sources.md) lists the printed numbers beside the recomputed ones, and says where a
+source is wrong. `cellformer build NAME` writes one workbook, `cellformer build --all` all of them
+with an index.
 
 """
-SHEETS = {  # where it is not the sheet after Start
+SHEETS = {  # the others: the sheet after Start
     "cat-sat": "Block 0",
     "dialogue-game": "Play",
     "fluffy-creature": "Printed",
@@ -41,7 +42,7 @@ WIDTH, COLOURS = 900, 64
 
 
 def picture(name: str) -> Path:
-    """Draw the sheet of a workbook that shows best what it is."""
+    """Draw the most characteristic sheet of a workbook."""
     book = names.book(name)
     sheet = SHEETS.get(name, list(book.sheets)[1])
     with tempfile.TemporaryDirectory() as folder:

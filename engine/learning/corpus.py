@@ -98,7 +98,7 @@ def pieces(text: str, n_pieces: int) -> Library:
     """A byte-level BPE (Radford et al. 2019, section 2.2) learnt from a text."""
     if n_pieces < FEWEST_PIECES:
         raise InputError(
-            f"{n_pieces} pieces are too few: 256 are the bytes, so ask for {FEWEST_PIECES} or more"
+            f"{n_pieces} tokens are too few: 256 are single bytes; ask for {FEWEST_PIECES} or more"
         )
     inner = learnt(text, n_pieces)
     return Library(inner, inner.get_vocab_size())

@@ -59,7 +59,7 @@ def loss(
         targets, shares = next_words(g)
     shares = [1 / n] * n if shares is None else shares
     if not (len(targets) == len(shares) == n):
-        raise InputError(f"{n} tokens have a logit, but {len(targets)} words were given; give each")
+        raise InputError(f"expected one target word per token ({n}), got {len(targets)}")
     for word in targets:
         _check("word", word, n_words)
     at, axes = g.at(LOSS), (logits.axes[0], "")
@@ -82,7 +82,7 @@ def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[f
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
     n_prompt = n_prompt or len(ids)
     if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
-        raise InputError("the prompt does not say which words follow; give the targets")
+        raise InputError("the prompt does not tell which words follow; give the targets")
     n, n_others = n_prompt - 1, len(ids) - n_prompt + 1
     return [*ids[1:n_prompt], *[0] * n_others], [1 / n] * n + [0.0] * n_others
 
@@ -109,7 +109,7 @@ def follow(g: Graph) -> None:
 
 def _logits(g: Graph) -> Block:
     if "logits" not in g.blocks:
-        raise InputError("the model gives no logits, so no word's can be followed back")
+        raise InputError("the model has no logits, so there is no gradient of a word's logit")
     return g["logits"]
 
 

@@ -107,7 +107,7 @@ def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
     queries = spec.n_layers * spec.n_heads * spec.d_head * spec.d_model
     if max(queries, spec.d_vocab, spec.d_model, spec.d_mlp) > held:
         raise InputError(
-            "the weights are of no such shape: "
+            "the weights do not fit the config: "
             f"{config.path} says {spec.n_layers:,} layers of {spec.n_heads:,} heads and "
             f"{spec.d_model:,} features, {spec.d_vocab:,} words, and "
             f"{files.path} holds {held:,} numbers; fetch both again"
@@ -126,7 +126,7 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         fault = f"{type(error).__name__}: {first_line(error)}"
-        raise InputError(f"{config.path} is no config of a {kind} ({fault})") from None
+        raise InputError(f"{config.path} is not the config of a {kind} ({fault})") from None
 
 
 def save(model: Model, folder: str | Path, force: bool = False) -> None:
@@ -137,7 +137,7 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
     written.
     """
     if not saveable(model):
-        raise InputError("a model of its own architecture has no checkpoint layout to be saved in")
+        raise InputError("this model cannot be saved: its architecture has no checkpoint format")
     with replacing_folder(Path(folder), is_part, force) as path:
         write(model, path)
 

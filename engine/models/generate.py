@@ -91,7 +91,9 @@ def generate(
     if not (is_whole(n_tokens) and n_tokens >= 1):
         raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
     if model.spec.gives != "next word":
-        raise InputError(f"a {model.kind} model reads a text both ways: it does not continue one")
+        raise InputError(
+            f"a {model.kind} model is an encoder and cannot continue a text; use a decoder"
+        )
     if not model.spec.causal:
         raise InputError("a model without a causal mask cannot generate token by token")
     check_room(model, len(ids), n_tokens)
@@ -116,7 +118,7 @@ def passage(
     """
     if second and model.spec.gives != "sentence":
         raise InputError(
-            f"a {model.kind} model is no sentence encoder: it takes no second sentence"
+            f"a {model.kind} model is not a sentence encoder; leave out the second sentence"
         )
     longest = max(len(ids), len(second))
     n_tokens = longest if n_tokens is None else n_tokens

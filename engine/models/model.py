@@ -27,9 +27,9 @@ def _held(name: str, values: Any) -> Any:
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths
-        raise InputError(f"{name} is no array of numbers: [rows, columns]") from None
+        raise InputError(f"{name} is not an array of numbers, [rows, columns]") from None
     if array.dtype.kind not in "fiu":
-        raise InputError(f"{name} holds what is no number; give an array of floats")
+        raise InputError(f"{name} holds something that is not a number; give an array of floats")
     return frozen(array)
 
 

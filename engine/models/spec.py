@@ -112,10 +112,10 @@ class ModelSpec:
                 what = f"; it can be {', '.join(choices)}" if choices else f", not {_said(kind)}"
                 raise InputError(f"{name} is {value!r}{what}")
         if any(window is not None and window < 1 for window in self.windows):
-            raise InputError("a window of fewer than 1 key sees nothing; look at the window size")
+            raise InputError("a window must have at least 1 key; look at the window size")
         if self.windows and len(self.windows) != self.n_layers:
             raise InputError(
-                f"{len(self.windows)} windows for {self.n_layers} layers; give one window per layer"
+                f"expected one window per layer ({self.n_layers}), got {len(self.windows)}"
             )
 
     @property

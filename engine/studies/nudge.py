@@ -32,7 +32,9 @@ def add(g: Graph, n_prompt: int) -> None:
     has nothing to predict, or does not say which words should follow.
     """
     if g["logits"].axes[1] != "vocab":
-        raise InputError("the model does not say the words that it reads: no sentence teaches it")
+        raise InputError(
+            "the model predicts other words than it reads, so a sentence cannot train it"
+        )
     if n_prompt < 2:
         raise InputError("a nudge needs at least two words: with one there is nothing to predict")
     loss = objective.loss(g, *objective.next_words(g, n_prompt))

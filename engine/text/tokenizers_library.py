@@ -78,7 +78,9 @@ def from_file(path: Path) -> Any:
     """The tokenizer of a tokenizer.json, for single texts. Raises InputError."""
     spec = read_json(path)
     if not isinstance(spec, dict):
-        raise InputError(f"{path} is no tokenizer: it holds no JSON object; fetch the file again")
+        raise InputError(
+            f"{path} is not a tokenizer: it holds no JSON object; fetch the file again"
+        )
     check(spec, str(path))
     with asked(f"{path} is no tokenizer"):
         return from_text(path.read_text(encoding="utf-8"))
@@ -195,7 +197,7 @@ def learnt(text: str, n_pieces: int) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if n_pieces > MOST_PIECES:
-        raise InputError(f"{n_pieces} pieces are more than any vocabulary has; ask for fewer")
+        raise InputError(f"{n_pieces} tokens are more than any vocabulary has; ask for fewer")
     blank = Tokenizer(models.BPE())
     blank.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     blank.decoder = decoders.ByteLevel()

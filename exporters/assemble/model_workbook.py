@@ -55,11 +55,11 @@ def build(
     """
     plan = replace(for_model(model, live, limits=limits), gradient_of=gradient_of)
     if words and (live or plan.gives != "next word"):
-        raise InputError("--words maps the words of a whole decoder, which says the next one")
+        raise InputError("--words needs a full decoder, one that predicts the next word")
     if gradient_of and not plan.whole:
         raise InputError(
-            f"--gradient and --nudge need a full decoder of at most {limits.words:,} words; "
-            "‘cellformer gradient’ prints the gradients of others"
+            f"--gradient and --nudge need a full decoder with at most {limits.words:,} tokens in "
+            "its vocabulary; ‘cellformer gradient’ takes any model"
         )
     if plan.gives != "next word" and not live:
         return encoder_workbook.build(title, model, passage, plan, on_layout)

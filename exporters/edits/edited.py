@@ -110,7 +110,7 @@ def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
     for i, j in place.block.whole.cells():
         value = values.get(place.cell(i, j))
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{name}[{i},{j}] holds {value!r}, which is no number; learn anew")
+            raise InputError(f"{name}[{i},{j}] holds {value!r}, which is not a number; train again")
         found[i, j] = value
     return found
 
@@ -122,8 +122,8 @@ def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book
         if not isinstance(book, ModelBook):
             return book
     raise InputError(
-        "it has no sheet Source: it is no model's workbook made by cellformer, or the sheet was "
-        "deleted; build it again"
+        "no sheet Source: not a model workbook made by cellformer, or the sheet was deleted; "
+        "build it again"
     )
 
 

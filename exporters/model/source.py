@@ -73,7 +73,7 @@ def unpack(archive: bytes) -> Model:
         try:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
                 if sum(part.file_size for part in packed.infolist()) > MOST_UNPACKED:
-                    raise InputError("it unpacks to more than any that is carried")
+                    raise InputError("it is larger than any that a workbook holds")
                 for name in packed.namelist():
                     (Path(folder) / Path(name).name).write_bytes(packed.read(name))
         except Exception as error:  # a damaged archive raises whatever it leads to

@@ -184,7 +184,7 @@ def test_import_takes_what_the_file_has_learnt(built, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_holds_no_number_is_refused(built) -> None:
     file, book = WorkbookFile(built["learn"]), default_book("learn")
-    with pytest.raises(InputError, match=r"corpus\[0,0\] holds 'Pietro', which is no number"):
+    with pytest.raises(InputError, match=r"corpus\[0,0\] holds 'Pietro', which is not a number"):
         edited.held(file, book, "corpus")
 
 

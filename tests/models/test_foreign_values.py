@@ -205,7 +205,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [
     ("mistral", {"num_attention_heads": 0, "head_dim": 4}, "says 0 attention heads"),
     ("gpt_neo", {"attention_types": [[["global"]]]}, "attention_types"),
     ("gpt_neo", {"attention_types": [1]}, "attention_types"),
-    ("gpt2", {"vocab_size": 2**31, "n_embd": 2**31, "n_head": 2}, "weights are of no such shape"),
+    ("gpt2", {"vocab_size": 2**31, "n_embd": 2**31, "n_head": 2}, "weights do not fit the config"),
     ("gpt2", {"n_layer": 100_000}, "n_layer is 100,000"),
     ("gpt2", {"n_layer": 8_333, "n_head": 12}, "n_layer is 8,333"),
     ("mistral", {"num_hidden_layers": 10**8}, "num_hidden_layers is 100,000,000"),

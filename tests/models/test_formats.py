@@ -599,7 +599,7 @@ def test_a_path_that_is_not_there_says_so(name: str) -> None:
 
 def test_a_file_that_is_no_model_says_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(InputError, match="no model of a known format"):
+    with pytest.raises(InputError, match="is not a model in a known format"):
         names.model(str(tmp_path / "notes.txt"))
     with pytest.raises(InputError, match=r"holds no config\.json"):
         names.model(str(tmp_path))

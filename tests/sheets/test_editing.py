@@ -284,7 +284,7 @@ def test_a_model_without_a_checkpoint_layout(built, tmp_path: Path) -> None:
     assert cli("diff", path).code == 0
     done = cli("import", path, "-o", tmp_path / "model")
     assert done.code == 2
-    assert "no checkpoint layout" in done.err
+    assert "its architecture has no checkpoint format" in done.err
 
 
 # --- folding ----------------------------------------------------------------------------------

@@ -143,5 +143,5 @@ def test_its_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> 
     book = model_workbook.build("any", model, passage(model, IDS, 5))
     report = verify(write(book, tmp_path / "any.xlsx"), "ironcalc")
     assert report.agrees, report
-    with pytest.raises(InputError, match="no checkpoint layout"):
+    with pytest.raises(InputError, match="its architecture has no checkpoint format"):
         checkpoint.save(model, tmp_path)

@@ -50,7 +50,7 @@ def test_the_step_is_the_gradients_and_the_second_pass_is_the_models() -> None:
     [
         ("build cat-sat --nudge --gradient", "give one of them"),
         ("build cat-sat --nudge --prompt cat", "needs at least two words"),
-        ("build final-step --nudge", "does not say the words that it reads"),
+        ("build final-step --nudge", "predicts other words than it reads"),
     ],
 )
 def test_what_cannot_learn_is_told(line: str, fault: str) -> None:

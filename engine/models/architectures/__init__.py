@@ -56,5 +56,5 @@ def find(model_type: str) -> Declared:
     found = known()
     if model_type not in found:
         types = ", ".join(found)
-        raise InputError(f"no architecture {model_type!r} here; those that are: {types}")
+        raise InputError(f"the architecture {model_type!r} is not supported; supported: {types}")
     return found[model_type]

@@ -108,7 +108,9 @@ def read_config(c: Config) -> ModelSpec:
     c.ignore(*known)
     for name, value in given.items():
         if name not in known:
-            raise InputError(f"{c.path}: {name!r} is no field of a model; {nearest(name, known)}")
+            raise InputError(
+                f"{c.path}: {name!r} is not a field of a model; {nearest(name, known)}"
+            )
         given[name] = tuple(value) if isinstance(value, list) else value
     try:
         return ModelSpec(**given)

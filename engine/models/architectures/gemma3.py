@@ -64,7 +64,9 @@ def turning(c: Config, d_head: int, kind: str, base: str, default: float) -> rop
     older one has a `base` for each kind, and a scaling of those without windows."""
     by_kind = c.look("rope_parameters") or {}
     if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
-        raise InputError(f"{c.path}: rope_parameters is {by_kind!r}, not by {FULL}, {WINDOWED}")
+        raise InputError(
+            f"{c.path}: rope_parameters is {by_kind!r}; its keys must be {FULL} and {WINDOWED}"
+        )
     scaling = c.look("rope_scaling") or {}
     values = {
         "rope_parameters": {**(by_kind.get(kind) or {}), **(scaling if kind == FULL else {})},

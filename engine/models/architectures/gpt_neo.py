@@ -61,7 +61,7 @@ def read_config(c: Config) -> ModelSpec:
     for pattern, n in map(pair, c.listed("attention_types", list)):
         kinds += pattern * min(n, n_layers + 1)
     if len(kinds) != n_layers or not set(kinds) <= {"global", "local"}:
-        raise InputError(f"{c.path}: attention_types does not say global or local for each layer")
+        raise InputError(f"{c.path}: attention_types must say global or local for each layer")
     return ModelSpec(
         d_vocab=c.get("vocab_size", int),
         d_model=c.get("hidden_size", int),

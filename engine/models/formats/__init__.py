@@ -67,7 +67,9 @@ def open_source(name: str) -> Source:
     if not path.exists():
         raise InputError(f"there is no file or folder {name}")
     if not path.is_dir():
-        raise InputError(f"{name} is no model of a known format: those end in {', '.join(ENDINGS)}")
+        raise InputError(
+            f"{name} is not a model in a known format: those end in {', '.join(ENDINGS)}"
+        )
     return open_source(str(_only(path)))
 
 

