@@ -82,6 +82,12 @@ class Composer:
         self.sheet.put(self.cursor, 0, text, "heading")
         self.cursor += 1
 
+    def heads(self, *texts: str, style: str = "block") -> None:
+        """What stands in each column of the lines that follow."""
+        for col, text in enumerate(texts):
+            self.sheet.put(self.cursor, col, text, style)
+        self.cursor += 1
+
     def text(self, *lines: str, style: str = "text") -> None:
         """Lines of text. Equations have the style "equation", remarks "note"."""
         for line in lines:
@@ -183,7 +189,7 @@ class Composer:
     @property
     def _prefix(self) -> str:
         """What the names of the sheet's own tables begin with."""
-        return self.sheet.name.lower().replace(" ", "_")
+        return re.sub(r"\W+", "_", self.sheet.name.lower())
 
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""

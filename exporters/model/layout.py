@@ -473,7 +473,7 @@ def place_vocabulary(book: ModelBook) -> None:
 def page(book: ModelBook, name: str) -> Composer:
     """A page's sheet, with its top; what follows goes below the line that says what it is for."""
     dress(book, book.sheet(name))
-    return Composer(book, name, TITLE_ROWS)
+    return Composer(book, name, TITLE_ROWS + 1)
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:

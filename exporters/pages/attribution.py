@@ -6,9 +6,10 @@ along the direction that the readout scores the word by; the norm's divisor is t
 """
 
 from engine.cells.block import Block
-from engine.cells.expression import Area
+from engine.cells.expression import Area, Expression
 from engine.cells.functions import SUM
 from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import ATTRIBUTION
@@ -18,7 +19,7 @@ SHEET = ATTRIBUTION
 PURPOSE = "what each head, MLP and embedding adds to the target word’s logit"
 AFTER = "Lens"
 TOP = 6
-COLUMNS = {"target": 1, "rival": 2}  # of each word's shares at the position
+WORDS = ("target", "rival")  # a column each
 CHART_COL, EVERY_COL = 4, 14
 
 
@@ -29,24 +30,25 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """The table, its sums, a chart; every share at every token; the directions."""
-    sheet = book.sheet(ATTRIBUTION)
-    layout.dress(book, sheet)
-    sheet.widths = {0: 20} | dict.fromkeys(range(1, 9), 16)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
+    page.widths({0: 20} | dict.fromkeys(range(1, 9), 16))
     credits = book.views.credits
     writers = list(credits["target"])[::-1]
     end = TOP + len(writers)
     for col, head in enumerate(("written by", "target", "rival", "target − rival")):
         sheet.put(TOP - 2, col, head, "head" if col else "block")
-    for word, col in COLUMNS.items():
-        sheet.formula(TOP - 1, col, book.graph[f"look.{word}"][0, 0], "word")
+    looked_up = page.table("word", (TOP - 1, 1), (1, 2))
+    shares = page.table("share", (TOP, 1), (len(writers), 2))
+    for k, word in enumerate(WORDS):
+        looked_up.put(0, k, book.graph[f"look.{word}"][0, 0], "word")
         _at_every_token(book, sheet, word, [credits[word][writer] for writer in writers])
-    for row, writer in enumerate(writers, TOP):
-        sheet.link(row, 0, plain(writer), book.address(book.graph[writer].area))
-        for word, col in COLUMNS.items():
+    for row, writer in enumerate(writers):
+        sheet.link(TOP + row, 0, plain(writer), book.address(book.graph[writer].area))
+        for k, word in enumerate(WORDS):
             share = entry(credits[word][writer].area, 1, book.graph["position"][0, 0] + 1)
-            sheet.formula(row, col, share, "change plain")
-        _difference(sheet, row)
-    _sums(book, sheet, end)
+            shares.put(row, k, share, "change plain")
+    _sums(book, page, shares.area)
     sheet.dress(sheet[TOP:end, 1:4], "diverging")
     size = (640, max(320, 24 * len(writers)))
     _chart(sheet, end, size)
@@ -57,7 +59,7 @@ def shares(book: ModelBook) -> tuple[Area, Area]:
     """What has written, and its share of the target's logit: two columns."""
     rows = slice(TOP, TOP + len(book.views.credits["target"]))
     sheet = book.sheet(ATTRIBUTION)
-    return sheet[rows, 0].as_range, sheet[rows, COLUMNS["target"]].as_range
+    return sheet[rows, 0].as_range, sheet[rows, 1].as_range
 
 
 def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
@@ -80,7 +82,7 @@ def plain(writer: str) -> str:
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:
     """Every share of a word's logit at every token, a row for each writer."""
     n_tokens = len(book.passage.ids)
-    left = EVERY_COL + (COLUMNS[word] - 1) * (n_tokens + 2)
+    left = EVERY_COL + WORDS.index(word) * (n_tokens + 2)
     sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
     at, name = (TOP - 1, left), f"attribution.{word}"
     layout.labels(book, sheet, name, at, "token", range(n_tokens), "label", across=True)
@@ -89,23 +91,30 @@ def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Bloc
     sheet.dress(sheet[TOP : TOP + len(credits), left : left + n_tokens], "diverging")
 
 
-def _difference(sheet: Sheet, row: int) -> None:
-    sheet.formula(row, 3, sheet[row, 1] - sheet[row, 2], "change plain")
-
-
-def _sums(book: ModelBook, sheet: Sheet, row: int) -> None:
-    """The sum of the shares, the logit from the readout, and their difference."""
+def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
+    """The sum of the shares, the logit from the readout, and their difference; of each share, the
+    sum and the logit, how far the target is ahead."""
+    n, _ = shares.shape
     for k, text in enumerate(("sum", "logit", "sum − logit")):
-        sheet.put(row + k, 0, text, "row label")
+        page.sheet.put(TOP + n + k, 0, text, "row label")
     logits, position = book.graph["logits"].area, book.graph["position"][0, 0]
-    for word, col in COLUMNS.items():
-        total = sheet.formula(row, col, SUM(sheet[TOP:row, col]), "total")
+    sums = page.table("sum", (TOP + n, 1), (3, 2))
+    for k, word in enumerate(WORDS):
+        total = sums.put(0, k, SUM(shares[:, k]), "total")
         ident = book.graph[word][0, 0]
-        logit = sheet.formula(row + 1, col, entry(logits, ident + 1, position + 1), "live")
-        sheet.formula(row + 2, col, total - logit, "tiny")
-    for r in (row, row + 1):
-        _difference(sheet, r)
-    book.named_cells["attribution gap"] = (ATTRIBUTION, row + 2, COLUMNS["target"])
+        logit = sums.put(1, k, entry(logits, ident + 1, position + 1), "live")
+        sums.put(2, k, total - logit, "tiny")
+
+    def ahead(i: int, _: int) -> Expression:
+        table, row = (shares, i) if i < n else (sums.area, i - n)
+        return table[row, 0] - table[row, 1]
+
+    page.show("ahead", (TOP, 3), ahead, "change plain", (n + 2, 1))
+
+
+def gap(book: ModelBook) -> Area:
+    """How far the sum of the target's shares is from its logit."""
+    return book.shown["attribution.sum"].block[2, 0]
 
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:

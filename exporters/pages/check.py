@@ -11,13 +11,12 @@ from exporters.compose import digest
 from exporters.compose.dressing import Unlike
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
-from exporters.pages import index, play, sentences
+from exporters.pages import attribution, index, play, sentences
 from exporters.pages import large_play as large
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
 AFTER = "Index"
-TOP = 5
 MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 characters
 
 
@@ -28,16 +27,18 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """One line per check: what, the largest gap, ok or look."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    sheet.widths = {0: 78, 1: 12, 2: 12}
-    for col, head in enumerate(("check", "largest gap", "status")):
-        sheet.put(TOP - 1, col, head, "block")
-    for row, (claim, gap) in enumerate(checks(book), TOP):
-        sheet.put(row, 0, claim)
-        sheet.formula(row, 1, IFERROR(gap, "an error"), "tiny")
-        status = IF(sheet[row, 1] < NEAR, "ok", "look")
-        sheet.dress(sheet.formula(row, 2, status, "status"), Unlike("ok"))
+    page = layout.page(book, SHEET)
+    page.widths({0: 78, 1: 12, 2: 12})
+    page.heads("check", "largest gap", "status")
+    claims, gaps = zip(*checks(book), strict=True)
+    one = (len(claims), 1)
+    gap = page.show("gap", (page.cursor, 1), lambda i, _: IFERROR(gaps[i], "an error"), "tiny", one)
+
+    def status(i: int, _: int) -> Expression:
+        return IF(gap[i, 0] < NEAR, "ok", "look")
+
+    page.dress(page.show("status", (page.cursor, 2), status, "status", one), Unlike("ok"))
+    page.text(*claims)
 
 
 def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
@@ -81,7 +82,7 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     yield (
         "the shares on Attribution add up to the target’s logit",
-        ABS(book.named("attribution gap")) / _size(book),
+        ABS(attribution.gap(book)) / _size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
     live = play.logits(book)

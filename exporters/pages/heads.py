@@ -7,11 +7,12 @@ its cells sum to 1. The squares read the patterns from the layers' own sheets.
 from engine.cells.block import Block
 from engine.cells.name import NUDGED
 from exporters.compose import theme
-from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.sentences import sentence
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
 from exporters.pages import machine
+from exporters.pages.machine import SAID
 
 SHEET = "Heads"
 PURPOSE = "every attention pattern side by side: each column says where one token looks"
@@ -32,8 +33,8 @@ def add(book: ModelBook) -> None:
     found = [b for b in found if NUDGED not in b.passes]
     patterns = [b for b in found if b.axes[0] == "token"]
     others = [b for b in found if b.axes[0] != "token"]
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     n = len(book.passage.ids)
     across = book.model.spec.n_heads
     pixels = max(NARROWEST, min(WIDEST, WIDTH // (across * (n + 2))))
@@ -48,21 +49,24 @@ def add(book: ModelBook) -> None:
         top = TOP + layer * (n + 3) + (below if block in others else 0)
         left = LEFT + head * (n + 2)
         sheet.link(top, left, f"layer {layer}, head {head}", book.address(block.area))
-        of, axis, name = range(n), block.axes[0], f"heads.{block.name}"
+        of, axis = range(n), block.axes[0]
+        own = ".".join((*block.passes, f"{layer}", f"h{head}"))
+        name = f"heads.{own}"
         layout.labels(book, sheet, f"{name}.columns", (top + 1, left), axis, of, "upright", True)
         layout.labels(book, sheet, f"{name}.rows", (top + 2, left - 1), axis, of, "row label")
         for k in of:
             sheet.heights[top + 2 + k] = 0.75 * max(pixels, 20)
+        square = page.table(own, (top + 2, left), (n, n))
         for i, j in block.whole.cells():
             if block.has(i, j):
-                sheet.formula(top + 2 + j, left + i, block[i, j], style)
-        sheet.dress(sheet[top + 2 : top + 2 + n, left : left + n], "scale")
+                square.put(j, i, block[i, j], style)
+        page.dress(square.area, "scale")
         sheet.heights[top + 1] = 52
-    if f"look.{found[0].name}" in book.named_cells:
-        _read_out(book, sheet, machine.sharpest(book, patterns))
+    if SAID in book.shown:
+        _read_out(book, page, machine.sharpest(book, patterns))
 
 
-def _read_out(book: ModelBook, sheet: Sheet, head: Block) -> None:
+def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
     """A sentence that reads one column of a head's square."""
     text = (
         "Read a square so: a column is the token that looks, a row one that is looked at, and the "
@@ -70,4 +74,4 @@ def _read_out(book: ModelBook, sheet: Sheet, head: Block) -> None:
     )
     number = str(machine.head_number(head))
     told = sentence(text, layer=str(head.layer), number=number, look=machine.look(book, head))
-    sheet.formula(TOP - 1, 0, told, "text")
+    page.show("read_so", (TOP - 1, 0), told, "text")

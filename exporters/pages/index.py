@@ -14,7 +14,6 @@ from exporters.model.model_book import ModelBook
 SHEET = "Index"
 PURPOSE = "every block: where it stands, its shape, its meaning, whether it was edited"
 AFTER = "Map"
-TOP = 5
 
 
 def wanted(book: ModelBook) -> bool:
@@ -24,15 +23,18 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """One line per block."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     if not book.plan.compares_blocks:
         sheet.purpose = "every block: where it stands, its shape, its meaning"
     heads = ("block", "sheet", "cells", "shape", "rows run", "meaning", "numbers", "edited?")
-    for col, head in enumerate(heads):
-        sheet.put(TOP - 1, col, head, "block")
-    sheet.widths = {0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9}
-    for row, block in enumerate(blocks(book), TOP):
+    page.heads(*heads)
+    page.widths({0: 34, 1: 12, 2: 13, 3: 26, 4: 9, 5: 54, 6: 9, 7: 9})
+    found, top = blocks(book), page.cursor
+    numbers = page.table("numbers", (top, 6), (len(found), 1))
+    changed = page.table("edited", (top, 7), (len(found), 1))
+    for k, block in enumerate(found):
+        row = top + k
         place = book.places[block.name]
         sheet.link(row, 0, block.name, book.address(block.area))
         sheet.put(row, 1, place.sheet)
@@ -40,14 +42,14 @@ def add(book: ModelBook) -> None:
         sheet.put(row, 3, words.shape(block))
         sheet.put(row, 4, "across" if place.turned else "down")
         sheet.put(row, 5, words.meaning(block, book.plan.gradient_of))
-        sheet.formula(row, 6, COUNT(block.area), "count")
+        numbers.put(k, 0, COUNT(block.area), "count")
         if not block.computed and block.kind != "ids" and book.plan.compares_blocks:
-            sheet.dress(sheet.formula(row, 7, edited(book, block), "label"), Unlike("no"))
+            page.dress(changed.put(k, 0, edited(book, block), "label"), Unlike("no"))
 
 
 def counts(book: ModelBook) -> Area:
     """How many numbers each block holds."""
-    return book.sheet(SHEET)[TOP : TOP + len(blocks(book)), 6]
+    return book.shown["index.numbers"].block.area
 
 
 def blocks(book: ModelBook) -> list[Block]:

@@ -19,6 +19,7 @@ from engine.cells.functions import IF, MATCH, MAX, MIN, ROUND
 from engine.studies import lens
 from exporters.compose import theme
 from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.composer import Composer, Table
 from exporters.compose.dressing import When
 from exporters.compose.lookups import entry, place_of_largest
 from exporters.compose.sentences import percent, quote, rounded
@@ -31,6 +32,7 @@ from exporters.pages import large_play, play
 SHEET = "Machine"
 PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"
 AFTER = "Start"
+SAID = "machine.look_said"  # the sentences that say where each head looks
 LOOKED_AT = "machine.token"  # typed here, where Play has no position
 TOP = 4
 # in pixels of Excel, which LibreOffice shows a ninth wider: columns, and rows
@@ -58,19 +60,24 @@ def place(book: ModelBook) -> None:
 
 def add(book: ModelBook) -> None:
     """The sentence, the strips, the tiles, the words; below, where the token looks."""
-    sheet, canvas = book.sheet(SHEET), Canvas(book)
-    layout.dress(book, sheet)
-    sheet.widths = {0: theme.characters(LABEL)}
-    sheet.widths |= {1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)}
+    page, canvas = layout.page(book, SHEET), Canvas(book)
+    page.widths({0: theme.characters(LABEL)})
+    page.widths({1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)})
     if LOOKED_AT in book.places:
-        _dial(book, sheet)
-    row = _sentence(book, sheet, canvas, TOP)
-    row = _strips(book, sheet, canvas, row)
+        _dial(book, page.sheet)
+    _sentence(book, page, canvas)
+    _strips(book, page, canvas)
     if canvas.layers:
-        looks = row + 1 + canvas.height_of_tiles + 1
-        row = _tiles(book, sheet, canvas, row + 1, looks + 2)
-        _looks(book, sheet, canvas, looks)
-    _words(book, sheet, canvas)
+        heads = [head for heads in canvas.layers.values() for head in heads]
+        looks = page.table("look", (_top_of_looks(page, canvas), 1), (len(heads), canvas.n_tokens))
+        _tiles(book, page, canvas, looks)
+        _looks(book, page, canvas, heads, looks)
+    _words(book, page.sheet, canvas)
+
+
+def _top_of_looks(page: Composer, canvas: "Canvas") -> int:
+    """The row of the first head among those below the tiles, which the captions read."""
+    return page.cursor + 1 + canvas.height_of_tiles + 3
 
 
 def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
@@ -198,63 +205,66 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     sheet.rules[TOP - 1, 1] = rule | {"error_message": f"A token from 0 to {last}."}
 
 
-def _sentence(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
-    """Every token in a box, the one that is looked at marked; returns the row below."""
+def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
+    """Every token in a box, the one that is looked at marked."""
+    sheet, row = page.sheet, page.cursor
     room, n = canvas.chart_col - 1, canvas.n_tokens
     longest = max(len(text) for text in book.labels["vocab"])
     wide = min(8 * longest + 12, MOST_CHIP, max(CHIP, room * canvas.unit // n))
     chip = max(1, wide // canvas.unit)
     in_a_row = max(1, room // chip)
     below = row + 1 + (n - 1) // in_a_row
-    given, here = _given(book, sheet, row), sheet.formula(below, 0, position(book), "token number")
+    given = _given(book, page)
+    here = page.show("position", (below, 0), position(book), "token number")
+    sentence = page.table("sentence", (row, 1), (below - row, in_a_row * chip))
     for k in range(n):
-        at = row + k // in_a_row, 1 + k % in_a_row * chip
-        _low(sheet, at[0], 22)
-        cell = sheet.formula(*at, layout.token_text(book, k), "chip")
-        sheet.merged += [sheet[at[0], at[1] : at[1] + chip].rect] if chip > 1 else []
-        sheet.dress(cell, When("here", here.fixed == k))
+        at = k // in_a_row, k % in_a_row * chip
+        _low(sheet, row + at[0], 22)
+        cell = sentence.put(*at, layout.token_text(book, k), "chip")
+        if chip > 1:
+            sheet.merged.append(sheet[row + at[0], 1 + at[1] : 1 + at[1] + chip].rect)
+        page.dress(cell, When("here", here.fixed == k))
         if given is not None:
-            sheet.dress(cell, When("generated", expression(k) >= given.fixed))
+            page.dress(cell, When("generated", expression(k) >= given.fixed))
     said = looked_at(book) & " is looked at: all that follows is computed for this token"
-    sheet.formula(_low(sheet, below), 1, said, "said")
-    return below + 1
+    page.show("looked_at", (_low(sheet, below), 1), said, "said")
+    page.cursor = below + 1
 
 
-def _given(book: ModelBook, sheet: Sheet, row: int) -> Area | None:
+def _given(book: ModelBook, page: Composer) -> Area | None:
     """How many tokens were typed, where the model goes on by itself."""
     if "n_prompt" not in book.graph.blocks:
-        sheet.put(row, 0, "the sentence", "row label")
+        page.sheet.put(page.cursor, 0, "the sentence", "row label")
         return None
-    return sheet.formula(row, 0, book.graph["n_prompt"][0, 0], "given number")
+    at, given = (page.cursor, 0), book.graph["n_prompt"][0, 0]
+    return page.show("given", at, given, "given number")
 
 
 # --- what each stage adds -----------------------------------------------------------------
 
 
-def _strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> int:
-    """A strip for each stage, one for the stream at the end; returns the row below."""
-    head, first = row, row + 1
-    names = stage_names(book.graph, canvas.stages)
-    for n, (stage, name) in enumerate(zip(canvas.stages, names, strict=True)):
-        _low(sheet, row := row + 1, LOW_LINE if len(names) > MANY_STAGES else LINE)
+def _strips(book: ModelBook, page: Composer, canvas: Canvas) -> None:
+    """A strip for each stage, and one for their sum, the stream at the end."""
+    sheet, first, n_stages = page.sheet, page.cursor + 1, len(canvas.stages)
+    strips = page.table("stage", (first, 1), (n_stages + 1, canvas.shown))
+    guesses = page.table("guess", (first, canvas.text_col), (n_stages + 1, 1))
+    for n, name in enumerate((*stage_names(book.graph, canvas.stages), "sum: the stream")):
+        stage = canvas.stages[min(n, n_stages - 1)]
+        low = n < n_stages and n_stages > MANY_STAGES
+        row = _low(sheet, first + n, LOW_LINE if low else LINE)
         sheet.link(row, 0, name, book.address(stage.area))
         for j in range(canvas.shown):
             adds = at_token(book, stage, j)
-            if n:
+            if 0 < n < n_stages:
                 adds = adds - at_token(book, canvas.stages[n - 1], j)
-            sheet.formula(row, 1 + j, adds, canvas.style("strip"))
-        if book.views.stages:
-            sheet.formula(row, canvas.text_col, "best guess by now: " & guess(book, n), "said")
-    end = canvas.stages[-1]
-    _low(sheet, row + 1)
-    sheet.link(row + 1, 0, "sum: the stream", book.address(end.area))
-    for j in range(canvas.shown):
-        sheet.formula(row + 1, 1 + j, at_token(book, end, j), canvas.style("strip"))
-    _said_of_strips(book, sheet, canvas, head, sheet[first : row + 1, 1 : 1 + canvas.shown])
-    sheet.dress(sheet[row + 1, 1 : 1 + canvas.shown], "diverging")
+            strips.put(n, j, adds, canvas.style("strip"))
+        if n < n_stages and book.views.stages:
+            guesses.put(n, 0, "best guess by now: " & guess(book, n), "said")
+    _said_of_strips(book, page, canvas, strips.area[:n_stages, :])
+    page.dress(strips.area[n_stages : n_stages + 1, :], "diverging")
     if "probs" in book.graph.blocks:
-        sheet.formula(row + 1, canvas.text_col, _answer(book), "said")
-    return row + 2
+        guesses.put(n_stages, 0, _answer(book), "said")
+    page.cursor = first + n_stages + 1
 
 
 def at_token(book: ModelBook, block: Block, j: int) -> Expression:
@@ -263,9 +273,9 @@ def at_token(book: ModelBook, block: Block, j: int) -> Expression:
     return Nth(block.area[:, j], row)
 
 
-def _said_of_strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, strips: Area) -> None:
+def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Area) -> None:
     """What the strips are, and how strong their colours."""
-    sheet.dress(strips, "diverging")
+    page.dress(strips, "diverging")
     d_model = canvas.stages[0].shape[1]
     numbers = (
         f"{d_model} numbers"
@@ -275,7 +285,7 @@ def _said_of_strips(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, str
     largest = rounded(MAX(MAX(strips), -MIN(strips)), 2)
     text = f" ({numbers}; orange below 0, blue above, full colour at ±"
     said = "What each part adds to " & looked_at(book) & text & largest & ")"
-    sheet.formula(_low(sheet, row, 20), 0, said, "part")
+    page.show("stages", (_low(page.sheet, page.cursor, 20), 0), said, "part")
 
 
 def guess(book: ModelBook, n: int) -> Expression:
@@ -299,45 +309,49 @@ def _answer(book: ModelBook) -> Expression:
 # --- where each token looks ---------------------------------------------------------------
 
 
-def _tiles(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int, looks: int) -> int:
-    """The pattern of every head as a tile; returns the row below. `looks` is the row of the first
-    head among those below, which captions read."""
+def _tiles(book: ModelBook, page: Composer, canvas: Canvas, looks: Table) -> None:
+    """The pattern of every head as a tile; captions read `looks`, a row for each head."""
     text = (
         "Where each token looks: in a tile a column is a token, and its dark cells the tokens that "
         "it looks at (full colour: 100 %); the mark is over "
     )
-    sheet.formula(_low(sheet, row - 1, 20), 0, text & looked_at(book), "part")
+    at = _low(page.sheet, page.cursor, 20), 0
+    page.show("tiles", at, text & looked_at(book), "part")
+    row, n_above = page.cursor + 1, 0
     for layer, heads in canvas.layers.items():
-        sheet.put(row, 0, f"heads of layer {layer}", "row label")
+        page.sheet.put(row, 0, f"heads of layer {layer}", "row label")
         for k, head in enumerate(heads):
             down, along = divmod(k, canvas.across)
             at = row + down * (canvas.n_tokens + 2), 1 + along * canvas.slot
-            _tile(book, sheet, canvas, head, *at)
-            shares = sheet[looks, 1 : 1 + canvas.n_tokens]
-            caption = at[1] + -(-34 // canvas.unit)
-            sheet.formula(at[0], caption, _most(book, shares), "said")
-            looks += 1
+            _tile(book, page, canvas, head, *at)
+            caption = at[0], at[1] + -(-34 // canvas.unit)
+            most = _most(book, looks.area[n_above + k : n_above + k + 1, :])
+            page.show(f"caption.{head_name(head)}", caption, most, "said")
+        n_above += len(heads)
         row += canvas.tile_rows * (canvas.n_tokens + 2)
-    return row
 
 
-def _tile(book: ModelBook, sheet: Sheet, canvas: Canvas, head: Block, row: int, left: int) -> None:
+def _tile(
+    book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
+) -> None:
     """A head's pattern, its name above, a mark over the token that is looked at."""
-    n, name = canvas.n_tokens, head_name(head)
+    sheet, n, name = page.sheet, canvas.n_tokens, head_name(head)
+    marks = page.table(f"mark.{name}", (row + 1, left), (1, n))
+    tile = page.table(f"tile.{name}", (row + 2, left), (n, n))
     sheet.link(_low(sheet, row), left, name, book.address(head.area))
     _low(sheet, row + 1, MARK)
     for i in range(n):
         mark = IF(position(book) == i, 1, 0)
-        sheet.formula(row + 1, left + i, mark, "mark")
+        marks.put(0, i, mark, "mark")
         _low(sheet, row + 2 + i, canvas.thickness)
         for j in range(n):
             if head.has(i, j):
-                sheet.formula(row + 2 + j, left + i, head[i, j], canvas.style("tile"))
+                tile.put(j, i, head[i, j], canvas.style("tile"))
     if left == 1 and canvas.thickness >= LABELLED:
         at = row + 2, 0
         layout.labels(book, sheet, f"tile.{name}", at, head.axes[1], range(n), "row label")
-    sheet.dress(sheet[row + 1, left : left + n], "scale")
-    sheet.dress(sheet[row + 2 : row + 2 + n, left : left + n], "scale")
+    page.dress(marks.area, "scale")
+    page.dress(tile.area, "scale")
 
 
 def head_name(head: Block) -> str:
@@ -357,23 +371,24 @@ def _most(book: ModelBook, shares: Area) -> Expression:
     return percent(most) & " at " & quote(word)
 
 
-def _looks(book: ModelBook, sheet: Sheet, canvas: Canvas, row: int) -> None:
+def _looks(
+    book: ModelBook, page: Composer, canvas: Canvas, heads: Sequence[Block], looks: Table
+) -> None:
     """Where the token that is looked at looks: a row for every head, a column for every token."""
+    sheet, top, n = page.sheet, looks.place.top, canvas.n_tokens
     said = "Where " & looked_at(book) & " looks, head by head"
-    sheet.formula(row, 0, said, "heading")
-    top, n = row + 2, canvas.n_tokens
-    sheet.heights[row + 1] = 52
-    layout.labels(book, sheet, "looks", (row + 1, 1), "token", range(n), "upright", across=True)
-    heads = [head for heads in canvas.layers.values() for head in heads]
-    for at, head in enumerate(heads, top):
-        sheet.link(at, 0, f"head {head_name(head)}", book.address(head.area))
+    page.show("looks", (top - 2, 0), said, "heading")
+    sheet.heights[top - 1] = 52
+    layout.labels(book, sheet, "looks", (top - 1, 1), "token", range(n), "upright", across=True)
+    told = page.table("look_said", (top, 2 + n), (len(heads), 1))
+    for k, head in enumerate(heads):
+        sheet.link(top + k, 0, f"head {head_name(head)}", book.address(head.area))
         for j in range(n):
             looked = ROUND(Nth(head.area[:, j], position(book) + 1), DECIMALS)
-            sheet.formula(at, 1 + j, looked, canvas.style("tile"))
-        said = looked_at(book) & " looks " & _most(book, sheet[at, 1 : 1 + n])
-        sheet.formula(at, 2 + n, said, "said")
-        book.named_cells[f"look.{head.name}"] = (SHEET, at, 2 + n)
-    sheet.dress(sheet[top : top + len(heads), 1 : 1 + n], "scale")
+            looks.put(k, j, looked, canvas.style("tile"))
+        most = _most(book, looks.area[k : k + 1, :])
+        told.put(k, 0, looked_at(book) & " looks " & most, "said")
+    page.dress(looks.area, "scale")
 
 
 def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
@@ -389,7 +404,8 @@ def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
 
 def look(book: ModelBook, head: Block) -> Area:
     """The sentence that says where a head looks from the token that is looked at."""
-    return book.named(f"look.{head.name}")
+    heads = [block for heads in Canvas(book).layers.values() for block in heads]
+    return book.shown[SAID].block[heads.index(head), 0]
 
 
 # --- the next word ------------------------------------------------------------------------
