@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from exporters.assemble.tour import Stop
 from exporters.compose.address import quoted
 from exporters.compose.book import START, Book, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
 from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
 
@@ -61,13 +62,14 @@ def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
     """The stops in their order, each with its sentence; returns the row below."""
     heading = f"The tour: {len(stops)} stops, at the sentence that is typed now"
     sheet.put(row, 0, heading, "heading")
+    told = Composer(book, START).table("tour", (row + 1, 2), (len(stops), 1))
     for k, stop in enumerate(stops, 1):
         sheet.put(row + k, 0, k, "stop number")
         _lead(sheet, row + k, 1, stop.concept, stop.target)
-        sheet.formula(row + k, 2, stop.text, "wrapped")
+        told.put(k - 1, 0, stop.text, "wrapped")
         sheet.merged.append(sheet[row + k, 2:4].rect)
-        told = str(book.clean.cell(START, row + k, 2))
-        sheet.heights[row + k] = LINE * (1 + len(told) // LONGEST_MERGED)
+        length = len(str(book.clean.cell(START, row + k, 2)))
+        sheet.heights[row + k] = LINE * (1 + length // LONGEST_MERGED)
     return row + len(stops) + 2
 
 

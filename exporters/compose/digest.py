@@ -38,6 +38,7 @@ from engine.cells.rounding import NEAR
 from engine.cells.values import FormulaError, number
 from exporters.compose.address import column, quoted
 from exporters.compose.book import Book, Run, Sheet
+from exporters.compose.composer import Composer, Table
 from exporters.compose.dressing import When
 from exporters.compose.ranges import FRACTION, Range, of_formulas, of_inputs
 
@@ -115,33 +116,37 @@ def fill(book: Book, edited: Expression | None = None) -> None:
     lines = [Line(one, row) for row, one in enumerate([*found, *inputs], TOP)]
     _helpers(sheet, [line.range.rect for line in lines])
     copies = dict[Copied, int]()
+    off = Composer(book, SHEET).table("off", (TOP, OFF[0]), (max(len(lines), 1), len(OFF)))
     for line in lines:
-        _line(book, sheet, line, copies)
+        _line(book, off, line, copies)
     formulas = slice(TOP, TOP + len(found))
     differs = _differs(sheet, formulas)
+    page = Composer(book, SHEET)
     summary = (
-        (DIFFER_ROW, "ranges that differ", SUMPRODUCT(differs), "count"),
-        (FIRST_ROW, "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
-        (LARGEST_ROW, "off by at most", _largest(sheet, formulas), "off"),
+        (DIFFER_ROW, "differ", "ranges that differ", SUMPRODUCT(differs), "count"),
+        (FIRST_ROW, "first", "the first of them", IFERROR(MATCH(1, differs, 0), 0), "count"),
+        (LARGEST_ROW, "largest", "off by at most", _largest(sheet, formulas), "off"),
     )
-    for row, what, formula, style in summary:
+    for row, name, what, formula, style in summary:
         sheet.put(row, 1, what)
-        sheet.formula(row, 0, formula, style, array=True)
+        page.show(name, (row, 0), formula, style, array=True)
     if edited is None:
         typed = slice(formulas.stop, TOP + len(lines))
         edited = SUMPRODUCT(_differs(sheet, typed)) > 0 if inputs else expression(0) > 0
     n_cells = sum(one.n_cells for one in found)
     anew = "" if book.iterates else ANEW  # a latch, computed out of its turn, would be wrong
-    sheet.formula(VERDICT_ROW, 0, _verdict(sheet, formulas, n_cells, edited, anew), "block")
+    page.show(
+        "verdict", (VERDICT_ROW, 0), _verdict(sheet, formulas, n_cells, edited, anew), "block"
+    )
 
 
 def show(book: Book) -> None:
     """The verdict on the first sheet, below the ledger; the largest gap, unless edits made it."""
-    digest, sheet = book.sheet(SHEET), next(iter(book.sheets.values()))
-    told = sheet.formula(SHOWN_ROW, 0, digest[VERDICT_ROW, 0], "ledger")
+    digest, page = book.sheet(SHEET), Composer(book, next(iter(book.sheets)))
+    told = page.show("verdict", (SHOWN_ROW, 0), digest[VERDICT_ROW, 0], "ledger")
     by_edits = LEFT(told, len(EDITED)) == EDITED
-    sheet.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
-    sheet.formula(SHOWN_ROW, 3, IF(by_edits, "", largest(book)), "largest gap")
+    page.dress(told, When("differs", AND(LEFT(told, len(AGREES)) != AGREES, NOT(by_edits))))
+    page.show("largest", (SHOWN_ROW, 3), IF(by_edits, "", largest(book)), "largest gap")
 
 
 def largest(book: Book) -> Area:
@@ -209,24 +214,26 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
 # --- a line -------------------------------------------------------------------------------
 
 
-def _line(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) -> None:
+def _line(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
     """A range's line: where it stands, what it came to, how far off it is."""
+    sheet = off.sheet
     (name, rect, _, texts, _, _), row = line
     top, bottom, left, right = rect
     sheet.put(row, ON, quoted(name), "text")
     for col, count in ((ROW, top + 1), (COL, left + 1), (HIGH, bottom - top), (WIDE, right - left)):
         sheet.put(row, col, count, "count")
     if rect.size == 1:
-        _of_one(book, sheet, line)
+        _of_one(book, off, line)
     elif texts or (line.range.chained and rect.size <= MOST_COPIED):
-        _of_copied(book, sheet, line, copies)
+        _of_copied(book, off, line, copies)
     else:
-        _of_numbers(book, sheet, line)
+        _of_numbers(book, off, line)
 
 
-def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
+def _of_one(book: Book, off: Table, line: Line) -> None:
     """A cell by itself."""
     (name, rect, area, texts, _, _), row = line
+    sheet = off.sheet
     held = book.clean.cell(name, rect.top, rect.left)
     cell: Expression = area[0, 0]
     was = sheet[row, WAS[0]]
@@ -235,13 +242,14 @@ def _of_one(book: Book, sheet: Sheet, line: Line) -> None:
         cell = LEFT(cell, len(held))
     sheet.put(row, WAS[0], held, "text" if texts else "step")
     gap = (IFERROR(cell * 1, NO_NUMBER) - was) / MAX(1, ABS(was))
-    off: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
-    sheet.formula(row, OFF[0], off, "off")
+    differs: Expression = IFERROR(IF(EXACT(cell, was), 0, 1), 1) if texts else _bounded(gap)
+    off.put(row - TOP, 0, differs, "off")
 
 
-def _of_numbers(book: Book, sheet: Sheet, line: Line) -> None:
+def _of_numbers(book: Book, off: Table, line: Line) -> None:
     """A range of numbers: its sums, and how far off they are as a share of its size."""
     (_, rect, area, *_), row = line
+    sheet = off.sheet
     held = Numbers(area).value(book.clean)
     size = _in_short(float(np.abs(held).sum()))
     sheet.put(row, SIZE, size, "count")
@@ -250,8 +258,8 @@ def _of_numbers(book: Book, sheet: Sheet, line: Line) -> None:
     for power, weighted in enumerate((now, now * at, now * at * at)):
         was = sheet[row, WAS[power]]
         sheet.put(row, WAS[power], float((held * places**power).sum()), "step")
-        off = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
-        sheet.formula(row, OFF[power], _bounded(off), "off", array=True)
+        gap = (SUM(weighted) - was) / (sheet[row, SIZE] * held.size**power)
+        off.put(row - TOP, power, _bounded(gap), "off", array=True)
 
 
 def _bounded(off: Expression) -> Expression:
@@ -259,10 +267,11 @@ def _bounded(off: Expression) -> Expression:
     return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
-def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) -> None:
+def _of_copied(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
     three numbers are what they would be if that cell alone differed."""
     (name, (top, bottom, left, right), area, texts, _, _), row = line
+    sheet = off.sheet
     held = tuple(
         tuple(book.clean.cell(name, i, j) for j in range(left, right)) for i in range(top, bottom)
     )
@@ -278,11 +287,10 @@ def _of_copied(book: Book, sheet: Sheet, line: Line, copies: dict[Copied, int]) 
         gap = (Numbers(area) - copy) * round(1 / NEAR)
         size = _in_short(max(abs(x) for line in held for x in line))
         same = IFERROR((gap * gap < size * size) * 1, 0)
-    share, place = sheet[row, OFF[0]], sheet[row, OFF[1]]
-    sheet.formula(row, OFF[0], SUM(1 - same) / n, "off", array=True)
+    share = off.put(row - TOP, 0, SUM(1 - same) / n, "off", array=True)
     first_of = (n - MAX((1 - same) * (n - _places(sheet, area.rect)))) / n
-    sheet.formula(row, OFF[1], IF(share == 0, 0, share * first_of), "off", array=True)
-    sheet.formula(row, OFF[2], IF(share == 0, 0, place * place / share), "off")
+    place = off.put(row - TOP, 1, IF(share == 0, 0, share * first_of), "off", array=True)
+    off.put(row - TOP, 2, IF(share == 0, 0, place * place / share), "off")
 
 
 def _places(sheet: Sheet, rect: Rect) -> Expression:

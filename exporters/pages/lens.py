@@ -5,8 +5,10 @@ out as at the end, through the final norm. Above, the likeliest words and the ta
 down the depth, with a chart; below, the steps.
 """
 
+from engine.cells.expression import Area
 from engine.cells.functions import INDEX, LARGE
 from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import place_of_rank
 from exporters.model import layout, words
 from exporters.model.layout import LENS
@@ -29,8 +31,8 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """A summary, a chart, and the steps of every stage's readout."""
-    sheet = book.sheet(LENS)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     stages, last = book.views.stages, LEFT + len(book.views.stages)
     sheet.widths = {0: 15, 1: 15} | {LEFT + n: 13 for n in range(len(stages))}
     leaves = [n.removeprefix("lens.0.") for n in book.graph.blocks if n.startswith("lens.0.")]
@@ -39,15 +41,14 @@ def add(book: ModelBook) -> None:
         row = _steps(book, sheet, leaf, row)
     for n, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
         sheet.link(TOP, LEFT + n, name, book.address(stage.area))
-        _summary(book, sheet, n)
+    chances = _summary(book, page)
     for k in range(WORDS_SHOWN):
         sheet.put(TOP + 3 + 2 * k, LEFT - 1, f"likeliest {k + 1}", "row label")
         sheet.put(TOP + 4 + 2 * k, LEFT - 1, "probability", "row label")
     sheet.put(TOP, LEFT - 1, "after", "row label")
     sheet.put(TOP + 1, LEFT - 1, "probability of", "row label")
-    sheet.formula(TOP + 2, LEFT - 1, book.graph["look.target"][0, 0], "word")
-    chances = sheet[TOP + 2, LEFT:last]
-    sheet.dress(chances, "scale")
+    page.show("target", (TOP + 2, LEFT - 1), book.graph["look.target"][0, 0], "word")
+    page.dress(chances, "scale")
     series = [Series("target", sheet[TOP, LEFT:last], chances)]
     title = "Probability of the target word, down the depth"
     kind = "line" if len(stages) > FEW_STAGES else "column"
@@ -75,16 +76,20 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
     return row + block.shape[1] + 2
 
 
-def _summary(book: ModelBook, sheet: Sheet, n: int) -> None:
-    """The target's probability and the likeliest words at one stage."""
-    col, target = LEFT + n, book.graph["target"][0, 0]
-    scores = book.graph[f"lens.{n}.logits"].area.as_range
-    chances = book.graph[f"lens.{n}.probs"].area.as_range
+def _summary(book: ModelBook, page: Composer) -> Area:
+    """The target's probability at each stage, which is given, and the likeliest words there."""
+    stages, target = len(book.views.stages), book.graph["target"][0, 0]
     n_words = book.graph["logits"].shape[1]
+    n_shown = min(WORDS_SHOWN, n_words)
     texts, ids = layout.labels_of(book, "logits", 1, n_words), book.graph["choice.ids"].area
-    sheet.formula(TOP + 2, col, INDEX(chances, target + 1, 1), "percent")
-    for k in range(min(WORDS_SHOWN, n_words)):
-        where = place_of_rank(scores, ids, k + 1, LARGE(scores, k + 1))
-        for row, area, style in ((0, texts, "word"), (1, chances, "percent")):
-            place, found = TOP + 3 + 2 * k + row, INDEX(area, where, 1)
-            sheet.formula(place, col, found, style, array=k > 0)
+    chance = page.table("chance", (TOP + 2, LEFT), (1, stages))
+    likeliest = page.table("likeliest", (TOP + 3, LEFT), (2 * n_shown, stages))
+    for n in range(stages):
+        scores = book.graph[f"lens.{n}.logits"].area.as_range
+        chances = book.graph[f"lens.{n}.probs"].area.as_range
+        chance.put(0, n, INDEX(chances, target + 1, 1), "percent")
+        for k in range(n_shown):
+            where = place_of_rank(scores, ids, k + 1, LARGE(scores, k + 1))
+            for row, area, style in ((0, texts, "word"), (1, chances, "percent")):
+                likeliest.put(2 * k + row, n, INDEX(area, where, 1), style, array=k > 0)
+    return chance.area

@@ -14,6 +14,7 @@ from engine.learning.objective import LOSS
 from engine.studies import nudge
 from engine.studies.nudge import LOSS_AFTER, RATE
 from exporters.compose.book import Place, Run, Sheet
+from exporters.compose.composer import Composer, Table
 from exporters.compose.dressing import Unlike, When
 from exporters.compose.lookups import product_sum
 from exporters.compose.sentences import percent, rounded, sentence
@@ -49,8 +50,8 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """The rate and the loss; the switches; the words; three things to try; the workings."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     sheet.widths = dict.fromkeys(range(SAYS), 10) | {
         WORD: 14,
         FOLLOWS: 14,
@@ -58,10 +59,9 @@ def add(book: ModelBook) -> None:
         SAYS + 1: 11,
     }
     sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
-    _parts(book, sheet)
-    _loss(book, sheet)
+    _loss(book, page, _parts(book, page))
     suggest(book, sheet, TRIES_ROW, suggestions(book), (SAYS - 1, SAYS + 1))
-    _words(book, sheet)
+    _words(book, page)
     _workings(book, sheet)
 
 
@@ -112,12 +112,13 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
     return book.graph[name][0, 0]
 
 
-def _loss(book: ModelBook, sheet: Sheet) -> None:
-    """The rate, the loss before and after the step, and what the gradients promised."""
+def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
+    """The rate, the loss before and after the step, and what the gradients of `parts` promised."""
+    sheet = page.sheet
     of = IF(play.shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
     learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
     title = play.answered(book, learning, "No step of learning")
-    sheet.formula(RATE_ROW - 2, 0, title, "heading")
+    page.show("title", (RATE_ROW - 2, 0), title, "heading")
     before, after = (
         _settle(book, sheet, name, row, CELL_COL)
         for name, row in ((LOSS, BEFORE_ROW), (LOSS_AFTER, AFTER_ROW))
@@ -125,9 +126,9 @@ def _loss(book: ModelBook, sheet: Sheet) -> None:
     _settle(book, sheet, RATE, RATE_ROW, CELL_COL)
     sheet.rules[RATE_ROW, CELL_COL] = RULE | {"minimum": -1000, "maximum": 1000}
     sheet.rules[RATE_ROW, CELL_COL] |= {"error_message": "A number from -1000 to 1000."}
-    fell = sheet.formula(FELL_ROW, CELL_COL, before - after, "change plain")
-    together = SUM(_of_parts(book, sheet, PROMISED).as_range)
-    promised = sheet.formula(PROMISED_ROW, CELL_COL, together, "change plain")
+    fell = page.show("fell", (FELL_ROW, CELL_COL), before - after, "change plain")
+    together = SUM(parts.as_range)
+    promised = page.show("promised", (PROMISED_ROW, CELL_COL), together, "change plain")
     for row, label, note in (
         (RATE_ROW, "learning rate", "every weight becomes: weight − rate × its gradient"),
         (BEFORE_ROW, "loss before", "how surprising the words are that really follow, on average"),
@@ -137,7 +138,7 @@ def _loss(book: ModelBook, sheet: Sheet) -> None:
     ):
         sheet.put(row, LABEL_COL, label, "row label")
         sheet.put(row, NOTE_COL, note, "note")
-    sheet.formula(VERDICT_ROW, 0, _verdict(book, fell, promised), "block")
+    page.show("verdict", (VERDICT_ROW, 0), _verdict(book, fell, promised), "block")
 
 
 def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
@@ -163,13 +164,11 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 # --- who takes the step ---------------------------------------------------------------------
 
 
-def _of_parts(book: ModelBook, sheet: Sheet, col: int) -> Area:
-    """A column of the table of parts."""
-    return sheet[PARTS_ROW : PARTS_ROW + len(nudge.gradients(book.graph)), col]
-
-
-def _parts(book: ModelBook, sheet: Sheet) -> None:
-    """Each part with its switch, its rate, and the fall of the loss that it promises."""
+def _parts(book: ModelBook, page: Composer) -> Area:
+    """Each part with its switch, its rate, and the fall of the loss that it promises, which is
+    given."""
+    sheet, parts = page.sheet, nudge.gradients(book.graph)
+    promises = page.table("promises", (PARTS_ROW, PROMISED), (len(parts), 1))
     sheet.put(PARTS_ROW - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")
     for col, head in (
         (PART, "part"),
@@ -178,7 +177,7 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
         (PROMISED, "promises"),
     ):
         sheet.put(PARTS_ROW - 1, col, head, "label")
-    for row, (part, gradients) in enumerate(nudge.gradients(book.graph).items(), PARTS_ROW):
+    for row, (part, gradients) in enumerate(parts.items(), PARTS_ROW):
         sheet.link(row, PART, plain(part), book.address(gradients[0].area))
         switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
         book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
@@ -187,15 +186,20 @@ def _parts(book: ModelBook, sheet: Sheet) -> None:
         sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
-        sheet.formula(row, PROMISED, rate * SUM(*squares), "change plain")
-    sheet.dress(_of_parts(book, sheet, SWITCH), Unlike(1))
+        promises.put(row - PARTS_ROW, 0, rate * SUM(*squares), "change plain")
+    sheet.dress(sheet[PARTS_ROW : PARTS_ROW + len(parts), SWITCH], Unlike(1))
+    return promises.area
 
 
 # --- word by word ---------------------------------------------------------------------------
 
 
-def _words(book: ModelBook, sheet: Sheet) -> None:
+def _words(book: ModelBook, page: Composer) -> None:
     """What is said of each word that follows, before the step and after it."""
+    sheet, words = (
+        page.sheet,
+        page.table("words", (TABLE_ROW, 0), (len(book.passage.ids), SAYS + 2)),
+    )
     top, n = TABLE_ROW, len(book.passage.ids)
     sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
     note = "surprise: minus the logarithm of that; green: the right word"
@@ -209,21 +213,21 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
     for col, head in enumerate(HEADS):
         sheet.put(top - 1, col, head, "label")
     for t in range(n):
-        _word(book, sheet, t)
-    sheet.dress(sheet[top : top + n, PROBABILITY : PROBABILITY + 2], "bar")
-    first = sheet[top, SAYS]
-    right = When("right", AND(first != "", first == sheet[top, FOLLOWS].fixed_cols))
-    sheet.dress(sheet[top : top + n, SAYS : SAYS + 2], right)
+        _word(book, words, t)
+    page.dress(words.area[:, PROBABILITY : PROBABILITY + 2], "bar")
+    first = words.area[0, SAYS]
+    right = When("right", AND(first != "", first == words.area[0, FOLLOWS].fixed_cols))
+    page.dress(words.area[:, SAYS : SAYS + 2], right)
 
 
-def _word(book: ModelBook, sheet: Sheet, t: int) -> None:
+def _word(book: ModelBook, words: Table, t: int) -> None:
     """A token, the one that follows it, and what both passes say of that."""
-    row, graph = TABLE_ROW + t, book.graph
+    graph = book.graph
     n_prompt, counts = graph["n_prompt"][0, 0], graph[f"{LOSS}.share"][t, 0] > 0
     given = expression(t) < n_prompt
 
     def put(col: int, shown: Expression, style: str, when: Expression = counts) -> Area:
-        return sheet.formula(row, col, play.answered(book, IF(when, shown, "")), style)
+        return words.put(t, col, play.answered(book, IF(when, shown, "")), style)
 
     put(WORD, layout.token_text(book, t), "row label", given)
     put(FOLLOWS, layout.text_at(book, graph[f"{LOSS}.targets"][t, 0] + 1), "word")
@@ -231,7 +235,7 @@ def _word(book: ModelBook, sheet: Sheet, t: int) -> None:
     for k, surprise in enumerate(both):
         put(PROBABILITY + k, EXP(-surprise), "live percent")
         put(SURPRISE + k, surprise, "live")
-    before, after = (sheet[row, PROBABILITY + k] for k in range(2))
+    before, after = (words.area[t, PROBABILITY + k] for k in range(2))
     put(PROBABILITY + 2, after - before, "change percent")
     for k, name in enumerate(("choice.greedy", "nudged.choice.likeliest")):
         put(SAYS + k, layout.text_at(book, graph[name][t, 0] + 1), "word", given)

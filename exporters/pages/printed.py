@@ -7,7 +7,7 @@ give, so that each step's own slips are told from those that it inherits.
 from collections.abc import Iterator
 
 from engine.cells.rounding import NEAR
-from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.dressing import Beyond
 from exporters.compose.story import Held, Printed
 from exporters.model import layout
@@ -26,13 +26,12 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """Every table that the source prints, held against the cells that recompute it."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
-    sheet.put(3, 0, text, "note")
+    page.sheet.put(3, 0, text, "note")
     row = 5
     for n, table in enumerate(book.printed):
-        here = OnSheet(book, sheet, table, row, f"printed.{n}")
+        here = OnSheet(book, page, table, row, str(n))
         here.put_labels()
         here.put_numbers()
         row = here.top + here.height + 1
@@ -41,8 +40,8 @@ def add(book: ModelBook) -> None:
 class OnSheet:
     """A printed table on the sheet. A single printed row is easier to compare as a column."""
 
-    def __init__(self, book: ModelBook, sheet: Sheet, table: Printed, row: int, name: str):
-        self.book, self.sheet, self.table, self.row, self.name = book, sheet, table, row, name
+    def __init__(self, book: ModelBook, page: Composer, table: Printed, row: int, name: str):
+        self.book, self.page, self.table, self.row, self.name = book, page, table, row, name
         self.block = book.graph[table.block]
         n_rows, n_cols = len(table.printed), len(table.printed[0])
         self.rows = list(range(n_rows) if table.rows is None else table.rows)
@@ -50,13 +49,13 @@ class OnSheet:
         self.down = len(self.rows) == 1
         self.top = row + (2 if self.down else 3) + bool(table.note)
         size = len(self.rows), len(self.cols)
-        self.height, self.width = size[::-1] if self.down else size
+        self.size = self.height, self.width = size[::-1] if self.down else size
         step = self.width + (0 if self.down else 2)
         self.lefts = [1 + k * step for k in range(4 if table.follows else 3)]
 
     def put_labels(self) -> None:
         """Title, note, what each copy is, and what its rows and columns are of."""
-        book, sheet, axes = self.book, self.sheet, self.block.axes
+        book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
         sheet.put(self.row, 0, self.table.title + name, "heading")
         if self.table.note:
@@ -64,33 +63,38 @@ class OnSheet:
         for left, copy in zip(self.lefts, COPIES, strict=False):
             sheet.put(self.top - 2 + self.down, left, copy, "head" if self.down else "block")
             if not self.down:
-                name, at = f"{self.name}.{copy.split()[0]}", (self.top - 1, left)
+                name, at = f"printed.{self.name}.{copy.split()[0]}", (self.top - 1, left)
                 layout.labels(book, sheet, name, at, axes[1], self.cols, "label", across=True)
         axis, along = (axes[1], self.cols) if self.down else (axes[0], self.rows)
-        layout.labels(book, sheet, f"{self.name}.rows", (self.top, 0), axis, along, "row label")
+        layout.labels(
+            book, sheet, f"printed.{self.name}.rows", (self.top, 0), axis, along, "row label"
+        )
 
     def put_numbers(self) -> None:
         """The copies, entry by entry; the printed ones are kept for the tables that follow."""
-        sheet, table, (printed, live, change, *chained) = self.sheet, self.table, self.lefts
+        sheet, table, printed = self.page.sheet, self.table, self.lefts[0]
+        live, change, *chained = (
+            self.page.table(f"{self.name}.{copy.split()[0]}", (self.top, left), self.size)
+            for left, copy in list(zip(self.lefts, COPIES, strict=False))[1:]
+        )
         region = sheet[self.top : self.top + self.height, printed : printed + self.width]
         self.book.printed_cells[table.title] = region
         for r, c, number in self.entries():
-            row, col = (self.top + c, 0) if self.down else (self.top + r, c)
+            at = (c, 0) if self.down else (r, c)
+            typed = sheet[self.top + at[0], printed + at[1]]
             i, j = self.rows[r], self.cols[c]
             cell = table.cell(self.book.graph, i, j) if table.cell else self.block[i, j]
-            sheet.put(row, printed + col, number, "printed")
-            found = sheet.formula(row, live + col, cell, "live")
-            sheet.formula(row, change + col, found - sheet[row, printed + col], "change")
+            sheet.put(typed.rect.top, typed.rect.left, number, "printed")
+            found = live.put(*at, cell, "live")
+            change.put(*at, found - typed, "change")
             before = None
-            for left in chained:
+            for followed in chained:
                 assert table.follows is not None
-                formula = table.follows(self.book.printed_cells, r, c)
-                before = sheet.formula(row, left + col, formula, "live")
+                before = followed.put(*at, table.follows(self.book.printed_cells, r, c), "live")
             what, where = f"{table.title} [{i}, {j}]", self.book.section
             rest = table.decimals, table.note, table.other, before
             self.book.held.append(Held(where, what, number, found, *rest))
-        differences = sheet[self.top : self.top + self.height, change : change + self.width]
-        sheet.dress(differences, Beyond(0.5 * 10.0**-table.decimals + NEAR))
+        self.page.dress(change.area, Beyond(0.5 * 10.0**-table.decimals + NEAR))
 
     def entries(self) -> Iterator[tuple[int, int, float]]:
         """Row, column and number of what is printed, where there is a cell to hold it against."""

@@ -17,6 +17,7 @@ from engine.cells.functions import SUM
 from engine.cells.name import Name
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.dressing import Unlike, When
 from exporters.compose.lookups import entry
 from exporters.model import layout
@@ -40,11 +41,11 @@ def wanted(book: ModelBook) -> bool:
 def add(book: ModelBook) -> None:
     """The grid of switches, the grid of effects, and what is written instead."""
     parts = ablation.parts(book.graph)
-    sheet = book.sheet(SWITCHES)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     if not book.plan.explains:
         sheet.purpose = "switch heads and MLPs off: 1 = on, 0 = off"
-    layout.dress(book, sheet)
-    sheet.widths = {0: 16, 1: 14}
+    page.widths({0: 16, 1: 14})
     if "mean_ablation" in book.graph.blocks:
         _mean(book, sheet)
     layers = list(dict.fromkeys(int(part.split(".")[1]) for part in parts))
@@ -55,8 +56,8 @@ def add(book: ModelBook) -> None:
     if book.plan.explains:
         _heads(sheet, right, layers, heads.values(), "")
         _heads(sheet, right, layers, heads.values(), "", len(layers) + BELOW)
-        effects = _effects(book, sheet, right, cells)
-        _estimates(book, sheet, right, cells, effects)
+        effects = _effects(book, page, right, cells)
+        _estimates(book, page, right, cells, effects)
     for part, (row, col) in cells.items():
         _settle(book, f"{part}.switch", row, col)
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
@@ -116,15 +117,17 @@ def _heads(
         sheet.put(GRID_ROW + down + layer, left, f"layer {layer}", "row label")
 
 
-def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> dict[str, float]:
+def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[str, float]:
     """What the target's logit loses when one part alone is off: constants, with their prompt."""
+    sheet = page.sheet
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
     word = book.labels[book.graph["logits"].axes[1]][target]
     title = f"What the logit of ‘{word}’ loses when that part alone is off"
     sheet.put(GRID_ROW - 3, left, title, "heading")
     sheet.put(GRID_ROW - 2, left + 1, f"computed after ‘{sentence(book)}’", "note")
-    state = sheet.formula(GRID_ROW - 2, left, "prompt " & book.named("prompt"), "row label")
+    at, now = (GRID_ROW - 2, left), "prompt " & book.named("prompt")
+    state = page.show("state", at, now, "row label")
     effects = {e.part: -e.logit for e in ablation.effects(book.graph, target, row_of)}
     for part, loss in effects.items():
         row, col = cells[part]
@@ -136,7 +139,7 @@ def _effects(book: ModelBook, sheet: Sheet, left: int, cells: Cells) -> dict[str
 
 
 def _estimates(
-    book: ModelBook, sheet: Sheet, left: int, cells: Cells, effects: Mapping[str, float]
+    book: ModelBook, page: Composer, left: int, cells: Cells, effects: Mapping[str, float]
 ) -> None:
     """What each part itself writes along the target's direction: live, at the position that Play
     looks at; and how far this is from the effects that are known."""
@@ -144,23 +147,24 @@ def _estimates(
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
     title = "An estimate, live: what each itself adds to the logit of ‘" & word & "’"
-    sheet.formula(top - 3, left, title, "heading")
+    page.show("estimate_of", (top - 3, left), title, "heading")
+    wide = max(col for _, col in cells.values())
+    estimates = page.table("estimate", (top, left + 1), (n_layers, wide))
     last, off = book.passage.n_prompt - 1, []
     for part, (row, col) in cells.items():
         blocks = [book.views.credits["target"][name] for name in writers(book, part)]
         shares: list[Expression] = [entry(block.area, 1, position) for block in blocks]
         if shares:
-            at = (row - GRID_ROW + top, left + col)
-            sheet.formula(*at, SUM(*shares) if shares[1:] else shares[0], "live")
+            adds = SUM(*shares) if shares[1:] else shares[0]
+            estimates.put(row - GRID_ROW, col - 1, adds, "live")
             now = sum(book.value(b.name, min(last, b.shape[0] - 1), 0) for b in blocks)
             off.append(abs(now - effects[part]))
     text = (
         f"without later layers: as built it is off by {np.median(off):.3f} (median), "
         f"{max(off):.3f} (most)"
     )
-    sheet.put(top - 2, left, text, "note")
-    grid = sheet[top : top + n_layers, left + 1 : left + 1 + max(col for _, col in cells.values())]
-    sheet.dress(grid, "diverging")
+    page.sheet.put(top - 2, left, text, "note")
+    page.dress(estimates.area, "diverging")
 
 
 def writers(book: ModelBook, part: str) -> list[str]:

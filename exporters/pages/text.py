@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from engine.text.detokenizing import FIELDS
 from exporters.compose.book import Place
 from exporters.model import layout
-from exporters.model.layout import PROMPT_COL, PROMPT_ROW
 from exporters.model.model_book import ModelBook
 
 SHEET = "Text"
@@ -59,8 +58,8 @@ def add(book: ModelBook) -> None:
     whole = Place(book.graph["text.whole"], SHEET, TOP - 2, 1, turned=False, named=False)
     book.lay(whole, "text")
     sheet.put(TOP - 1, 0, "token", "label")
-    for t in range(len(book.passage.ids)):
-        sheet.formula(TOP + t, 0, book.sheet(layout.PLAY)[PROMPT_ROW, PROMPT_COL + t], "row label")
+    tokens = range(len(book.passage.ids))
+    layout.labels(book, sheet, "text", (TOP, 0), "token", tokens, "row label")
     for col, name in enumerate(columns, 1):
         sheet.put(TOP - 1, col, HEADS[name], "label")
         style = "text" if name == "line" else "id"

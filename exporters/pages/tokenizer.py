@@ -15,6 +15,7 @@ from engine.cells.block import Block
 from engine.cells.functions import OR
 from engine.cells.name import SECOND
 from exporters.compose.book import Book, Place, Run, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
@@ -195,7 +196,7 @@ class Page:
         block = self.book.graph[self.typed]
         self.sheet.put(TOP, LABEL, "sentence", "row label")
         if self.typed in self.book.places:
-            self.sheet.formula(TOP, MEANING, block[0, 0], "text")
+            Composer(self.book, self.sheet.name).show("typed", (TOP, MEANING), block[0, 0], "text")
             return
         self.book.lay(Place(block, self.sheet.name, TOP, MEANING, turned=False), "sentence")
         self.sheet.merged.append(Rect(TOP, TOP + 1, MEANING, LEFT + 8))

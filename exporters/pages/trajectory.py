@@ -7,14 +7,18 @@ Coordinates have no meaning by themselves (scale the stream, divide the last nor
 logits), so read directions and shares.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
+from engine.cells.access import Span
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import IF, INDEX, SQRT, SUM, VARP, N
 from engine.cells.rounding import NEAR
 from engine.studies.lens import scoring
 from engine.text import word_lookup
-from exporters.compose.book import Chart, Place, Series, Sheet
+from exporters.compose.book import Chart, Place, Series
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import product_sum
 from exporters.model import layout
 from exporters.model.layout import LENS
@@ -27,7 +31,6 @@ AFTER = "Attribution"
 WORDS_ROW, TABLE_ROW = 5, 10
 CHART_COL = 6  # right of the table
 STEPS = ("u", "v", "e1", "v − (v·e1) e1", "e2", "variance of the stages")
-U, V, E1, REST, E2, VARIANCE = range(1, 7)  # the columns of the workings
 
 
 def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
@@ -45,20 +48,18 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """The words, the path, the chart, the shares; the workings below."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    sheet.widths = {0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19}
-    _words(book, sheet)
-    _workings(book, sheet)
-    _table(book, sheet)
-    _shares(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
+    page.widths({0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19})
+    _workings(book, page, _words(book, page))
+    path = _path(book, page)
+    _shares(book, page, path)
     stages = book.views.stages
     if len(stages) == 1:
         text = "this model has no layers: the stream stands where the embedding put it"
         sheet.put(WORDS_ROW - 1, CHART_COL, text, "note")
         return
-    rows = slice(TABLE_ROW + 1, TABLE_ROW + 1 + len(stages))
-    series = [Series("residual stream", sheet[rows, 1], sheet[rows, 2], stage_names(book))]
+    series = [Series("residual stream", path[:, 0], path[:, 1], stage_names(book))]
     title = "The residual stream, stage by stage"
     axes = ("along direction 1", "along direction 2")
     chart = Chart(WORDS_ROW - 1, CHART_COL, "scatter", title, series, (520, 420), axes, True, "0.0")
@@ -73,8 +74,9 @@ def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
     return [(target, None), (last if same and last != target else rival, None)]
 
 
-def _words(book: ModelBook, sheet: Sheet) -> None:
-    """Four cells with words to choose, and their ids: -1 where there is none."""
+def _words(book: ModelBook, page: Composer) -> Area:
+    """Four cells with words to choose, and their ids, which are given: -1 where there is none."""
+    sheet, found = page.sheet, page.table("ids", (WORDS_ROW, 3), (2, 2))
     texts = book.graph["outputs"].area.fixed.as_range
     words = book.labels[book.graph["logits"].axes[1]]
     for col, head in ((1, "word"), (2, "minus"), (3, "id"), (4, "minus id")):
@@ -82,45 +84,48 @@ def _words(book: ModelBook, sheet: Sheet) -> None:
     for k, (plus, _) in enumerate(defaults(book)):
         row = WORDS_ROW + k
         sheet.put(row, 0, f"direction {k + 1}", "row label")
-        for col, text in ((1, words[plus]), (2, "")):
-            sheet.put(row, col, text, "token")
-            sheet.lists[row, col] = texts
-            ident = word_lookup.place_of(sheet[row, col], book.graph, "look.words")
-            sheet.formula(row, col + 2, ident, "id")
+        for j, text in enumerate((words[plus], "")):
+            sheet.put(row, 1 + j, text, "token")
+            sheet.lists[row, 1 + j] = texts
+            ident = word_lookup.place_of(sheet[row, 1 + j], book.graph, "look.words")
+            found.put(k, j, ident, "id")
     text = "choose words; leave ‘minus’ empty for the word’s own direction"
     sheet.put(WORDS_ROW + 2, 1, text, "note")
+    return found.area
 
 
 # --- the workings -------------------------------------------------------------------------
 
 
-def column(book: ModelBook, step: int) -> Area:
-    """The d_model cells of one step of the workings."""
-    top = TABLE_ROW + max(len(book.views.stages), 14) + 8
-    return book.sheet(SHEET)[top : top + book.model.spec.d_model, step]
-
-
 def basis(book: ModelBook) -> tuple[Area, Area]:
     """The plane's two directions: columns of d_model cells."""
-    return column(book, E1), column(book, E2)
+    return book.shown["trajectory.e1"].block.area, book.shown["trajectory.e2"].block.area
 
 
-def _workings(book: ModelBook, sheet: Sheet) -> None:
+def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
     """Gram-Schmidt, and how far the stages spread: six columns of d_model numbers."""
-    rect = column(book, U).rect
+    n_stages, d_model = len(book.views.stages), book.model.spec.d_model
+    top = TABLE_ROW + max(n_stages, 14) + 8
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
-    sheet.put(rect.top - 3, 0, text, "heading")
-    for step, name in enumerate(STEPS, U):
-        sheet.put(rect.top - 1, step, name, "label")
-    lens, n_stages = book.places["lens.0.x"], len(book.views.stages)
-    for d, row in enumerate(range(rect.top, rect.bottom)):
-        sheet.put(row, 0, d, "label number")
-        for k, step in enumerate((U, V)):
-            plus, minus = (_feature_of(book, d, sheet[WORDS_ROW + k, col]) for col in (3, 4))
-            sheet.formula(row, step, plus - minus, "step green")
+    page.sheet.put(top - 3, 0, text, "heading")
+    for col, name in enumerate(STEPS, 1):
+        page.sheet.put(top - 1, col, name, "label")
+    for d in range(d_model):
+        page.sheet.put(top + d, 0, d, "label number")
+
+    def direction(k: int) -> Callable[[int, int], Expression]:
+        plus, minus = ids[k, 0], ids[k, 1]
+        return lambda d, _: _feature_of(book, d, plus) - _feature_of(book, d, minus)
+
+    one, lens = (d_model, 1), book.places["lens.0.x"]
+    u, v = (page.show("uv"[k], (top, 1 + k), direction(k), "step green", one) for k in range(2))
+    orthonormal(page, (top, 3), u, v)
+
+    def spread(d: int, _: int) -> Expression:
         stages = book.sheets[LENS][lens.top + d, lens.left : lens.left + n_stages]
-        sheet.formula(row, VARIANCE, VARP(stages.as_range), "step green")
-    orthonormal(sheet, rect.top, rect.bottom)
+        return VARP(stages.as_range)
+
+    page.show("variance", (top, 6), spread, "step green", one)
 
 
 def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
@@ -128,14 +133,19 @@ def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
     return IF(ident.fixed < 0, 0, feature(book, d, ident.fixed))
 
 
-def orthonormal(sheet: Sheet, top: int, end: int) -> None:
-    """Gram-Schmidt: u and v made orthonormal, the first kept; zero where there is no direction."""
-    v, e1, rest = (sheet[top:end, step].fixed for step in (V, E1, REST))
-    for row in range(top, end):
-        sheet.formula(row, E1, _over_length(sheet[row, U], sheet[top:end, U].fixed), "step")
-        without = sheet[row, V] - product_sum(v, e1) * sheet[row, E1]
-        sheet.formula(row, REST, without, "step")
-        sheet.formula(row, E2, _over_length(sheet[row, REST], rest), "step")
+def orthonormal(page: Composer, at: Span, u: Area, v: Area) -> None:
+    """Gram-Schmidt: u and v made orthonormal, the first kept; zero where there is no direction.
+    The tables e1, rest and e2 stand side by side."""
+    (top, left), one = at, u.shape
+    e1 = page.show("e1", at, lambda d, _: _over_length(u[d, 0], u.fixed), "step", one)
+
+    def without(d: int, _: int) -> Expression:
+        return v[d, 0] - product_sum(v.fixed, e1.fixed) * e1[d, 0]
+
+    rest = page.show("rest", (top, left + 1), without, "step", one)
+    e2 = page.table("e2", (top, left + 2), one)
+    for d in range(one[0]):
+        e2.put(d, 0, _over_length(rest[d, 0], rest.fixed), "step")
 
 
 def _over_length(x: Area, vector: Area) -> Expression:
@@ -156,36 +166,39 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
 # --- the path -----------------------------------------------------------------------------
 
 
-def _table(book: ModelBook, sheet: Sheet) -> None:
-    """The path's coordinates, and how far each sublayer moved it."""
+def _path(book: ModelBook, page: Composer) -> Area:
+    """The path's coordinates, which are given, and how far each sublayer moved it."""
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
-        sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
-    stages = book.views.stages
+        page.sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
+    stages, directions = book.views.stages, basis(book)
     for k, (stage, name) in enumerate(zip(stages, stage_names(book), strict=True)):
-        row = TABLE_ROW + 1 + k
-        sheet.link(row, 0, name, book.address(stage.area))
-        x = book.graph[f"lens.{k}.x"].area
-        for col, direction in enumerate(basis(book), 1):
-            along = sheet.formula(row, col, product_sum(x, direction), "live")
-            if k:
-                sheet.formula(row, col + 2, along - sheet[row - 1, col], "change plain")
+        page.sheet.link(TABLE_ROW + 1 + k, 0, name, book.address(stage.area))
+
+    def coordinate(k: int, way: int) -> Expression:
+        return product_sum(book.graph[f"lens.{k}.x"].area, directions[way])
+
+    path = page.show("along", (TABLE_ROW + 1, 1), coordinate, "live", (len(stages), 2))
+
+    def step(k: int, way: int) -> Expression:
+        return path[k + 1, way] - path[k, way]
+
     if len(stages) > 1:
-        steps = sheet[TABLE_ROW + 2 : TABLE_ROW + 1 + len(stages), 3:5]
-        sheet.dress(steps, "diverging")
+        at, shape = (TABLE_ROW + 2, 3), (len(stages) - 1, 2)
+        page.dress(page.show("step", at, step, "change plain", shape), "diverging")
+    return path
 
 
-def _shares(book: ModelBook, sheet: Sheet) -> None:
+def _shares(book: ModelBook, page: Composer, path: Area) -> None:
     """How much of the path's spread the plane holds, and the best that a plane could."""
-    n = len(book.views.stages)
-    row, spread = TABLE_ROW + n + 2, column(book, VARIANCE)
-    along = [sheet[TABLE_ROW + 1 : TABLE_ROW + 1 + n, col].as_range for col in (1, 2)]
-    held = (VARP(along[0]) + VARP(along[1])) / SUM(spread)
+    sheet, n = page.sheet, len(book.views.stages)
+    row, spread = TABLE_ROW + n + 2, book.shown["trajectory.variance"].block.area
+    held = (VARP(path[:, 0].as_range) + VARP(path[:, 1].as_range)) / SUM(spread)
     sheet.put(row, 0, "spread in the plane", "row label")
-    sheet.formula(row, 1, IF(SUM(spread) > 0, held, 0), "percent")
+    page.show("share", (row, 1), IF(SUM(spread) > 0, held, 0), "percent")
     sheet.put(row, 2, "share of the path’s variance that these two directions hold; live", "note")
     sheet.put(row + 1, 0, "best possible", "row label")
-    path = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
-    squares = np.linalg.svd(path - path.mean(axis=0), compute_uv=False) ** 2
+    stream = np.array([book.values[f"lens.{k}.x"][0] for k in range(n)])  # [n_stages, d_model]
+    squares = np.linalg.svd(stream - stream.mean(axis=0), compute_uv=False) ** 2
     best = float(squares[:2].sum() / squares.sum()) if squares.sum() else 0.0
     sheet.put(row + 1, 1, best, "constant percent")
     book.named_cells |= {

@@ -16,6 +16,7 @@ from engine.studies.lens import scoring
 from engine.studies.tsne import tsne
 from exporters.compose import label_placement, theme
 from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.story import Chosen
 from exporters.model import layout, side_tables
 from exporters.model.maps import Maps, Spots
@@ -68,8 +69,8 @@ def wanted(book: ModelBook) -> bool:
 
 def add(book: ModelBook) -> None:
     """The list, the panel, the maps, the table of methods; the arithmetic right and below."""
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
+    page = layout.page(book, SHEET)
+    sheet = page.sheet
     sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
     chosen = book.chosen or by_default(book)
     x = vectors_of(book, chosen.ids)
@@ -79,7 +80,7 @@ def add(book: ModelBook) -> None:
     for d in range(x.shape[1]):
         sheet.put(below + d, 1, d, "label number")
     _list(sheet, chosen)
-    _panel(sheet, maps)
+    _panel(page, maps)
     sides = [
         label_placement.sides(points, [texts(book)[v] for v in chosen.ids], SIZE)
         for points in _as_built(maps)
@@ -143,9 +144,9 @@ def _list(sheet: Sheet, chosen: Chosen) -> None:
         row += len(ids)
 
 
-def _panel(sheet: Sheet, maps: Maps) -> None:
+def _panel(page: Composer, maps: Maps) -> None:
     """What the cells to type in are for; the shares above the maps."""
-    row, col = PANEL
+    sheet, (row, col) = page.sheet, PANEL
     for k, text in ((1, "direction 1"), (2, "direction 2"), (4, "nearest to"), (6, "left out")):
         sheet.put(row + k, col, text, "row label")
     for k, text in ((1, "mean of"), (4, "minus mean of"), (8, "a word each; blank is nothing")):
@@ -162,7 +163,7 @@ def _panel(sheet: Sheet, maps: Maps) -> None:
         (CHART_ROWS[1] - 1, first, "cosine_share", "of the spread of the words’ directions"),
     )
     for at, left, name, text in shares:
-        sheet.formula(at, left, maps[name][0, 0], "percent")
+        page.show(name, (at, left), maps[name][0, 0], "percent")
         sheet.put(at, left + 1, text, "note")
     if not maps.bases[1][1]:
         sheet.put(CHART_ROWS[0] + 15, second, ON_A_LINE, "note")

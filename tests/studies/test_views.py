@@ -14,6 +14,7 @@ from engine.studies import ablation, lens
 from engine.studies.planes import principal
 from engine.studies.tsne import tsne
 from exporters.compose.book import Book
+from exporters.compose.composer import Composer
 from exporters.pages import trajectory
 
 pytestmark = pytest.mark.slow
@@ -114,13 +115,10 @@ def test_the_last_stage_of_the_lens_is_the_readout(name: str) -> None:
 
 def gram_schmidt(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The two directions that a sheet's cells make of u and v."""
-    book = Book("gram-schmidt")
-    sheet = book.sheet("Workings")
-    for step, vector in ((trajectory.U, u), (trajectory.V, v)):
-        for d, x in enumerate(vector.tolist()):
-            sheet.put(d, step, x)
-    trajectory.orthonormal(sheet, 0, len(u))
-    e1, e2 = (book.clean(sheet[0 : len(u), step]) for step in (trajectory.E1, trajectory.E2))
+    page = Composer(Book("gram-schmidt"), "Trajectory")
+    given = [page.typed(name, np.c_[vector]) for name, vector in (("u", u), ("v", v))]
+    trajectory.orthonormal(page, (0, 5), *given)
+    e1, e2 = (page.book.clean(page.book.shown[f"trajectory.{e}"].block.area) for e in ("e1", "e2"))
     return e1.ravel(), e2.ravel()
 
 
