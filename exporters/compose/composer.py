@@ -189,7 +189,7 @@ class Composer:
     @property
     def _prefix(self) -> str:
         """What the names of the sheet's own tables begin with."""
-        return re.sub(r"\W+", "_", self.sheet.name.lower())
+        return slug(self.sheet.name)
 
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
         """Tables of one column and n rows side by side, with their heads in row `top`."""
@@ -304,6 +304,11 @@ class Columns:
         self.ws.cursor = self.top
         self.left += 1
         return self.left - 1
+
+
+def slug(sheet: str) -> str:
+    """A sheet's name as it stands in those of tables."""
+    return re.sub(r"\W+", "_", sheet.lower())
 
 
 def _style(style: str, font: str) -> str:

@@ -37,6 +37,7 @@ from engine.cells.rounding import NEAR
 from engine.studies.forecast import MOST_COMPARED
 from exporters.compose import standing
 from exporters.compose.book import START, Book, Place, Run, Sheet
+from exporters.compose.composer import Composer, Table, slug
 from exporters.compose.dressing import AsBuilt, When
 from exporters.compose.lookups import entry
 from exporters.model import layout
@@ -146,37 +147,39 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
     lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or _each(book)]
     sheets = [there for there in book.sheets.values() if there.name != START]
-    top = _of_ranking(book, sheet, TOP)
+    n_lines = len(lines) + len(sheets) + 1 + OWN_ROOM
+    table = Composer(book, SHEET).table("lines", (TOP, 0), (n_lines, len(HEADS)))
+    top = _of_ranking(book, table, TOP)
     usual = [line for line in lines if book.places[line.block.name].sheet not in own]
     of_usual = [there for there in sheets if there.name not in own]
     begun = top + len(usual)
     room = begun + len(of_usual)
     end = room + OWN_ROOM if isinstance(book, ModelBook) else room
-    below = _of_lines(book, sheet, usual, top, TOP + 1, stored)
-    stands = _of_sheets(book, sheet, of_usual, begun, end + 2)
+    below = _of_lines(book, table, usual, top, TOP + 1, stored)
+    stands = _of_sheets(book, table, of_usual, begun, end + 2)
     others = [line for line in lines if line not in usual]
-    _of_lines(book, sheet, others, room, below, stored)
+    _of_lines(book, table, others, room, below, stored)
     last = room + len(others)
-    _of_sheets(book, sheet, [there for there in sheets if there.name in own], last, stands)
+    _of_sheets(book, table, [there for there in sheets if there.name in own], last, stands)
     assert last + len(own) <= max(end, room), f"more than OWN_ROOM = {OWN_ROOM} lines"
     parts = [(begun, room, N_MOVED), (TOP, begun, N_TOLD), (room, end, N_TOLD)]
-    _line(book, sheet, [part for part in parts if part[0] < part[1]])
+    _line(book, table, [part for part in parts if part[0] < part[1]])
 
 
 def _of_lines(
-    book: Book, sheet: Sheet, lines: Sequence[Watched], top: int, below: int, stored: bool
+    book: Book, table: Table, lines: Sequence[Watched], top: int, below: int, stored: bool
 ) -> int:
     """From a row on a line for each of what is watched; originals from the row `below` on. Returns
     the row after these."""
     for row, line in enumerate(lines, top):
         _guard(book, line)
-        sheet.put(row, WHAT, line.what)
+        table.sheet.put(row, WHAT, line.what)
         if line.cell or line.block.whole.size == 1:
-            _of_one(book, sheet, row, line, stored)
+            _of_one(book, table, row, line, stored)
         elif stored or not line.typed:  # texts have no sum
-            below = _of_many(book, sheet, row, line, below)
+            below = _of_many(book, table, row, line, below)
         else:
-            _of_sums(book, sheet, row, line)
+            _of_sums(book, table, row, line)
     return below
 
 
@@ -203,26 +206,28 @@ def _of_texts(book: Book, block: Block) -> bool:
 # --- a line for each sheet ----------------------------------------------------------------
 
 
-def _of_sheets(book: Book, sheet: Sheet, sheets: Sequence[Sheet], top: int, below: int) -> int:
+def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, below: int) -> int:
     """From a row on, whether what stands on each sheet is in its place; it follows from cells from
     the row `below` on, one for each block, by how many rows and columns it has moved. Returns the
     row after these."""
+    sheet, page = table.sheet, Composer(book, SHEET)
     for row, there in enumerate(sheets, top):
-        first = below
-        for what, area in standing.standing(book, there, edges=there is not sheet):
-            sheet.put(below, WHAT, f"{there.name}: {what}", "note")
-            sheet.formula(below, COUNT, standing.moved(there, area), "count")
-            below += 1
+        stands = standing.standing(book, there, edges=there is not sheet)
+        cells = page.table(f"moved.{slug(there.name)}", (below, COUNT), (len(stands), 1))
+        for k, (what, area) in enumerate(stands):
+            sheet.put(below + k, WHAT, f"{there.name}: {what}", "note")
+            cells.put(k, 0, standing.moved(there, area), "count")
+        below += len(stands)
         sheet.put(row, WHAT, there.name)
-        moved = SUM(sheet[first:below, COUNT].as_range)
-        sheet.formula(row, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
+        moved = SUM(cells.area.as_range)
+        table.put(row - TOP, COUNT, IFERROR(IF(moved > 0, 1, 0), 1), "count")
         inside = "rows, columns or cells were inserted, deleted or moved there" + UNDO
         told = expression(f"{there.name}: ") & IF(standing.gone(there), LOST, inside)
-        sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+        table.put(row - TOP, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     return below
 
 
-def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
+def _of_ranking(book: Book, table: Table, row: int) -> int:
     """Whether the likeliest words stand in their order; returns the row after it."""
     if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
         return row
@@ -230,18 +235,19 @@ def _of_ranking(book: Book, sheet: Sheet, row: int) -> int:
     above, under = slice(None, -1), slice(1, None)
     falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - NEAR) * 1), 0)
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
-    sheet.put(row, WHAT, "ranking")
-    sheet.formula(row, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
+    table.sheet.put(row, WHAT, "ranking")
+    differs = table.put(row - TOP, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
     told = f"{book.locate(ranks)[0]}: the ranking was sorted or typed over{UNDO}"
-    sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    table.put(row - TOP, TOLD, IF(differs == 0, "", told), "text")
     return row + 1
 
 
 # --- a line for each block ----------------------------------------------------------------
 
 
-def _of_one(book: Book, sheet: Sheet, row: int, line: Watched, stored: bool) -> None:
+def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> None:
     """A cell by itself: a text, a setting, a switch."""
+    sheet = table.sheet
     i, j = line.cell or (0, 0)
     now = line.block[i, j]
     value = np.asarray(book.graph.inputs[line.block.name])[i, j]  # of a file, too
@@ -250,10 +256,10 @@ def _of_one(book: Book, sheet: Sheet, row: int, line: Watched, stored: bool) -> 
     sheet.put(row, WAS, was, "text" if text else "step")
     kept = was if text and line.typed else sheet[row, WAS]
     same = EXACT(now, kept) if text else now == kept
-    sheet.formula(row, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
-    sheet.formula(row, IS, _shown(now, text), "text" if text else "step")
+    table.put(row - TOP, COUNT, IFERROR(IF(same, 0, 1), 1), "count")
+    table.put(row - TOP, IS, _shown(now, text), "text" if text else "step")
     told = _told_of_one(book, sheet, row, line)
-    sheet.formula(row, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
+    table.put(row - TOP, TOLD, IF(sheet[row, COUNT] == 0, "", told), "text")
     if line.block.kind != "table":
         place = book.places[line.block.name]
         cell = book.sheets[place.sheet][place.cell(0, 0)]
@@ -284,8 +290,9 @@ def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expressio
     return _from_to(what, sheet, row, as_0)
 
 
-def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> int:
+def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> int:
     """A block, beside its original from the row `below` on; returns the row after it."""
+    sheet = table.sheet
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
     texts, values = _of_texts(book, line.block), book.graph.inputs[line.block.name]
@@ -308,20 +315,20 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     # of each cell 1 or 0: an array formula, for an error is to count as a difference
     same = 1 - EXACT(IFERROR(now, ""), was) * 1 if texts else (now != was) * 1
     other = IFERROR(same, 1)
-    sheet.formula(row, COUNT, IFERROR(SUM(other), 1), "count", array=True)
+    table.put(row - TOP, COUNT, IFERROR(SUM(other), 1), "count", array=True)
     at = height * width - MAX(other * (height * width - rows * width - cols))  # row by row
     differs = sheet[row, COUNT] > 0
     for col, found in ((ROW, INT(at / width)), (COL, MOD(at, width))):
-        sheet.formula(row, col, IF(differs, IFERROR(found, 0), ""), "count", array=True)
+        table.put(row - TOP, col, IF(differs, IFERROR(found, 0), ""), "count", array=True)
     for col, area in ((WAS, was), (IS, now)):
         cell = INDEX(area, sheet[row, ROW] + 1, sheet[row, COL] + 1)
-        sheet.formula(row, col, IF(differs, _shown(cell), ""), "step")
+        table.put(row - TOP, col, IF(differs, _shown(cell), ""), "step")
     i, j = (COL, ROW) if place.turned else (ROW, COL)
     which = f"{line.what}[" & sheet[row, i] & "," & sheet[row, j] & "]"
     more = IF(sheet[row, COUNT] > 1, " and " & sheet[row, COUNT] - 1 & " more of it", "")
     told = _from_to(which, sheet, row, line.typed and numbers) & more
     told = told if line.typed else told & UNDO
-    sheet.formula(row, TOLD, IF(differs, told, ""), "text")
+    table.put(row - TOP, TOLD, IF(differs, told, ""), "text")
     if numbers:
         there = book.sheets[place.sheet]
         top, left = place.top, place.left
@@ -329,13 +336,13 @@ def _of_many(book: Book, sheet: Sheet, row: int, line: Watched, below: int) -> i
     return below + height + 2
 
 
-def _of_sums(book: Book, sheet: Sheet, row: int, line: Watched) -> None:
+def _of_sums(book: Book, table: Table, row: int, line: Watched) -> None:
     """A block of a model that has too many numbers for originals."""
     assert isinstance(book, ModelBook)
     edited = index.edited(book, line.block)
-    sheet.formula(row, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
-    told = IF(sheet[row, COUNT] == 0, "", f"{line.what} edited")
-    sheet.formula(row, TOLD, told, "text")
+    differs = table.put(row - TOP, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
+    told = IF(differs == 0, "", f"{line.what} edited")
+    table.put(row - TOP, TOLD, told, "text")
 
 
 def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expression:
@@ -356,9 +363,10 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
 # --- the one line -------------------------------------------------------------------------
 
 
-def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> None:
+def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> None:
     """How many cells differ, the first of some lines, and what the model said and says. A part is
     some rows, the first and the one after the last, and how many of its lines are told."""
+    sheet, page = table.sheet, Composer(book, SHEET)
     n, listed, more = expression(0), expression(""), expression(0)
     for top, end, n_told in parts:
         counts, ranks, told = (sheet[top:end, col].as_range for col in (COUNT, RANK, TOLD))
@@ -368,12 +376,12 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
                 # nothing else misses the first edit: the message reads what was edited, too
                 before = sheet[row - 1, RANK] if row > top else expression(0)
                 sofar = IFERROR(before + IF(sheet[row, TOLD] == "", 0, 1), 0)
-                sheet.formula(row, RANK, sofar, "count")
+                table.put(row - TOP, RANK, sofar, "count")
         for k in range(1, n_told + 1):
             listed = listed & IFERROR("; " & INDEX(told, MATCH(k, ranks, 0), 1), "")
         n, more = n + SUM(counts), more + IF(MAX(ranks) > n_told, 1, 0)
     sheet.put(LINE_ROW + 1, WHAT, "total", "note")
-    n = sheet.formula(LINE_ROW + 1, COUNT, n, "count")
+    n = page.show("total", (LINE_ROW + 1, COUNT), n, "count")
     listed = MID(listed, 3, LONGEST_LINE) & IF(more > 0, f"; more on {SHEET}", "")
     edits = IF(n == 1, expression("1 edit: "), n & " edits: ") & listed
     line = IF(n == 0, expression(f"{NONE}: everything is as built"), edits)
@@ -381,7 +389,7 @@ def _line(book: Book, sheet: Sheet, parts: Sequence[tuple[int, int, int]]) -> No
     book.named_cells["ledger"] = (SHEET, LINE_ROW, 0)
     said = _said(book) if isinstance(book, ModelBook) else None
     whole = line if said is None else line & IFERROR(said, " · an error: nothing is answered")
-    sheet.formula(LINE_ROW, 0, whole, "block")
+    page.show("line", (LINE_ROW, 0), whole, "block")
 
 
 def _said(book: ModelBook) -> Expression | None:
@@ -420,5 +428,6 @@ def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
     """Put the line on a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
     told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
-    line = sheet.formula(row, col, told, "ledger")
-    sheet.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))
+    page = Composer(book, sheet.name)
+    line = page.show("ledger", (row, col), told, "ledger")
+    page.dress(line, When("differs", LEFT(line, len(NONE)) != NONE))

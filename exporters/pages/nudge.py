@@ -196,11 +196,8 @@ def _parts(book: ModelBook, page: Composer) -> Area:
 
 def _words(book: ModelBook, page: Composer) -> None:
     """What is said of each word that follows, before the step and after it."""
-    sheet, words = (
-        page.sheet,
-        page.table("words", (TABLE_ROW, 0), (len(book.passage.ids), SAYS + 2)),
-    )
-    top, n = TABLE_ROW, len(book.passage.ids)
+    sheet, top, n = page.sheet, TABLE_ROW, len(book.passage.ids)
+    words = page.table("words", (top, 0), (n, SAYS + 2))
     sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
     note = "surprise: minus the logarithm of that; green: the right word"
     sheet.put(top - 3, PROBABILITY + 2, note, "note")
