@@ -4,13 +4,16 @@ python docs/ops.py
 """
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from engine.cells.formula import A1, ATOM, NAMED, Style, Term
+from engine.cells.access import Rect
+from engine.cells.expression import Area, Constant, Notation, Read, decimal
+from engine.cells.formula import Named, of_single_cells
 from engine.cells.op import Op
 from engine.learning import optimizers
 from engine.models import ops
+from exporters.compose.address import A1
 
 TARGET = Path(__file__).with_name("ops.md")
 HEAD = """# Every op
@@ -39,20 +42,49 @@ def table() -> str:
 def row(op: Op) -> str:
     """One op."""
     reads = ", ".join(f"{name}[{', '.join(code)}]" for name, code in op.subscripts.items())
-    cells = (op.name, reads, formula(op, NAMED), formula(op, A1))
+    cells = (op.name, reads, formula(op, InWords("")), formula(op, InCells(nowhere)))
     return "| " + " | ".join(f"`{cell}`" for cell in cells) + " |\n"
 
 
-def formula(op: Op, style: Style) -> str:
+@dataclass(slots=True, eq=False)
+class Operand(Read):
+    """What a cell reads, by the name of its operand."""
+
+    n = Constant("n")  # how many cells a line has: any number
+
+
+class InWords(Named):
+    """Formulas for people, with the operands' names where addresses would stand."""
+
+    def read(self, read: Read) -> str:
+        return str(read.block)
+
+    def constant(self, value: float | str) -> str:
+        return value if isinstance(value, str) else decimal(value)
+
+
+class InCells(A1):
+    """Formulas of a spreadsheet, the same way."""
+
+    read, constant = InWords.read, InWords.constant
+
+    def nth(self, line: Area | Read, k: str, first: int) -> str:
+        return self.picked(line.text(self), k, first, down=True)
+
+
+def nowhere(area: Area) -> tuple[str, Rect]:
+    """An op reads no areas."""
+    raise LookupError(area)
+
+
+def formula(op: Op, notation: Notation) -> str:
     """The formula with the operands' names where addresses would stand."""
     pairs = []
     for name, codes in op.subscripts.items():
-        several = [f"{name}{k}" for k in (1, 2)] if name in op.many else [name]
-        one = not any(code in (":", "≤i", "?") for code in codes)
-        count: Any = Term("n", ATOM, style)  # of the cells that are read
-        pairs += [(name, Term(text, ATOM, style, single=one, n=count)) for text in several]
-    text: str = op.call(style, pairs).text
-    return text
+        for operand in [f"{name}{k}" for k in (1, 2)] if name in op.many else [name]:
+            pairs.append((name, Operand(operand, codes)))
+    cells = {x.key for _, x in pairs if x.axis is None}
+    return of_single_cells(op.formula(pairs), cells, notation.looks_up_one).text(notation)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Views of operands and primitives are written here again, apart from the engine's.
 """
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from engine.cells.access import Mask, partners
 from engine.cells.block import Block
+from engine.cells.expression import Constant, Read
 from engine.cells.graph import Graph
 
 
@@ -21,53 +23,74 @@ class Line:
     seen: torch.Tensor | None  # bool [rows, 1, read]
 
 
-class Torch:
-    """The primitives."""
+def product_sum(a: Any, b: Any) -> torch.Tensor:
+    return kept(a, b, a.values * b.values).sum(-1)
 
-    exp, log, sqrt, tanh, erf = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.erf
-    sin, cos, held = torch.sin, torch.cos, torch.detach
 
-    def dot(self, a: Line, b: Line) -> torch.Tensor:
-        return self._kept(a, b, a.values * b.values).sum(-1)
-
-    def sum(self, x: Line) -> torch.Tensor:
-        return self._kept(x, x, x.values).sum(-1)
-
-    def mean(self, x: Line) -> torch.Tensor:
-        return x.values.mean(-1)
-
-    def varp(self, x: Line) -> torch.Tensor:
-        return x.values.var(-1, unbiased=False)
-
-    def max(self, x: Line) -> torch.Tensor:
+def largest(*xs: Any) -> torch.Tensor:
+    """Of a line, or of cells; of equal ones the last has the gradient."""
+    if isinstance(xs[0], Line):
+        (x,) = xs
         least = torch.full((), -torch.inf, dtype=torch.float64)
         return (x.values if x.seen is None else torch.where(x.seen, x.values, least)).amax(-1)
+    x, y = xs
+    return torch.where(x > y, x, torch.as_tensor(y, dtype=x.dtype))
 
-    def count(self, x: Line) -> int:
-        return x.values.shape[-1]
 
-    def maximum(self, x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
-        return torch.where(x > y, x, torch.as_tensor(y, dtype=x.dtype))
+def lookup(table: Line, ids: torch.Tensor) -> torch.Tensor:
+    where = torch.broadcast_tensors(ids.long()[..., None], table.values[..., :1])[0]
+    return torch.take_along_dim(table.values, where, -1)[..., 0]
 
-    def lookup(self, table: Line, ids: torch.Tensor) -> torch.Tensor:
-        where = torch.broadcast_tensors(ids.long()[..., None], table.values[..., :1])[0]
-        return torch.take_along_dim(table.values, where, -1)[..., 0]
 
-    def rank(self, x: Any, line: Line, place: Any, places: Line) -> torch.Tensor:
-        larger = line.values > x[..., None]
-        earlier = (line.values == x[..., None]) & (places.values < place[..., None])
-        return (larger | earlier).double().sum(-1)
+def order(x: Any, line: Line, place: Any, places: Line) -> torch.Tensor:
+    larger = line.values > x[..., None]
+    earlier = (line.values == x[..., None]) & (places.values < place[..., None])
+    return (larger | earlier).double().sum(-1)
 
-    def below(self, x: Any, y: Any) -> torch.Tensor:
-        return (x < y).double()
 
-    def equal(self, x: Any, y: Any) -> torch.Tensor:
-        return (x == y).double()
+def kept(a: Line, b: Line, x: torch.Tensor) -> torch.Tensor:
+    """What is not seen counts nothing."""
+    seen = a.seen if a.seen is not None else b.seen
+    return x if seen is None else torch.where(seen, x, torch.zeros((), dtype=torch.float64))
 
-    def _kept(self, a: Line, b: Line, x: torch.Tensor) -> torch.Tensor:
-        """What is not seen counts nothing."""
-        seen = a.seen if a.seen is not None else b.seen
-        return x if seen is None else torch.where(seen, x, torch.zeros((), dtype=torch.float64))
+
+TORCH = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<": operator.lt,
+    "=": operator.eq,
+    "held": torch.detach,
+    "nth": lookup,
+    "AVERAGE": lambda x: x.values.mean(-1),
+    "COS": torch.cos,
+    "ERF": torch.erf,
+    "EXP": torch.exp,
+    "IF": lambda c, x, y: torch.where(c, float(x), float(y)).double(),
+    "LN": torch.log,
+    "MAX": largest,
+    "ORDER": order,
+    "SIN": torch.sin,
+    "SQRT": torch.sqrt,
+    "SUM": lambda x: kept(x, x, x.values).sum(-1),
+    "SUMPRODUCT": product_sum,
+    "TANH": torch.tanh,
+    "VARP": lambda x: x.values.var(-1, unbiased=False),
+}
+
+
+def run(block: Block, views: dict) -> torch.Tensor:
+    """What the formula of a block comes to."""
+    found: list[Any] = []
+    for part, of in block.steps:
+        if isinstance(part, Read):
+            found.append(views[part.key])
+        elif isinstance(part, Constant):
+            found.append(part.number)
+        else:
+            found.append(TORCH[part.name](*[found[k] for k in of]))
+    return found[-1]
 
 
 def view(x: torch.Tensor, at: tuple[str, str], out: Block, mask: Mask) -> Any:
@@ -95,15 +118,14 @@ def weights_of(graph: Graph) -> dict[str, torch.Tensor]:
 def values(graph: Graph, of: str, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The values of all blocks up to one, for some weights: [rows, columns] each."""
     values = dict(weights)
-    m: Any = Torch()
     for block in graph:
         if block.op is None and block.name not in weights:
             values[block.name] = torch.tensor(graph.values[block.name].astype(float))
         elif block.op is not None:
-            pairs = [
-                (p, view(values[b.name], at, block, block.mask)) for p, at, b in block.operands
-            ]
-            x = block.op.call(m, pairs)
+            views = {
+                (b, at): view(values[b.name], at, block, block.mask) for _, at, b in block.operands
+            }
+            x = run(block, views)
             if block.partial:
                 blank = torch.full((), block.op.blank, dtype=torch.float64)
                 x = torch.where(torch.tensor(block.mask.seen(block.whole)), x, blank)

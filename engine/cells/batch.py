@@ -1,7 +1,7 @@
 """Many variants of one graph at once: each differs from it in a few cells.
 
 A block that no change reaches is computed once, for all; the others carry a leading axis, one
-entry per variant, through the same ops (see `numpy_math`).
+entry per variant, through the same ops (see `evaluation`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine.cells.arrays import Arrays
+from engine.cells.evaluation import evaluate
 from engine.cells.graph import Graph
-from engine.cells.numpy_math import evaluate
 
 CellName = tuple[str, int, int]  # block, row, column
 Change = Mapping[CellName, float]

@@ -14,7 +14,17 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
-from engine.cells.expression import Area, Constant, Expression, Index, Row, constant
+from engine.cells.expression import (
+    Area,
+    Constant,
+    Expression,
+    Index,
+    Read,
+    Row,
+    Steps,
+    constant,
+    steps,
+)
 from engine.cells.name import Named
 from engine.cells.op import Op
 
@@ -71,6 +81,17 @@ class Block(Named):
     def n_cells(self) -> int:
         """How many cells there are, blanks not counted."""
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
+
+    @cached_property
+    def shared(self) -> Expression:
+        """The formula that all cells share, over what each reads."""
+        assert self.op is not None
+        return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.operands])
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The same, part by part."""
+        return steps(self.shared)
 
     def formula(self, i: int, j: int) -> Expression:
         """The formula of a table's cell. A small table's is made once: its value, its text and what

@@ -17,9 +17,9 @@ import numpy as np
 
 from engine.cells.access import Rect, dirties
 from engine.cells.block import Block
+from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area
 from engine.cells.graph import Cell, Graph
-from engine.cells.numpy_math import evaluate
 from engine.cells.table import Reader, pending
 from engine.cells.values import CellError
 

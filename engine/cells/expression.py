@@ -1,24 +1,26 @@
-"""Expression: one cell's formula as a tree, written once in Python's own arithmetic.
+"""Expression: a formula as a tree, written once in Python's own arithmetic.
 
     EXP(scores[i, j] - MAX(scores[i, : i + 1]))
 
-gives the formula's text (in any notation), its value, and the cells that it reads. Ops say the same
-for blocks whose cells are alike (see `op`); an expression says it for one cell, with the functions
-of `functions`. Its leaves are constants, and areas: rectangles of something that has cells.
+Every interpreter walks the same tree: its text in any notation, its value in one cell, its values
+over whole blocks (`evaluation`), the cells that it reads, its derivatives (`derivatives`). Inner
+parts are signs, and functions of which `functions` has one row each. The leaves are constants and
+cells: an `Area` is a rectangle of something that has cells; a `Read` is what the cell at row i and
+column j reads of a block, as a subscript says, in a formula that all cells of a block share.
 
-Comparisons give expressions too, `word == "cat"`, so two expressions are never asked whether they
-are the same.
+Comparisons give expressions too, `word == "cat"`, so `==` never asks whether two expressions are
+the same; their `key` does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from engine.cells.access import Rect
+from engine.cells.access import ALONG, Rect, Subscript
 from engine.cells.values import SIGNS, CellError, FormulaError, number
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
@@ -36,6 +38,7 @@ WHOLE = 10**DIGITS  # whole numbers below it are spelt without a point
 AS_THEY_ARE = (str, int, np.ndarray)  # constants that are no float; TRUE is an int
 Value = float | str | bool | None  # of one cell; None: it is blank
 Index = int | slice | np.ndarray
+Spelt = tuple[str, int]  # a text, and how tightly it binds
 # what of an address stays when a formula is copied elsewhere; first: the first cell of a range
 Fixed = Literal["", "rows", "cols", "first", "all"]
 
@@ -54,10 +57,18 @@ class Notation(Protocol):
     def address(self, area: "Area") -> str:
         """Where an area stands."""
 
-    def nth(self, area: "Area", k: str) -> str:
-        """The k-th cell of an area that is a row or a column, counted from 1."""
+    def read(self, read: "Read") -> str:
+        """Where what the cell reads of a block stands."""
 
-    def call(self, function: str, arguments: list[str]) -> str:
+    looks_up_one: bool  # whether it looks something up in a lone cell, too
+
+    def nth(self, line: "Area | Read", k: str, first: int) -> str:
+        """The k-th cell of a row or a column, counted from `first`: 0 or 1."""
+
+    def picked(self, line: str, k: str, first: int, down: bool) -> str:
+        """The same of a line that is spelt already; whether it runs down a column."""
+
+    def call(self, function: "Function", arguments: list[str]) -> Spelt:
         """A function and what it is applied to."""
 
     def sign(self, sign: str) -> str:
@@ -75,10 +86,16 @@ class Expression:
 
     __slots__ = ()
     level = ATOM
+    name: ClassVar[str] = ""  # of the sign or function that it is, for interpreters
+    parts: ClassVar[tuple["Expression", ...]] = ()  # what it is made of, one step down
 
     def text(self, notation: Notation) -> str:
         """How it is spelt."""
         raise NotImplementedError
+
+    def spelt(self, notation: Notation) -> Spelt:
+        """How it is spelt, and how tightly that binds."""
+        return self.text(notation), self.level
 
     def value(self, look: Look) -> Any:
         """What it comes to; `look` gives the values of the areas that it reads."""
@@ -86,7 +103,17 @@ class Expression:
 
     def areas(self) -> Iterator["Area"]:
         """Every area that it reads."""
-        yield from ()
+        for part in self.parts:
+            yield from part.areas()
+
+    def of(self, *parts: "Expression") -> "Expression":
+        """The same of other parts."""
+        return self
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for expressions that are the same."""
+        return id(self)
 
     def __add__(self, other: Any) -> "Expression":
         return Operation("+", self, expression(other))
@@ -174,6 +201,10 @@ class Constant(Expression):
     def value(self, look: Look) -> Any:
         return self.number
 
+    @property
+    def key(self) -> Hashable:
+        return id(self) if isinstance(self.number, np.ndarray) else (type(self.number), self.number)
+
 
 def constant(x: Expression) -> Any:
     """The number or text of a constant; None for another formula."""
@@ -184,10 +215,10 @@ def constant(x: Expression) -> Any:
 class Row(Expression):
     """Parts of a row side by side, for runs whose last cells have another formula."""
 
-    parts: Sequence[Expression]
+    pieces: Sequence[Expression]
 
     def value(self, look: Look) -> Any:
-        return np.concatenate([np.ravel(part.value(look)) for part in self.parts])
+        return np.concatenate([np.ravel(piece.value(look)) for piece in self.pieces])
 
 
 @dataclass(slots=True, eq=False)
@@ -278,6 +309,10 @@ class Area(Expression):
         """The same cells, spelt as a range even where they are one cell."""
         return Area(self.grid, self.rect, self.stays, True)
 
+    @property
+    def key(self) -> Hashable:
+        return self.grid, self.rect
+
     def text(self, notation: Notation) -> str:
         return notation.address(self)
 
@@ -301,6 +336,34 @@ def _within(key: Index, n: int) -> tuple[int, int, bool]:
 
 
 @dataclass(slots=True, eq=False)
+class Read(Expression):
+    """What the cell at row i and column j reads of a block: one cell of it, or a line of cells."""
+
+    block: Any  # whose formulas read it never matters here: a block
+    at: Subscript
+
+    @property
+    def axis(self) -> int | None:
+        """The axis that it runs along; None: it is one cell."""
+        return next((axis for axis, code in enumerate(self.at) if code in ALONG), None)
+
+    @property
+    def n(self) -> Any:
+        """How many cells there are along that axis."""
+        return 1 if self.axis is None else self.block.shape[self.axis]
+
+    @property
+    def key(self) -> "ReadKey":
+        return self.block, self.at
+
+    def text(self, notation: Notation) -> str:
+        return notation.read(self)
+
+
+ReadKey = tuple[Any, Subscript]  # of a Read: its block, and where
+
+
+@dataclass(slots=True, eq=False)
 class Operation(Expression):
     """Two terms with a sign between them."""
 
@@ -312,10 +375,37 @@ class Operation(Expression):
     def level(self) -> int:  # type: ignore[override]
         return LEVELS[self.sign]
 
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.sign
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        return self.left, self.right
+
+    def of(self, *parts: Expression) -> Expression:
+        return Operation(self.sign, *parts)
+
+    @property
+    def key(self) -> Hashable:
+        return self.sign, self.left.key, self.right.key
+
     def text(self, notation: Notation) -> str:
-        left, right = self.left.text(notation), self.right.text(notation)
-        level, behind = LEVELS[self.sign], self.right.level
-        if self.left.level < level:
+        chain: list[Operation] = []  # a sum may have a thousand terms
+        first: Expression = self
+        while isinstance(first, Operation):
+            chain.append(first)
+            first = first.left
+        text, before = first.spelt(notation)
+        for operation in reversed(chain):
+            text = operation._joined(text, before, notation)
+            before = operation.level
+        return text
+
+    def _joined(self, left: str, before: int, notation: Notation) -> str:
+        level = LEVELS[self.sign]
+        right, behind = self.right.spelt(notation)
+        if before < level:
             left = f"({left})"
         if behind <= level or (behind == NEGATIVE and level > JOIN):
             right = f"({right})"
@@ -335,56 +425,105 @@ class Negative(Expression):
 
     term: Expression
     level = NEGATIVE
+    name = "negative"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        return (self.term,)
+
+    def of(self, *parts: Expression) -> Expression:
+        return Negative(*parts)
+
+    @property
+    def key(self) -> Hashable:
+        return "-", self.term.key
 
     def text(self, notation: Notation) -> str:
-        text = self.term.text(notation)
-        return f"-({text})" if self.term.level <= NEGATIVE else f"-{text}"
+        text, level = self.term.spelt(notation)
+        return f"-({text})" if level <= NEGATIVE else f"-{text}"
 
     def value(self, look: Look) -> Any:
         return SIGNS["-"](0.0, self.term.value(look))
 
-    def areas(self) -> Iterator[Area]:
-        yield from self.term.areas()
+
+@dataclass(slots=True, eq=False)
+class Held(Expression):
+    """A term that counts as a constant: its derivative is 0. It is spelt as the term alone."""
+
+    term: Expression
+    name = "held"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        return (self.term,)
+
+    def of(self, *parts: Expression) -> Expression:
+        return Held(*parts)
+
+    @property
+    def key(self) -> Hashable:
+        return "held", self.term.key
+
+    def text(self, notation: Notation) -> str:
+        return self.term.text(notation)
+
+    def spelt(self, notation: Notation) -> Spelt:
+        return self.term.spelt(notation)
+
+    def value(self, look: Look) -> Any:
+        return self.term.value(look)
 
 
 @dataclass(slots=True, eq=False)
 class Nth(Expression):
-    """The k-th cell of a row or a column, counted from 1. How it is spelt depends on how the cells
-    lie on their sheet, which only a notation knows."""
+    """The k-th cell of a row or a column, counted from 1, or from 0 as ids are. How it is spelt
+    depends on how the cells lie on their sheet, which only a notation knows."""
 
-    area: Area
+    line: Area | Read
     k: Expression
+    first: int = 1
+    name = "nth"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        return self.line, self.k
+
+    def of(self, *parts: Expression) -> Expression:
+        line, k = parts
+        assert isinstance(line, Area | Read)
+        return Nth(line, k, self.first)
+
+    @property
+    def key(self) -> Hashable:
+        return "nth", self.line.key, self.k.key, self.first
 
     def text(self, notation: Notation) -> str:
-        return notation.nth(self.area, self.k.text(notation))
+        return notation.nth(self.line, self.k.text(notation), self.first)
 
     def value(self, look: Look) -> Any:
-        cells = np.ravel(np.asarray(look(self.area)))
-        k = int(number(self.k.value(look)))
-        if not 1 <= k <= len(cells):
+        cells = np.ravel(np.asarray(self.line.value(look)))
+        k = int(number(self.k.value(look))) - self.first
+        if not 0 <= k < len(cells):
             raise FormulaError("#REF!")
-        if isinstance(cells[k - 1], CellError):
-            raise FormulaError(str(cells[k - 1]))
-        return cells[k - 1]
-
-    def areas(self) -> Iterator[Area]:
-        yield self.area
-        yield from self.k.areas()
+        if isinstance(cells[k], CellError):
+            raise FormulaError(str(cells[k]))
+        return cells[k]
 
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """A spreadsheet function. Called with expressions, it gives one: `EXP(x - top)`.
-
-    `compute` takes the arguments' values; of a `lazy` one, functions without arguments that give
-    them, so that a branch which is not taken is not computed either.
-    """
+    """A spreadsheet function: one row of the table in `functions`, which says what the fields are
+    for. Called with expressions, it gives one: `EXP(x - top)`."""
 
     name: str
     compute: Callable[..., Any]
     lazy: bool = False
+    arrays: Callable[..., Any] | None = None
+    slopes: Callable[..., Sequence[tuple[Any, Any]]] | None = None
+    words: Callable[..., Spelt] | None = None
+    cells: Callable[..., Spelt] | None = None
 
-    def __call__(self, *arguments: Any) -> "Call":
+    def __call__(self, *arguments: Any) -> Expression:
         given = [a if isinstance(a, Expression) else expression(a) for a in arguments]
         return Call(self, tuple(given))
 
@@ -396,8 +535,26 @@ class Call(Expression):
     function: Function
     arguments: tuple[Expression, ...]
 
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.function.name
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:  # type: ignore[override]
+        return self.arguments
+
+    def of(self, *parts: Expression) -> Expression:
+        return Call(self.function, parts)
+
+    @property
+    def key(self) -> Hashable:
+        return self.function.name, *(a.key for a in self.arguments)
+
     def text(self, notation: Notation) -> str:
-        return notation.call(self.function.name, [a.text(notation) for a in self.arguments])
+        return self.spelt(notation)[0]
+
+    def spelt(self, notation: Notation) -> Spelt:
+        return notation.call(self.function, [a.text(notation) for a in self.arguments])
 
     def value(self, look: Look) -> Any:
         if self.function.lazy:
@@ -407,6 +564,39 @@ class Call(Expression):
     def areas(self) -> Iterator[Area]:
         for argument in self.arguments:
             yield from argument.areas()
+
+
+Steps = list[tuple[Expression, tuple[int, ...]]]  # parts, and where their own parts stand
+
+
+def steps(root: Expression) -> Steps:
+    """Every part of a formula once, each behind those that it is made of."""
+    found: Steps = []
+    known: dict[Hashable, int] = {}  # what a part is, and of which parts -> where it stands
+    done: dict[int, int] = {}  # the same, by the part's id
+    waiting = [root]
+    while waiting:
+        part = waiting[-1]
+        missing = [x for x in part.parts if id(x) not in done]
+        if missing:
+            waiting += reversed(missing)
+            continue
+        waiting.pop()
+        of = tuple(done[id(x)] for x in part.parts)
+        key = (type(part), part.name, of) if of else (type(part), part.name, part.key)
+        if key not in known:
+            known[key] = len(found)
+            found.append((part, of))
+        done[id(part)] = known[key]
+    return found
+
+
+def rebuilt(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A formula of which every part is changed, from its leaves on."""
+    found: list[Expression] = []
+    for part, of in steps(root):
+        found.append(change(part.of(*[found[k] for k in of]) if of else part))
+    return found[-1]
 
 
 def decimal(number: float | bool) -> str:

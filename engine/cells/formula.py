@@ -1,208 +1,74 @@
-"""The formula interpreter: an op as text for one cell.
+"""Text of a block's formulas: in a spreadsheet, and for people.
 
-The op runs on `Term`s, texts that know how tightly they bind, so that parentheses stand exactly
-where they are needed. A `Style` holds the words: `A1` for a workbook, `NAMED` for people (with
-indices, `q[2,:]·k[1,:] × scale`), and the same without indices for a block's equation,
-`scores = q·kᵀ × scale`. A block's cells share one text but for addresses, so the text is made
-once, with holes, and filled per cell.
+A notation says how addresses, functions and signs are spelt: `address.A1` of a workbook, `Named`
+for people, `q[2,:]·k[1,:] × scale`; without indices it gives a block's equation,
+`scores = q·kᵀ × scale`. The cells of a block share one formula but for addresses, so its text is
+made once, with holes, and filled for each cell: see `Formulas`.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from engine.cells.access import ALONG, Rect, Subscript, reads
+from engine.cells.access import Rect, Subscript, reads
 from engine.cells.block import Address, Block
-from engine.cells.expression import Area, decimal
-
-SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a term binds
-
-
-@dataclass(frozen=True)
-class Term:
-    """A piece of formula text."""
-
-    text: str
-    level: int = ATOM
-    style: "Style | None" = None
-    single: bool = False  # a range of one cell
-    down: bool = True  # a range that runs down a column
-    n: int = 1  # cells in the range
-
-    def _with(self, sign: str, other: Any, level: int, flipped: bool = False) -> "Term":
-        style = self.style
-        assert style is not None
-        left, right = self, other if isinstance(other, Term) else Term(_literal(other), ATOM, style)
-        if flipped:
-            left, right = right, left
-        a = left.text if left.level >= level else f"({left.text})"
-        tight = right.level > level or (right.level == level and sign in "+*")
-        b = right.text if tight else f"({right.text})"
-        return Term(f"{a}{style.signs[sign]}{b}", level, style)
-
-    def __add__(self, other: Any) -> "Term":
-        return self._with("+", other, SUM)
-
-    def __sub__(self, other: Any) -> "Term":
-        return self._with("-", other, SUM)
-
-    def __mul__(self, other: Any) -> "Term":
-        return self._with("*", other, PRODUCT)
-
-    def __truediv__(self, other: Any) -> "Term":
-        return self._with("/", other, PRODUCT)
-
-    def __radd__(self, other: Any) -> "Term":
-        return self._with("+", other, SUM, flipped=True)
-
-    def __rsub__(self, other: Any) -> "Term":
-        return self._with("-", other, SUM, flipped=True)
-
-    def __rmul__(self, other: Any) -> "Term":
-        return self._with("*", other, PRODUCT, flipped=True)
-
-    def __rtruediv__(self, other: Any) -> "Term":
-        return self._with("/", other, PRODUCT, flipped=True)
-
-
-def _literal(number: float) -> str:
-    """A plain decimal: no exponent, which not every spreadsheet reads in a formula."""
-    text = repr(number)
-    return f"{number:.20f}".rstrip("0") if "e" in text else text
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a formula is worded; it is the `m` that ops call."""
-
-    signs: dict[str, str]
-    words: dict[str, str]
-
-    def _call(self, word: str, *terms: Term | float) -> Term:
-        texts = [t.text if isinstance(t, Term) else _literal(t) for t in terms]
-        return Term(self.words[word].format(*texts), ATOM, self)
-
-    def dot(self, a: Term, b: Term) -> Term:
-        if a.single:
-            return a * b
-        text = self.words["dot"].format(a.text, b.text)
-        return Term(text, ATOM if text.endswith(")") else PRODUCT, self)
-
-    def lookup(self, table: Term, ids: Term) -> Term:
-        if table.single and self is A1:  # not every program looks up in a lone cell
-            return table
-        return self._call("lookup down" if table.down else "lookup across", table, ids)
-
-    def count(self, x: Term) -> int:
-        return x.n
-
-    def sum(self, x: Term) -> Term:
-        return self._call("sum", x)
-
-    def max(self, x: Term) -> Term:
-        return self._call("max", x)
-
-    def mean(self, x: Term) -> Term:
-        return self._call("mean", x)
-
-    def varp(self, x: Term) -> Term:
-        return self._call("varp", x)
-
-    def rank(self, x: Term, line: Term, place: Term, places: Term) -> Term:
-        return self._call("rank", x, line, place, places)
-
-    def below(self, x: Term | float, y: Term) -> Term:
-        return self._call("below", x, y)
-
-    def equal(self, x: Term, y: Term | float) -> Term:
-        return self._call("equal", x, y)
-
-    def held(self, x: Term) -> Term:
-        return x
-
-    def power(self, x: Term, y: Term) -> Term:
-        return self._call("power", x, y)
-
-    def exp(self, x: Term) -> Term:
-        return self._call("exp", x)
-
-    def log(self, x: Term) -> Term:
-        return self._call("log", x)
-
-    def sqrt(self, x: Term) -> Term:
-        return self._call("sqrt", x)
-
-    def tanh(self, x: Term) -> Term:
-        return self._call("tanh", x)
-
-    def erf(self, x: Term) -> Term:
-        if self is A1:  # not every program takes ERF of a negative number: erf(-x) = -erf(x)
-            return self._call("sign", x) * self._call("erf", self._call("abs", x))
-        return self._call("erf", x)
-
-    def sin(self, x: Term) -> Term:
-        return self._call("sin", x)
-
-    def cos(self, x: Term) -> Term:
-        return self._call("cos", x)
-
-    def maximum(self, x: Term, y: Term | float) -> Term:
-        return self._call("maximum", x, y)
-
-
-_FUNCTIONS = ("sum", "max", "exp", "sqrt", "tanh", "erf", "sin", "cos")
-
-A1 = Style(
-    {"+": "+", "-": "-", "*": "*", "/": "/"},
-    {name: name.upper() + "({})" for name in _FUNCTIONS}
-    | {
-        "dot": "SUMPRODUCT({},{})",
-        "mean": "AVERAGE({})",
-        "varp": "VARP({})",
-        "maximum": "MAX({},{})",
-        "rank": "SUMPRODUCT(({1}>{0})+({1}={0})*({3}<{2}))",
-        "below": "IF({}<{},1,0)",
-        "equal": "IF({}={},1,0)",
-        "power": "POWER({},{})",
-        "log": "LN({})",
-        "sign": "SIGN({})",
-        "abs": "ABS({})",
-        "lookup down": "INDEX({},{}+1,1)",
-        "lookup across": "INDEX({},1,{}+1)",
-    },
+from engine.cells.expression import (
+    ATOM,
+    Area,
+    Call,
+    Expression,
+    Function,
+    Notation,
+    Nth,
+    Operation,
+    Read,
+    ReadKey,
+    Spelt,
+    decimal,
+    rebuilt,
 )
-NAMED = Style(
-    {"+": " + ", "-": " − ", "*": " × ", "/": " / "},
-    {name: name + "({})" for name in _FUNCTIONS}
-    | {
-        "dot": "{}·{}",
-        "mean": "mean({})",
-        "varp": "variance({})",
-        "maximum": "max({}, {})",
-        "rank": "rank of {} in {}",
-        "below": "({} < {})",
-        "equal": "({} = {})",
-        "power": "{}^{}",
-        "log": "log({})",
-        "lookup down": "{}[{}]",
-        "lookup across": "{}[{}]",
-    },
-)
-
+from engine.cells.functions import SUMPRODUCT
 
 GRADIENT, TURNED = "gradient.", "turned."  # what the names of a backward pass's blocks begin with
 MOST_KEPT = 4096  # rows or columns of a block whose addresses are remembered
 Single = tuple[tuple[int, bool], ...]  # operands, and whether each is read at one cell
 Addresses = Callable[[Block, int, int], Sequence[str] | None]
-Read = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
+Texts = tuple[dict[int, str], Single]  # operand -> address; which of them are one cell
+SIGNS = {"+": " + ", "-": " − ", "*": " × ", "/": " / "}  # for people; others have spaces around
+
+
+class Holes:
+    """A notation with a hole for each operand, to be filled with its address.
+
+    `words` is the notation of everything else; `runs_down` says whether an operand's range stands
+    in a column of the sheet.
+    """
+
+    def __init__(self, words: Notation, block: Block, runs_down: Callable[[Block, int], bool]):
+        self._words, self._runs_down = words, runs_down
+        self._k: dict[ReadKey, int] = {}
+        for k, (_, at, operand) in enumerate(block.operands):
+            self._k.setdefault((operand, at), k)
+        self.address, self.call = words.address, words.call
+        self.sign, self.constant = words.sign, words.constant
+        self.picked, self.looks_up_one = words.picked, words.looks_up_one
+
+    def read(self, read: Read) -> str:
+        """The hole of an operand."""
+        return f"\0{self._k[read.key]}\0"
+
+    def nth(self, line: Area | Read, k: str, first: int) -> str:
+        """A lookup: down a column or across a row."""
+        assert isinstance(line, Read) and line.axis is not None
+        return self.picked(self.read(line), k, first, self._runs_down(line.block, line.axis))
 
 
 class Formulas:
     """The formulas of one block: call it with a row and a column.
 
-    `address` turns a rectangle of an operand into text; `addresses` gives those of all cells of a
-    row (axis 0) or column (axis 1) of it at once, where that is faster. `runs_down` says whether an
+    `words` is the notation, and `address` turns a rectangle of an operand into text; `addresses`
+    gives those of all cells of a row (axis 0) or column (axis 1) of it at once, where that is
+    faster. `runs_down` says whether an
     operand's range stands in a column of the sheet (only lookups care). A formula stands within its
     `frame`, in the place of the braces; that depends on which operands it reads at one cell alone.
     """
@@ -210,13 +76,13 @@ class Formulas:
     def __init__(
         self,
         block: Block,
-        style: Style,
+        words: Notation,
         address: Address,
         runs_down: Callable[[Block, int], bool] = lambda block, axis: True,
         addresses: Addresses = lambda operand, axis, at: None,
         frame: Callable[[tuple[bool, ...]], str] = lambda single: "{}",
     ):
-        self._block, self._style, self._address, self._frame = block, style, address, frame
+        self._block, self._words, self._address, self._frame = block, words, address, frame
         self._runs_down, self._addresses = runs_down, addresses
         # which of the output's row and column each operand depends on
         depends = [_depends(subscript) for _, subscript, _ in block.operands]
@@ -225,8 +91,8 @@ class Formulas:
         # how long a line of keys or queries is follows from the row
         lines = [k for k in self._both if {"≤i", "≥i"} & {*block.operands[k][1]}]
         self._long = [lines, []]
-        self._rows: dict[int, Read] = {}
-        self._cols: dict[int, Read] = {}
+        self._rows: dict[int, Texts] = {}
+        self._cols: dict[int, Texts] = {}
         self._halves: dict[Single, dict[int, tuple[str, list[int]]]] = {}
         self._templates: dict[tuple[bool, ...], tuple[str, list[int]]] = {}
 
@@ -264,7 +130,7 @@ class Formulas:
         pairs = [(n, at) if axis else (at, n) for n in cells]
         return [self._read(k, i, j)[0] for i, j in pairs]
 
-    def _along(self, kept: dict[int, Read], at: int, axis: int, i: int, j: int) -> Read:
+    def _along(self, kept: dict[int, Texts], at: int, axis: int, i: int, j: int) -> Texts:
         """What the operands are read at that follow one axis of the output alone, or neither."""
         texts: dict[int, str] = {}
         single: list[tuple[int, bool]] = []
@@ -305,18 +171,28 @@ class Formulas:
 
     def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
         """The formula's text with a %s for each address, and which operand each stands for."""
-        assert self._block.op is not None
-        pairs = []
-        for k, (parameter, subscript, operand) in enumerate(self._block.operands):
-            axis = 0 if subscript[0] in ALONG else 1
-            down = self._runs_down(operand, axis)
-            n = operand.shape[axis]
-            pairs.append((parameter, Term(f"\0{k}\0", ATOM, self._style, single[k], down, n)))
-        text = self._frame(single).format(self._block.op.call(self._style, pairs).text)
-        text = text.replace("%", "%%")
+        cells = {
+            (b, at) for (_, at, b), one in zip(self._block.operands, single, strict=True) if one
+        }
+        formula = of_single_cells(self._block.shared, cells, self._words.looks_up_one)
+        text = formula.text(Holes(self._words, self._block, self._runs_down))
+        text = self._frame(single).format(text).replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
         self._templates[single] = holes.sub("%s", text), [int(k) for k in holes.findall(text)]
         return self._templates[single]
+
+
+def of_single_cells(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Expression:
+    """A formula where some lines are one cell each: a sum of products is the product there, and,
+    unless the notation `looks_up_one`, what is looked up in a cell is that cell."""
+
+    def change(part: Expression) -> Expression:
+        of_one = bool(part.parts) and part.parts[0].key in cells
+        if of_one and isinstance(part, Call) and part.function is SUMPRODUCT:
+            return Operation("*", *part.parts)
+        return part.parts[0] if of_one and isinstance(part, Nth) and not looks_up_one else part
+
+    return rebuilt(formula, change)
 
 
 def _depends(subscript: Subscript) -> frozenset[int]:
@@ -337,14 +213,15 @@ def readable(block: Block, i: int, j: int) -> str:
         index = f"[{','.join(spans)}]" if spans else ""
         return short_name(operand.name, block.name) + index
 
-    return Formulas(block, NAMED, address)(i, j)
+    return Formulas(block, Named(block.name), address)(i, j)
 
 
 @dataclass(frozen=True)
 class Named:
-    """The notation of an expression for people: `exp(scores[2,1] − max(scores[2,0:3]))`."""
+    """The notation for people: `exp(scores[2,1] − max(scores[2,0:3]))`."""
 
     beside: str  # the block that it stands in
+    looks_up_one = True
 
     def address(self, area: Area) -> str:
         rect, grid = area.rect, area.grid
@@ -353,14 +230,22 @@ class Named:
         name = short_name(grid.name, self.beside)
         return name if shape == (1, 1) else f"{name}[{spans}]"
 
-    def nth(self, area: Area, k: str) -> str:
-        return f"{self.address(area)}[{k}]"
+    def read(self, read: Read) -> str:
+        return f"{short_name(read.block.name, self.beside)}[{','.join(read.at)}]"
 
-    def call(self, function: str, arguments: list[str]) -> str:
-        return f"{function.lower()}({', '.join(arguments)})"
+    def nth(self, line: Area | Read, k: str, first: int) -> str:
+        return self.picked(line.text(self), k, first, True)
+
+    def picked(self, line: str, k: str, first: int, down: bool) -> str:
+        return f"{line}[{k}]"
+
+    def call(self, function: Function, arguments: list[str]) -> Spelt:
+        if function.words:
+            return function.words(*arguments)
+        return f"{function.name.lower()}({', '.join(arguments)})", ATOM
 
     def sign(self, sign: str) -> str:
-        return NAMED.signs.get(sign, f" {sign} ")
+        return SIGNS.get(sign, f" {sign} ")
 
     def constant(self, value: float | str) -> str:
         return f'"{value}"' if isinstance(value, str) else decimal(value)
@@ -381,7 +266,7 @@ def equation(block: Block) -> str:
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
         return short_name(operand.name, block.name) + mark
 
-    return Formulas(block, NAMED, address)(block.shape[0] - 1, 0)
+    return Formulas(block, Named(block.name), address)(block.shape[0] - 1, 0)
 
 
 def short_name(name: str, beside: str) -> str:

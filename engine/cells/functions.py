@@ -1,8 +1,17 @@
-"""The spreadsheet functions that expressions are made of, each with what it computes.
+"""The functions that formulas are made of, a row each: what every interpreter knows of them.
 
-They are the subset that every spreadsheet computes alike. A range is an array [rows, columns]; it
-may hold texts and blanks (None), which sums, products and extremes pass over, as spreadsheets do.
-What cannot be computed raises `FormulaError`, which only IFERROR stops.
+    name      in a spreadsheet
+    compute   its value in one cell, of the arguments' values. A range is an array [rows, columns];
+              it may hold texts and blanks (None), which sums, products and extremes pass over. What
+              cannot be computed raises `FormulaError`, which only IFERROR stops
+    lazy      compute takes functions without arguments, so that a branch not taken is not computed
+    arrays    its values over whole blocks, of arrays and lines; None: cell by cell, by `compute`
+    slopes    its derivative: of its value and its arguments, (argument, slope by it) for each; by
+              an argument that is a line, the slope by its r-th cell. None: it counts as constant
+    words     how it is spelt for people; None: its name in small letters
+    cells     how it is spelt in a spreadsheet; None: NAME(a,b)
+
+They are the subset that every spreadsheet computes alike.
 """
 
 import math
@@ -10,21 +19,30 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from engine.cells import lines
 from engine.cells.expression import (
+    ATOM,
+    PRODUCT,
     Area,
     Call,
+    Constant,
     Expression,
     Function,
     Negative,
+    Nth,
     Operation,
+    Read,
+    Spelt,
     constant,
     expression,
 )
+from engine.cells.lines import Line
 from engine.cells.values import (
     NUMBERS,
     SIGNS,
@@ -46,6 +64,107 @@ WILDCARD_OR_ONE = re.compile(r"~[*?~]|.", re.DOTALL)
 LAST = 1e-3  # what the last bits may count for where a number is rounded
 LONGEST = 32_767  # characters of a text
 WHOLE = 2.0**52  # from here on numbers have no fractions
+
+ERF_SLOPE = 1.1283791670955126  # of erf at 0: 2 / sqrt(pi)
+LOG10_E = 0.4342944819032518
+
+# --- what slopes are made of ------------------------------------------------------------------
+# Of a formula over blocks, arguments are expressions; of one cell's, constants: what they came to.
+
+
+@dataclass(slots=True, eq=False)
+class Place(Expression):
+    """Which entry of an axis of a block `r` is, counted from 0."""
+
+    block: Any
+    axis: int
+
+    @property
+    def key(self) -> Any:
+        return self.block, self.axis
+
+
+def entry(x: Expression) -> Expression:
+    """The r-th cell of a line; a cell is its own."""
+    if not isinstance(x, Read) or x.axis is None:
+        return x
+    at = ["r" if axis == x.axis else code for axis, code in enumerate(x.at)]
+    return Read(x.block, (at[0], at[1]))
+
+
+def place(x: Expression) -> Expression:
+    """Which entry of its line the r-th cell is, from 0."""
+    if isinstance(x, Read):
+        assert x.axis is not None
+        return Place(x.block, x.axis)
+    found = np.asarray(constant(x))
+    return Constant(np.arange(found.size, dtype=np.float64).reshape(found.shape))
+
+
+def count(x: Any) -> Any:
+    """How many cells a line has."""
+    return np.size(x.number) if isinstance(x, Constant) else x.n
+
+
+def is_line(x: Expression) -> bool:
+    """Whether an argument is more than one cell."""
+    return x.axis is not None if isinstance(x, Read) else np.size(constant(x)) > 1
+
+
+def _largest_slopes(y: Expression, *xs: Expression) -> list[tuple[Expression, Any]]:
+    """Each cell that reaches the maximum gets all of it; of two cells, the larger one."""
+    if len(xs) == 2 and not any(map(is_line, xs)):
+        return [(x, IF(other < x, 1, 0)) for x, other in (xs, xs[::-1])]
+    return [(x, IF(entry(x) == y, 1, 0)) for x in xs]
+
+
+def _index_slopes(
+    y: Expression, x: Expression, row: Expression, col: Expression | None = None
+) -> list[tuple[Expression, Any]]:
+    """1 for the cell that is picked, or for all of the row or column."""
+    cells = np.atleast_2d(np.asarray(constant(x)))
+    places = np.arange(float(cells.size)).reshape(cells.shape)
+    picked = _index(places, constant(row), None if col is None else constant(col))
+    return [(x, Constant(np.isin(places, np.asarray(picked)).astype(np.float64)))]
+
+
+def _sum_if_slopes(
+    y: Expression, x: Expression, criterion: Expression, summed: Expression | None = None
+) -> list[tuple[Expression, Any]]:
+    cells, meets = np.asarray(constant(x), dtype=object), _meets(constant(criterion))
+    met = np.array([float(meets(v)) for v in cells.flat]).reshape(cells.shape)
+    return [(x if summed is None else summed, Constant(met))]
+
+
+def _product_slopes(y: Expression, *xs: Expression) -> list[tuple[Expression, Any]]:
+    """By each, the product of the others."""
+    found = []
+    for k, x in enumerate(xs):
+        others = [entry(other) for other in (*xs[:k], *xs[k + 1 :])]
+        found.append((x, reduce(operator.mul, others) if others else 1))
+    return found
+
+
+# --- how some are spelt -------------------------------------------------------------------------
+
+
+def _called(name: str) -> Callable[..., Spelt]:
+    """Another name than the spreadsheet's."""
+    return lambda *xs: (f"{name}({', '.join(xs)})", ATOM)
+
+
+def _product_in_words(*xs: str) -> Spelt:
+    return ("·".join(xs), PRODUCT) if len(xs) == 2 else _called("sumproduct")(*xs)
+
+
+def _if_in_words(condition: str, *chosen: str) -> Spelt:
+    """A comparison alone, where it comes to 1 or 0."""
+    return (f"({condition})", ATOM) if chosen == ("1", "0") else _called("if")(condition, *chosen)
+
+
+def _order_in_cells(x: str, line: str, at: str, places: str) -> Spelt:
+    return f"SUMPRODUCT(({line}>{x})+({line}={x})*({places}<{at}))", ATOM
+
 
 # --- of numbers -----------------------------------------------------------------------------
 
@@ -82,22 +201,48 @@ def _rounded(x: Any, places: Any) -> Any:
     return np.copysign(np.where(places < 0, whole * unit, whole / unit), x)
 
 
-ABS = Function("ABS", _each(np.abs))
-ACOS = Function("ACOS", _each(np.arccos))
-COS = Function("COS", _each(np.cos))
-EXP = Function("EXP", _each(np.exp))
-INT = Function("INT", _each(np.floor))
-LN = Function("LN", _each(np.log))
-LOG10 = Function("LOG10", _each(np.log10))
-MOD = Function("MOD", _modulo)
+COS: Function  # slopes name functions that stand further down
+EXP: Function
+IF: Function
+SIN: Function
+SQRT: Function
+_erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
+
+ABS = Function("ABS", _each(np.abs), arrays=np.abs, slopes=lambda y, x: [(x, IF(x < 0, -1, 1))])
+ACOS = Function(
+    "ACOS", _each(np.arccos), arrays=np.arccos, slopes=lambda y, x: [(x, -1 / SQRT(1 - x * x))]
+)
+COS = Function("COS", _each(np.cos), arrays=np.cos, slopes=lambda y, x: [(x, -1 * SIN(x))])
+# not every program takes ERF of a negative number: erf(-x) = -erf(x)
+ERF = Function(
+    "ERF",
+    _each(_erf),
+    arrays=_erf,
+    slopes=lambda y, x: [(x, ERF_SLOPE * EXP(-1 * x * x))],
+    cells=lambda x: (f"SIGN({x})*ERF(ABS({x}))", PRODUCT),
+)
+EXP = Function("EXP", _each(np.exp), arrays=np.exp, slopes=lambda y, x: [(x, y)])
+INT = Function("INT", _each(np.floor), arrays=np.floor)
+LN = Function(
+    "LN", _each(np.log), arrays=np.log, slopes=lambda y, x: [(x, 1 / x)], words=_called("log")
+)
+LOG10 = Function("LOG10", _each(np.log10), arrays=np.log10, slopes=lambda y, x: [(x, LOG10_E / x)])
+MOD = Function("MOD", _modulo, slopes=lambda y, a, b: [(a, 1), (b, -1 * INT(a / b))])
 PI = Function("PI", lambda: math.pi)
+POWER = Function(
+    "POWER",
+    SIGNS["^"],
+    arrays=np.power,
+    slopes=lambda y, x, n: [(x, n * y / x), (n, y * LN(x))],
+    words=lambda x, n: (f"{x}^{n}", ATOM),
+)
 # A random number: here one half, so it is only for what does not depend on it, and is to be
 # computed anew at each recalculation.
 RAND = Function("RAND", lambda: 0.5)
 ROUND = Function("ROUND", lambda x, n: _each(lambda y: _rounded(y, number(n)))(x))
-SIN = Function("SIN", _each(np.sin))
-SQRT = Function("SQRT", _each(np.sqrt))
-TANH = Function("TANH", _each(np.tanh))
+SIN = Function("SIN", _each(np.sin), arrays=np.sin, slopes=lambda y, x: [(x, COS(x))])
+SQRT = Function("SQRT", _each(np.sqrt), arrays=np.sqrt, slopes=lambda y, x: [(x, 0.5 / y)])
+TANH = Function("TANH", _each(np.tanh), arrays=np.tanh, slopes=lambda y, x: [(x, 1 - y * y)])
 
 
 # --- of ranges ------------------------------------------------------------------------------
@@ -206,17 +351,63 @@ def _rank(x: Any, among: Any) -> float:
     return float((others > own).sum() + 1)
 
 
-AVERAGE = Function("AVERAGE", _reduced(lambda x: np.add.reduce(x) / len(x), "#DIV/0!"))
+def _in_order(x: Any, among: Any, at: Any, places: Any) -> float:
+    """How many come before x: larger ones, or equal ones at earlier places."""
+    others, own = np.ravel(among), number(scalar(x))
+    earlier = (others == own) & (np.ravel(places) < number(scalar(at)))
+    return float(((others > own) | earlier).sum())
+
+
+def _sum(*xs: Any) -> Any:
+    """Of arrays, and along lines."""
+    return reduce(operator.add, [_sum_along(x) if isinstance(x, Line) else x for x in xs])
+
+
+_sum_along = lines.reduced(lambda x: np.add.reduce(x, axis=-1))
+
+AVERAGE = Function(
+    "AVERAGE",
+    _reduced(lambda x: np.add.reduce(x) / len(x), "#DIV/0!"),
+    arrays=lines.reduced(lambda x: np.add.reduce(x, axis=-1) / x.shape[-1]),
+    slopes=lambda y, *xs: [(x, 1 / expression(sum(map(count, xs)))) for x in xs],
+    words=_called("mean"),
+)
 COUNT = Function("COUNT", _count)
 COUNTIF = Function("COUNTIF", _count_if)
-LARGE = Function("LARGE", _largest)
-MAX = Function("MAX", _reduced(np.max, 0.0))
-MIN = Function("MIN", _reduced(np.min, 0.0))
+LARGE = Function("LARGE", _largest, slopes=lambda y, x, k: [(x, IF(entry(x) == y, 1, 0))])
+MAX = Function("MAX", _reduced(np.max, 0.0), arrays=lines.largest, slopes=_largest_slopes)
+MIN = Function(
+    "MIN",
+    _reduced(np.min, 0.0),
+    slopes=lambda y, *xs: [(x, IF(entry(x) == y, 1, 0)) for x in xs],
+)
+# How many of a line come before a cell: larger ones, or equal ones at earlier places.
+ORDER = Function(
+    "ORDER",
+    _in_order,
+    arrays=lines.rank,
+    words=lambda x, line, *_: (f"rank of {x} in {line}", ATOM),
+    cells=_order_in_cells,
+)
 RANK = Function("RANK", _rank)
-SUM = Function("SUM", _reduced(np.add.reduce, 0.0))
-SUMIF = Function("SUMIF", _sum_if)
-SUMPRODUCT = Function("SUMPRODUCT", _product_sum)
-VARP = Function("VARP", _reduced(np.var, "#DIV/0!"))
+SUM = Function(
+    "SUM", _reduced(np.add.reduce, 0.0), arrays=_sum, slopes=lambda y, *xs: [(x, 1) for x in xs]
+)
+SUMIF = Function("SUMIF", _sum_if, slopes=_sum_if_slopes)
+SUMPRODUCT = Function(
+    "SUMPRODUCT",
+    _product_sum,
+    arrays=lines.product_sum,
+    slopes=_product_slopes,
+    words=_product_in_words,
+)
+VARP = Function(
+    "VARP",
+    _reduced(np.var, "#DIV/0!"),
+    arrays=lines.reduced(lines.variance),
+    slopes=lambda y, x: [(x, (entry(x) - AVERAGE(x)) * 2 / count(x))],
+    words=_called("variance"),
+)
 
 
 def like(wanted: str) -> Callable[[str], bool]:
@@ -345,18 +536,31 @@ def _number_in(x: Any) -> float:
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
 CHOOSE = Function("CHOOSE", _choose, lazy=True)
-IF = Function("IF", _if, lazy=True)
-IFERROR = Function("IFERROR", _if_error, lazy=True)
-INDEX = Function("INDEX", _index)
+IF = Function(
+    "IF",
+    _if,
+    lazy=True,
+    arrays=lambda c, x, y=0: np.where(c, np.asarray(x, np.float64), np.asarray(y, np.float64)),
+    slopes=lambda y, c, x, z=None: [(x, IF(c, 1, 0))] + ([] if z is None else [(z, IF(c, 0, 1))]),
+    words=_if_in_words,
+)
+IFERROR = Function("IFERROR", _if_error, lazy=True, slopes=lambda y, x, other: [(x, 1)])
+INDEX = Function("INDEX", _index, slopes=_index_slopes)
 ISNUMBER = Function(
     "ISNUMBER",
     lambda x: isinstance(scalar(x), NUMBERS) and not isinstance(x, bool),
 )
 MATCH = Function("MATCH", _match)
-N = Function("N", _number_in)
+N = Function("N", _number_in, arrays=lambda x: x, slopes=lambda y, x: [(x, 1)])
 NOT = Function("NOT", lambda x: not _truth(x))
 OR = Function("OR", lambda *xs: any(_truths(*xs)))
 TRUE = Function("TRUE", lambda: True)
+
+
+def lookup(table: Expression, ids: Expression) -> Expression:
+    """The entry of a line that an id names, counted from 0."""
+    assert isinstance(table, Area | Read)
+    return Nth(table, ids, first=0)
 
 
 # --- of texts -------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 `backward(graph, of)` goes through the ops from the last to the first (reverse mode; Griewank and
 Walther 2008, chapter 3). Each block that `of` depends on gets a block `gradient.<name>` of its own
 shape: d of / d each cell. These are blocks like any other: value, formula, precedents, recompute
-and place follow from their ops, which `trace` takes from the ops of the forward pass.
+and place follow from their formulas, which `derivatives` makes of those of the forward pass.
 
 A reader z of x passes on, to each cell of x, the sum over all cells of z that read it of
 
@@ -16,33 +16,29 @@ again and again, its row collects. A sum is over one line, or a product of two; 
 it becomes a block of its own first, `gradient.<reader>.part`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from engine.cells.access import ALONG, EVERYTHING, Mask
 from engine.cells.block import Axes, Block
-from engine.cells.errors import InputError
-from engine.cells.graph import Graph
-from engine.cells.op import Op
-from engine.cells.trace import (
-    Call,
-    Formula,
-    Node,
-    Place,
-    Read,
+from engine.cells.derivatives import (
     derivatives,
     over,
     own,
     plus,
     product,
     reads,
-    rebuilt,
+    shared,
+    simplified,
     times,
-    trace,
 )
+from engine.cells.errors import InputError
+from engine.cells.expression import Call, Constant, Expression, Nth, Read, ReadKey, rebuilt
+from engine.cells.functions import IF, SUM, SUMPRODUCT, Place
+from engine.cells.graph import Graph
+from engine.cells.op import Op
 
 Extent = tuple[int, str]  # how many places an index has, and of what axis
 
@@ -88,8 +84,8 @@ class _Backward:
     name: str
     columns: bool
     found: dict[str, Block] = field(default_factory=dict)  # block name -> its gradient
-    stands: dict[Any, Read] = field(default_factory=dict)  # an expression -> where it stands
-    settled: dict[Any, Read] = field(default_factory=dict)  # the same, of blocks added here
+    stands: dict[Hashable, Read] = field(default_factory=dict)  # a formula's key -> where it stands
+    settled: dict[Hashable, Read] = field(default_factory=dict)  # the same, of blocks added here
     along: dict[str, set[int]] = field(default_factory=dict)  # block name -> axes it is read along
 
     def run(self, of: Block, wanted: list[Block], held: Collection[Block]) -> dict[str, Block]:
@@ -104,37 +100,43 @@ class _Backward:
 
     def _readers(
         self, of: Block, wanted: Collection[str], held: Collection[str]
-    ) -> dict[str, list[tuple[Block, Read, Any]]]:
+    ) -> dict[str, list[tuple[Block, Read, Expression]]]:
         """Who reads each block that lies between, at what, and the derivative by it."""
-        slopes: dict[str, dict[Read, Any]] = {name: {} for name in wanted}
+        slopes: dict[str, dict[ReadKey, Expression]] = {name: {} for name in wanted}
         for block in self.graph:
             if not block.op or block.name in slopes or block.name in held:
                 continue
             if any(b.name in slopes for _, _, b in block.operands):
                 found = self._slopes(block)
-                known = {read: slope for read, slope in found.items() if read.block.name in slopes}
+                known = {key: slope for key, slope in found.items() if key[0].name in slopes}
                 if known:
                     slopes[block.name] = known
-        readers: dict[str, list[tuple[Block, Read, Any]]] = {}
+        readers: dict[str, list[tuple[Block, Read, Expression]]] = {}
         for block in reversed(list(self.graph)):
             if block is of or block.name in readers:
-                for read, slope in slopes.get(block.name, {}).items():
-                    readers.setdefault(read.block.name, []).append((block, read, slope))
+                for key, slope in slopes.get(block.name, {}).items():
+                    readers.setdefault(key[0].name, []).append((block, Read(*key), slope))
         return readers
 
-    def _slopes(self, block: Block) -> dict[Read, Any]:
+    def _slopes(self, block: Block) -> dict[ReadKey, Expression]:
         """The derivatives of a block's formula by what it reads."""
-        root, here = trace(block), Read(block, own(block))
-        self.stands.setdefault(root, here)
-        return derivatives(root, lambda x: here if x == root else self.stands.get(x, x))
+        root, here = shared(block), Read(block, own(block))
+        own_key = root.key
+        self.stands.setdefault(own_key, here)
+        return derivatives(root, lambda x: here if x.key == own_key else self.stands.get(x.key, x))
 
-    def _share(self, x: Block, z: Block, read: Read, slope: Any) -> tuple[Any, Mask | None]:
+    def _share(
+        self, x: Block, z: Block, read: Read, slope: Expression
+    ) -> tuple[Expression, Mask | None]:
         """What the reader z adds to the gradient of x, with the mask that it needs."""
         places = {"i": (z.shape[0], z.axes[0]), "j": (z.shape[1], z.axes[1])}
         if read.axis is not None:
             places["r"] = x.shape[read.axis], x.axes[read.axis]
-        share = rebuilt(
-            times(Read(self.found[z.name], own(z)), slope), lambda n: self._standing(n, z, places)
+        share = simplified(
+            rebuilt(
+                times(Read(self.found[z.name], own(z)), slope),
+                lambda part: self._standing(part, z, places),
+            )
         )
         where = {}  # index of z, or r -> index of x
         for new, code in zip("ij", read.at, strict=True):
@@ -151,36 +153,42 @@ class _Backward:
             share = Read(self._add(*args, partial=True, mask=z.mask), own(x))
         if read.at[1][0] == "@" and x.shape[1] > 1:
             number = self._numbers(x.shape[1], x.axes[1])
-            share = times(share, Call("equal", (Read(number, ("0", "j")), int(read.at[1][1:]))))
+            share = times(share, IF(Read(number, ("0", "j")) == int(read.at[1][1:]), 1, 0))
         return share, z.mask if z.mask.causal else None
 
-    def _standing(self, node: Any, z: Block, places: dict[str, Extent]) -> Any:
-        """A part of an expression; where it runs along a line, or counts, the cell that has it."""
-        if isinstance(node, Place):
-            number = self._numbers(node.block.shape[node.axis], node.block.axes[node.axis])
+    def _standing(self, part: Expression, z: Block, places: dict[str, Extent]) -> Expression:
+        """A part of a formula; where it runs along a line, or counts, the cell that has it."""
+        if isinstance(part, Place):
+            number = self._numbers(part.block.shape[part.axis], part.block.axes[part.axis])
             return Read(number, ("0", "r"))
-        if isinstance(node, Call) and any(x.axis is not None for x in reads(node)):
-            return self.stands.get(node) or self._settle(node, z, places)
-        return node
+        if isinstance(part, Call | Nth) and any(x.axis is not None for x in reads(part)):
+            known = self.stands.get(part.key)
+            return self._settle(part, z, places) if known is None else known
+        return part
 
-    def _total(self, share: Any, index: str, code: str, z: Block, places: dict[str, Extent]) -> Any:
+    def _total(
+        self, share: Expression, index: str, code: str, z: Block, places: dict[str, Extent]
+    ) -> Expression:
         """The sum over an index of z: over one line, or of the product of two; the rest stays
         outside. What else there is under it is settled first, apart from the places r of a line."""
-        inside, outside = split(share, lambda n: index in indices(n))
-        factors: Sequence[Any] = product(inside).over
-        plain = not product(inside).under and all(isinstance(n, Read) for n in factors)
+        inside, outside = split(share, lambda part: index in indices(part))
+        factors: Sequence[Expression] = product(inside).over
+        plain = not product(inside).under and all(isinstance(part, Read) for part in factors)
         if not plain or len(factors) > 2:
-            parts = split(inside, lambda n: "r" in indices(n))
-            factors = [self._settle(part, z, places) for part in parts if isinstance(part, Node)]
-        lines = tuple(moved(cell, {index: code}) for cell in factors)
-        return times(outside, Call("dot" if len(lines) == 2 else "sum", lines))
+            parts = split(inside, lambda part: "r" in indices(part))
+            factors = [
+                self._settle(part, z, places) for part in parts if not isinstance(part, Constant)
+            ]
+        lines = [moved(cell, {index: code}) for cell in factors]
+        return times(outside, SUMPRODUCT(*lines) if len(lines) == 2 else SUM(*lines))
 
-    def _settle(self, node: Any, z: Block, places: dict[str, Extent]) -> Read:
-        """What reads an expression where it stands: in a block of its own, unless it is a cell."""
-        if isinstance(node, Read):
-            return node
-        if node not in self.settled:
-            used = [index for index in "ijr" if index in indices(node)]
+    def _settle(self, part: Expression, z: Block, places: dict[str, Extent]) -> Read:
+        """What reads a formula where it stands: in a block of its own, unless it is a cell."""
+        if isinstance(part, Read):
+            return part
+        key = part.key
+        if key not in self.settled:
+            used = [index for index in "ijr" if index in indices(part)]
             if len(used) > 2:
                 raise NotImplementedError(f"{z.name}: a part of its derivative has three indices")
             if len(used) < 2:
@@ -189,12 +197,12 @@ class _Backward:
             (n, down), (m, right) = (places.get(index, (1, "")) for index in (rows, cols))
             partial = z.partial and (rows, cols) == ("i", "j")
             name = f"{self.name}.{z.name}.part"
-            inside = moved(node, {rows: "i", cols: "j"})
+            inside = moved(part, {rows: "i", cols: "j"})
             block = self._add(name, (n, m), (down, right), inside, partial, z.mask)
-            self.settled[node] = Read(block, (rows, cols))
-        return self.settled[node]
+            self.settled[key] = Read(block, (rows, cols))
+        return self.settled[key]
 
-    def _sum(self, block: Block, shares: list[tuple[Any, Mask | None]]) -> Block:
+    def _sum(self, block: Block, shares: list[tuple[Expression, Mask | None]]) -> Block:
         """The gradient of a block: all that its readers add to it."""
         masks = [block.mask] if block.partial else [mask for _, mask in shares if mask]
         mask = masks[0] if masks else EVERYTHING
@@ -208,42 +216,58 @@ class _Backward:
             terms.append(term)
         total = plus(*terms)
         if isinstance(total, Read) and total.at == own(block) and total.block.shape == block.shape:
-            return total.block
+            found: Block = total.block
+            return found
         return self._add(name, block.shape, block.axes, total, block.partial, mask)
 
     def _add(
-        self, name: str, shape: tuple[int, int], axes: Axes, node: Any, partial: bool, mask: Mask
+        self,
+        name: str,
+        shape: tuple[int, int],
+        axes: Axes,
+        formula: Expression,
+        partial: bool,
+        mask: Mask,
     ) -> Block:
-        """A block whose cells have an expression."""
+        """A block whose cells have a formula."""
         if self.columns:
-            node = rebuilt(node, self._upright)
-        names = {read: f"x{k}" for k, read in enumerate(dict.fromkeys(reads(node)))}
-        at = {x: read.at for read, x in names.items()}
+            formula = rebuilt(formula, self._upright)
+        at = {f"x{k}": read.at for k, read in enumerate(reads(formula))}
+        names = {read.key: x for read, x in zip(reads(formula), at, strict=True)}
+
+        def over_operands(**operands: Expression) -> Expression:
+            def operand(part: Expression) -> Expression:
+                return operands[names[part.key]] if isinstance(part, Read) else part
+
+            return rebuilt(formula, operand)
+
         out = ("i", "≤i") if partial else ("i", "j")
-        op = Op("backward", Formula(node, names), at, out, 0.0, frozenset())
-        operands = tuple((x, read.at, read.block) for read, x in names.items())
+        op = Op("backward", over_operands, at, out, 0.0, frozenset())
+        operands = tuple(
+            (x, read.at, read.block) for read, x in zip(reads(formula), at, strict=True)
+        )
         n, first = 1, name
         while name in self.graph.blocks:
             n, name = n + 1, f"{first}{n + 1}"
         return self.graph.add(Block(name, shape, axes, "gradient", op, operands, mask))
 
-    def _upright(self, node: Any) -> Any:
+    def _upright(self, part: Expression) -> Expression:
         """A read; of a block that is read along its other axis already, that of its copy."""
-        if not isinstance(node, Read) or node.axis is None or node.block.shape[node.axis] == 1:
-            return node
-        block = node.block
+        if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
+            return part
+        block: Block = part.block
         if block.name not in self.along:
             at = [at for _, at in self.graph.readers[block.name] if "?" not in at]
             lines = {Read(block, codes).axis for codes in at}
             self.along[block.name] = {n for n in lines if n is not None and block.shape[n] > 1}
-        self.along[block.name] = self.along[block.name] or {node.axis}
-        if node.axis in self.along[block.name]:
-            return node
+        self.along[block.name] = self.along[block.name] or {part.axis}
+        if part.axis in self.along[block.name]:
+            return part
         name = f"turned.{block.name}"
         if name not in self.graph.blocks:
             cell = Read(block, ("i", "j"))
             self._add(name, block.shape, block.axes, cell, block.partial, block.mask)
-        return Read(self.graph[name], node.at)
+        return Read(self.graph[name], part.at)
 
     def _numbers(self, n: int, axis: str) -> Block:
         """0, 1, 2, ...: what the entries of an axis are called, [1, n]."""
@@ -260,31 +284,34 @@ def across(index: str, z: Block, read: Read, where: dict[str, str]) -> str:
     return "≥i" if (z.partial and "j" in where) or "≤i" in read.at else ":"
 
 
-def indices(node: Any) -> set[str]:
-    """The indices that an expression depends on: of i, j and r."""
+def indices(formula: Expression) -> set[str]:
+    """The indices that a formula depends on: of i, j and r."""
     names = {"≤i": "i", "≥i": "i"}
-    found = {names.get(code, code) for read in reads(node) for code in read.at}
+    found = {names.get(code, code) for read in reads(formula) for code in read.at}
     return {"j" if code[0] == "~" else code for code in found} & {"i", "j", "r"}
 
 
-def split(x: Any, chosen: Callable[[Node], bool]) -> tuple[Any, Any]:
+def split(x: Expression, chosen: Callable[[Expression], bool]) -> tuple[Expression, Expression]:
     """A product as two: of the factors that are chosen, and of the others and the numbers."""
     p = product(x)
-    above, below = ([n for n in side if chosen(n)] for side in (p.over, p.under))
-    part = over(times(*above), times(*below))
-    rest = [[n for n in side if not chosen(n)] for side in (p.over, p.under)]
-    return part, over(times(p.factor, *rest[0]), times(p.divisor, *rest[1]))
+    above, below = ([part for part in side if chosen(part)] for side in (p.over, p.under))
+    rest = [[part for part in side if not chosen(part)] for side in (p.over, p.under)]
+    others = over(times(p.factor, *rest[0]), times(p.divisor, *rest[1]))
+    return over(times(*above), times(*below)), others
 
 
-def moved(node: Any, where: dict[str, str]) -> Any:
-    """An expression with other indices. In a product, what gives the rows stands first."""
+def moved(formula: Expression, where: dict[str, str]) -> Expression:
+    """A formula with other indices. In a product, what gives the rows stands first."""
 
-    def change(part: Any) -> Any:
+    def change(part: Expression) -> Expression:
         if isinstance(part, Read):
             rows, cols = (where.get(code, code) for code in part.at)
             return Read(part.block, (rows, cols))
-        if isinstance(part, Call) and part.name == "dot" and "i" in part.args[1].at:
-            return part if "i" in part.args[0].at else Call("dot", part.args[::-1])
+        if isinstance(part, Call) and part.function is SUMPRODUCT:
+            first, second = part.arguments
+            assert isinstance(first, Read) and isinstance(second, Read)
+            if "i" in second.at and "i" not in first.at:
+                return SUMPRODUCT(second, first)
         return part
 
-    return rebuilt(node, change)
+    return simplified(rebuilt(formula, change))

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from engine.cells import formula, numpy_math
+from engine.cells import evaluation, formula
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
@@ -327,7 +327,7 @@ class Graph:
             with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
                 for block in fresh:
                     if block.op is not None:
-                        values[block.name] = numpy_math.evaluate(block, block.whole, values)
+                        values[block.name] = evaluation.evaluate(block, block.whole, values)
                     elif block.name not in self._inputs:
                         reader.fill(block)
             for block in fresh:
@@ -345,7 +345,7 @@ class Graph:
         for k, block in enumerate(blocks):
             if block.op is not None:
                 with np.errstate(all="ignore"):
-                    values[block.name] = numpy_math.evaluate(block, block.whole, values)
+                    values[block.name] = evaluation.evaluate(block, block.whole, values)
             for _, _, operand in block.operands:
                 if reads[operand.name] == k:
                     values.pop(operand.name, None)

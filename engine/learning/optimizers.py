@@ -19,8 +19,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.cells.block import Block
+from engine.cells.expression import expression
+from engine.cells.functions import IF, MAX, POWER, SQRT, SUM, SUMPRODUCT
 from engine.cells.graph import Graph
-from engine.cells.op import Math, X, op
+from engine.cells.op import X, op
 
 DESCENT, MOMENTUM, ADAM = range(3)
 
@@ -29,49 +31,49 @@ DESCENT, MOMENTUM, ADAM = range(3)
 
 
 @op(beta1="0,0", method="0,0")
-def kept(m: Math, beta1: X, method: X) -> X:
+def kept(beta1: X, method: X) -> X:
     """How much of the velocity a step keeps: nothing without momentum."""
-    return beta1 * m.below(0, method)
+    return beta1 * IF(expression(0) < method, 1, 0)
 
 
 @op(method="0,0")
-def adapts(m: Math, method: X) -> X:
+def adapts(method: X) -> X:
     """1 for Adam, which divides each gradient by its usual size; else 0."""
-    return m.below(1, method)
+    return IF(expression(1) < method, 1, 0)
 
 
 @op(beta="0,0", step="0,0")
-def missing(m: Math, beta: X, step: X) -> X:
+def missing(beta: X, step: X) -> X:
     """The share that a mean over past steps still lacks, since it began with 0: beta^step."""
-    return m.power(beta, step)
+    return POWER(beta, step)
 
 
 @op(rate="0,0", beta1="0,0", missing="0,0", adapts="0,0")
-def pace(m: Math, rate: X, beta1: X, missing: X, adapts: X) -> X:
+def pace(rate: X, beta1: X, missing: X, adapts: X) -> X:
     """What the velocity is multiplied by: the rate; for Adam as makes it a mean of gradients."""
     return rate * (1 - beta1 * adapts) / (1 - missing * adapts)
 
 
 @op(missing="0,0", adapts="0,0")
-def spread(m: Math, missing: X, adapts: X) -> X:
+def spread(missing: X, adapts: X) -> X:
     """What the root of the second moment is multiplied by, as it began with 0; 0 but for Adam."""
-    return adapts / m.sqrt(1 - missing)
+    return adapts / SQRT(1 - missing)
 
 
 @op(epsilon="0,0", adapts="0,0")
-def least(m: Math, epsilon: X, adapts: X) -> X:
+def least(epsilon: X, adapts: X) -> X:
     """What stands under the velocity besides: 1 but for Adam, where it is next to nothing."""
-    return epsilon * adapts + (1 - adapts)
+    return epsilon * adapts + 1 - adapts
 
 
 @op(decay="0,0", adapts="0,0")
-def pull(m: Math, decay: X, adapts: X) -> X:
+def pull(decay: X, adapts: X) -> X:
     """How much of the weight is added to its gradient, so that it shrinks; none for Adam."""
     return decay * (1 - adapts)
 
 
 @op(rate="0,0", decay="0,0", adapts="0,0")
-def stays(m: Math, rate: X, decay: X, adapts: X) -> X:
+def stays(rate: X, decay: X, adapts: X) -> X:
     """What Adam leaves of the weight itself."""
     return 1 - rate * decay * adapts
 
@@ -80,24 +82,24 @@ def stays(m: Math, rate: X, decay: X, adapts: X) -> X:
 
 
 @op(x="i,:")
-def squares(m: Math, x: X) -> X:
+def squares(x: X) -> X:
     """Of each row of a gradient."""
-    return m.dot(x, x)
+    return SUMPRODUCT(x, x)
 
 
 @op(squares=":,0")
-def total(m: Math, squares: X) -> X:
+def total(squares: X) -> X:
     """Of all rows."""
-    return m.sum(squares)
+    return SUM(squares)
 
 
 @op(totals="0,0", most="0,0", many="totals")
-def clipping(m: Math, totals: Sequence[X], most: X) -> X:
+def clipping(totals: Sequence[X], most: X) -> X:
     """What every gradient is multiplied by, so that together they are no longer than `most`."""
     total = totals[0]
     for x in totals[1:]:
         total = total + x
-    return 1 / m.maximum((m.sqrt(total) + 1e-6) / most, 1)
+    return 1 / MAX((SQRT(total) + 1e-6) / most, 1)
 
 
 # --- the step of each weight --------------------------------------------------------------------
@@ -105,7 +107,7 @@ def clipping(m: Math, totals: Sequence[X], most: X) -> X:
 
 @op(velocity="i,j", gradient="i,j", kept="0,0", clipping="0,0", weight="i,j", pull="0,0")
 def velocity(
-    m: Math, velocity: X, gradient: X, kept: X, clipping: X = None, weight: X = None, pull: X = None
+    velocity: X, gradient: X, kept: X, clipping: X = None, weight: X = None, pull: X = None
 ) -> X:
     """The share of it that is kept, and the gradient: where the weight is going."""
     found = velocity * kept + (gradient if clipping is None else gradient * clipping)
@@ -113,23 +115,21 @@ def velocity(
 
 
 @op(second="i,j", gradient="i,j", beta2="0,0", clipping="0,0")
-def second(m: Math, second: X, gradient: X, beta2: X, clipping: X = None) -> X:
+def second(second: X, gradient: X, beta2: X, clipping: X = None) -> X:
     """The mean square of past gradients, in which each counts for less than the next."""
     clipped = gradient if clipping is None else gradient * clipping
     return second * beta2 + clipped * clipped * (1 - beta2)
 
 
 @op(weight="i,j", velocity="i,j", second="i,j", pace="0,0", spread="0,0", least="0,0", stays="0,0")
-def weight(
-    m: Math, weight: X, velocity: X, second: X, pace: X, spread: X, least: X, stays: X = None
-) -> X:
+def weight(weight: X, velocity: X, second: X, pace: X, spread: X, least: X, stays: X = None) -> X:
     """The next weight: against its velocity, for Adam in units of the gradient's usual size."""
     left = weight if stays is None else weight * stays
-    return left - velocity / (m.sqrt(second) * spread + least) * pace
+    return left - velocity / (SQRT(second) * spread + least) * pace
 
 
 @op(weight="i,j", gradient="i,j", rate="0,0")
-def descent(m: Math, weight: X, gradient: X, rate: X) -> X:
+def descent(weight: X, gradient: X, rate: X) -> X:
     """Gradient descent alone (Robbins & Monro 1951): down the slope, as far as the rate says."""
     return weight - rate * gradient
 

@@ -11,8 +11,8 @@ import numpy as np
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.errors import InputError
+from engine.cells.evaluation import evaluate
 from engine.cells.graph import Graph
-from engine.cells.numpy_math import evaluate
 from engine.cells.values import is_whole
 from engine.models.choosing import GREEDY, Sampling
 from engine.models.model import Model

@@ -1,13 +1,32 @@
 """Every operation of the forward pass, written once: one cell of the output each (see `cells.op`).
 
 Parameters are what the cell reads, subscripts say which cells of it (the codes are in
-`cells.access`), and `m` has the primitives.
+`cells.access`), `cells.functions` has the functions.
 """
 
 from collections.abc import Sequence
 from math import inf
 
-from engine.cells.op import Math, X, op
+from engine.cells.expression import Held
+from engine.cells.functions import (
+    AVERAGE,
+    COS,
+    ERF,
+    EXP,
+    IF,
+    LN,
+    MAX,
+    ORDER,
+    SIN,
+    SQRT,
+    SUM,
+    SUMPRODUCT,
+    TANH,
+    VARP,
+    count,
+    lookup,
+)
+from engine.cells.op import X, op
 
 COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing is divided by 0
 
@@ -15,12 +34,12 @@ COLDEST = 1e-6  # a temperature: at 0 the largest logit has it all, and nothing 
 
 
 @op(ids="i,0", table="?,j")
-def embed(m: Math, ids: X, table: X) -> X:
-    return m.lookup(table, ids)
+def embed(ids: X, table: X) -> X:
+    return lookup(table, ids)
 
 
 @op(xs="i,j", b="0,j", many="xs")
-def add(m: Math, xs: Sequence[X], b: X = None) -> X:
+def add(xs: Sequence[X], b: X = None) -> X:
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -28,7 +47,7 @@ def add(m: Math, xs: Sequence[X], b: X = None) -> X:
 
 
 @op(x="i,j", length="0,0")
-def stretch(m: Math, x: X, length: X) -> X:
+def stretch(x: X, length: X) -> X:
     return x * length
 
 
@@ -36,26 +55,26 @@ def stretch(m: Math, x: X, length: X) -> X:
 
 
 @op(own="i,j", shared="i,j")
-def in_effect(m: Math, own: X, shared: X) -> X:
+def in_effect(own: X, shared: X) -> X:
     return own * shared
 
 
 @op(average="i,j", on="0,0", mean_ablation="0,0")
-def stand_in(m: Math, average: X, on: X, mean_ablation: X) -> X:
-    return average * ((1 - on) * mean_ablation)
+def stand_in(average: X, on: X, mean_ablation: X) -> X:
+    return average * (1 - on) * mean_ablation
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
-def switched_linear(m: Math, x: X, w: X, on: X, off: X = None, b: X = None) -> X:
+def switched_linear(x: X, w: X, on: X, off: X = None, b: X = None) -> X:
     """A share of the residual stream: none of its own while `on` is 0."""
-    own = (m.dot(x, w) if b is None else m.dot(x, w) + b) * on
+    own = (SUMPRODUCT(x, w) if b is None else SUMPRODUCT(x, w) + b) * on
     return own if off is None else own + off
 
 
 @op(zs="i,:", ws=":,j", b="0,j", many="zs ws")
-def sum_of_heads(m: Math, zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
+def sum_of_heads(zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
     """What all heads together write."""
-    shares = [m.dot(z, w) for z, w in zip(zs, ws, strict=True)]
+    shares = [SUMPRODUCT(z, w) for z, w in zip(zs, ws, strict=True)]
     total = shares[0]
     for share in shares[1:]:
         total = total + share
@@ -66,36 +85,36 @@ def sum_of_heads(m: Math, zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
 
 
 @op(x="i,:", w=":,j", b="0,j")
-def linear(m: Math, x: X, w: X, b: X = None) -> X:
-    return m.dot(x, w) if b is None else m.dot(x, w) + b
+def linear(x: X, w: X, b: X = None) -> X:
+    return SUMPRODUCT(x, w) if b is None else SUMPRODUCT(x, w) + b
 
 
 @op(x="i,:", w="j,:", b="0,j")
-def linear_tied(m: Math, x: X, w: X, b: X = None) -> X:
+def linear_tied(x: X, w: X, b: X = None) -> X:
     """The unembedding with tied weights: each word's row of the embedding is its column."""
-    return m.dot(x, w) if b is None else m.dot(x, w) + b
+    return SUMPRODUCT(x, w) if b is None else SUMPRODUCT(x, w) + b
 
 
 # --- LayerNorm (Ba et al. 2016) -----------------------------------------------------------
 
 
 @op(x="i,:")
-def mean(m: Math, x: X) -> X:
-    return m.mean(x)
+def mean(x: X) -> X:
+    return AVERAGE(x)
 
 
 @op(x="i,:", eps="0,0")
-def deviation(m: Math, x: X, eps: X) -> X:
-    return m.sqrt(m.varp(x) + eps)
+def deviation(x: X, eps: X) -> X:
+    return SQRT(VARP(x) + eps)
 
 
 @op(x="i,j", mean="i,0", scale="i,0")
-def normalize(m: Math, x: X, mean: X, scale: X) -> X:
+def normalize(x: X, mean: X, scale: X) -> X:
     return (x - mean) / scale
 
 
 @op(x="i,j", w="0,j", b="0,j")
-def affine(m: Math, x: X, w: X, b: X = None) -> X:
+def affine(x: X, w: X, b: X = None) -> X:
     return x * w if b is None else x * w + b
 
 
@@ -103,26 +122,26 @@ def affine(m: Math, x: X, w: X, b: X = None) -> X:
 
 
 @op(x="i,:", eps="0,0")
-def root_mean_square(m: Math, x: X, eps: X) -> X:
-    return m.sqrt(m.dot(x, x) / m.count(x) + eps)
+def root_mean_square(x: X, eps: X) -> X:
+    return SQRT(SUMPRODUCT(x, x) / count(x) + eps)
 
 
 @op(xs="i,:", eps="0,0", many="xs")
-def root_mean_square_of_all(m: Math, xs: Sequence[X], eps: X) -> X:
+def root_mean_square_of_all(xs: Sequence[X], eps: X) -> X:
     """Of the features of several blocks together, as many in each."""
-    total = m.dot(xs[0], xs[0])
+    total = SUMPRODUCT(xs[0], xs[0])
     for x in xs[1:]:
-        total = total + m.dot(x, x)
-    return m.sqrt(total / (m.count(xs[0]) * len(xs)) + eps)
+        total = total + SUMPRODUCT(x, x)
+    return SQRT(total / (count(xs[0]) * len(xs)) + eps)
 
 
 @op(x="i,j", by="i,0")
-def divide_rows(m: Math, x: X, by: X) -> X:
+def divide_rows(x: X, by: X) -> X:
     return x / by
 
 
 @op(x="i,j", w="0,j")
-def gain_above_one(m: Math, x: X, w: X) -> X:
+def gain_above_one(x: X, w: X) -> X:
     return x * (1 + w)
 
 
@@ -130,19 +149,19 @@ def gain_above_one(m: Math, x: X, w: X) -> X:
 
 
 @op(position="i,0", frequency="0,j", factor="0,j")
-def cosine(m: Math, position: X, frequency: X, factor: X = None) -> X:
-    cos = m.cos(position * frequency)
+def cosine(position: X, frequency: X, factor: X = None) -> X:
+    cos = COS(position * frequency)
     return cos if factor is None else cos * factor
 
 
 @op(position="i,0", frequency="0,j", sign="0,j", factor="0,j")
-def signed_sine(m: Math, position: X, frequency: X, sign: X, factor: X = None) -> X:
-    sin = m.sin(position * frequency) * sign
+def signed_sine(position: X, frequency: X, sign: X, factor: X = None) -> X:
+    sin = SIN(position * frequency) * sign
     return sin if factor is None else sin * factor
 
 
 @op(x="i,j", partner="i,~", cos="i,j", sin="i,j")
-def rotate(m: Math, x: X, partner: X, cos: X, sin: X) -> X:
+def rotate(x: X, partner: X, cos: X, sin: X) -> X:
     return x * cos + partner * sin
 
 
@@ -150,13 +169,13 @@ def rotate(m: Math, x: X, partner: X, cos: X, sin: X) -> X:
 
 
 @op(x="i,j")
-def reciprocal(m: Math, x: X) -> X:
+def reciprocal(x: X) -> X:
     return 1 / x
 
 
 @op(q="i,:", k="j,:", scale="0,0", present="j,0", out="i,≤i", blank=-inf)
-def scores(m: Math, q: X, k: X, scale: X, present: X = None) -> X:
-    found = m.dot(q, k) * scale
+def scores(q: X, k: X, scale: X, present: X = None) -> X:
+    found = SUMPRODUCT(q, k) * scale
     return found if present is None else or_far_below(found, present)
 
 
@@ -166,51 +185,51 @@ def or_far_below(x: X, present: X) -> X:
 
 
 @op(position="i,0", slope="0,j")
-def place(m: Math, position: X, slope: X) -> X:
+def place(position: X, slope: X) -> X:
     return position * slope
 
 
 @op(x="i,j", query="i,@", key="j,@", out="i,≤i", blank=-inf)
-def farther(m: Math, x: X, query: X, key: X) -> X:
+def farther(x: X, query: X, key: X) -> X:
     """Scores that fall with distance (Press et al. 2022, section 3), in the n-th head."""
     return x - (query - key)
 
 
 @op(pattern="i,≤i", v="≤i,j", on="0,0")
-def mix(m: Math, pattern: X, v: X, on: X = None) -> X:
-    return m.dot(pattern, v) if on is None else m.dot(pattern, v) * on
+def mix(pattern: X, v: X, on: X = None) -> X:
+    return SUMPRODUCT(pattern, v) if on is None else SUMPRODUCT(pattern, v) * on
 
 
 @op(x="i,j", cap="0,0", out="i,≤i", blank=-inf)
-def soft_cap(m: Math, x: X, cap: X) -> X:
+def soft_cap(x: X, cap: X) -> X:
     """Scores that stay between -cap and cap (Gemma Team 2024, section 2)."""
-    return m.tanh(x / cap) * cap
+    return TANH(x / cap) * cap
 
 
 # --- softmax: of scores over the keys seen, of logits over the vocabulary -------------------
 
 
 @op(x="i,≤i")
-def row_max(m: Math, x: X) -> X:
-    return m.max(x)
+def row_max(x: X) -> X:
+    return MAX(x)
 
 
 @op(x="i,j", top="i,0", temperature="0,0", out="i,≤i")
-def exp(m: Math, x: X, top: X, temperature: X = None) -> X:
+def exp(x: X, top: X, temperature: X = None) -> X:
     """The top keeps it from overflowing, and cancels: so it counts as a constant."""
-    below = x - m.held(top)
+    below = x - Held(top)
     if temperature is None:
-        return m.exp(below)
-    return m.exp(below / m.maximum(temperature, COLDEST))
+        return EXP(below)
+    return EXP(below / MAX(temperature, COLDEST))
 
 
 @op(x="i,≤i")
-def row_sum(m: Math, x: X) -> X:
-    return m.sum(x)
+def row_sum(x: X) -> X:
+    return SUM(x)
 
 
 @op(x="i,j", total="i,0", out="i,≤i")
-def fraction(m: Math, x: X, total: X) -> X:
+def fraction(x: X, total: X) -> X:
     return x / total
 
 
@@ -218,98 +237,98 @@ def fraction(m: Math, x: X, total: X) -> X:
 
 
 @op(x="i,0", all=":,0")
-def part_of_all(m: Math, x: X, all: X) -> X:
+def part_of_all(x: X, all: X) -> X:
     """What each token counts for in their mean."""
-    return x / m.sum(all)
+    return x / SUM(all)
 
 
 @op(x="i,0", all=":,0")
-def part_of_root(m: Math, x: X, all: X) -> X:
+def part_of_root(x: X, all: X) -> X:
     """The same over the root of how many there are."""
-    return x / m.sqrt(m.sum(all))
+    return x / SQRT(SUM(all))
 
 
 @op(x=":,j", part=":,0")
-def pooled(m: Math, x: X, part: X) -> X:
-    return m.dot(x, part)
+def pooled(x: X, part: X) -> X:
+    return SUMPRODUCT(x, part)
 
 
 @op(x="i,j", present="i,0")
-def present_alone(m: Math, x: X, present: X) -> X:
+def present_alone(x: X, present: X) -> X:
     """What is too low to be the largest where there is no token."""
     return or_far_below(x, present)
 
 
 @op(x=":,j")
-def largest(m: Math, x: X) -> X:
-    return m.max(x)
+def largest(x: X) -> X:
+    return MAX(x)
 
 
 @op(x="i,:")
-def length(m: Math, x: X) -> X:
-    return m.maximum(m.sqrt(m.dot(x, x)), 1e-12)
+def length(x: X) -> X:
+    return MAX(SQRT(SUMPRODUCT(x, x)), 1e-12)
 
 
 @op(x="i,:", y="j,:", x_length="i,0", y_length="j,0")
-def cosine_of_angle(m: Math, x: X, y: X, x_length: X, y_length: X) -> X:
+def cosine_of_angle(x: X, y: X, x_length: X, y_length: X) -> X:
     """1 for vectors that point the same way, 0 at right angles, -1 for opposite ones."""
-    return m.dot(x, y) / (x_length * y_length)
+    return SUMPRODUCT(x, y) / (x_length * y_length)
 
 
 # --- reading the residual stream: what of it points a word's way ----------------------------------
 
 
 @op(ids="i,0", table="j,?")
-def column(m: Math, ids: X, table: X) -> X:
-    return m.lookup(table, ids)
+def column(ids: X, table: X) -> X:
+    return lookup(table, ids)
 
 
 @op(x="j,i")
-def transposed(m: Math, x: X) -> X:
+def transposed(x: X) -> X:
     return x
 
 
 @op(x="i,j", mean="i,0")
-def centre(m: Math, x: X, mean: X) -> X:
+def centre(x: X, mean: X) -> X:
     return x - mean
 
 
 @op(x="i,:", direction="j,:", by="i,0")
-def credit(m: Math, x: X, direction: X, by: X = None) -> X:
-    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+def credit(x: X, direction: X, by: X = None) -> X:
+    return SUMPRODUCT(x, direction) if by is None else SUMPRODUCT(x, direction) / by
 
 
 @op(x="0,:", direction="j,:", by="i,0")
-def credit_of_bias(m: Math, x: X, direction: X, by: X) -> X:
-    return m.dot(x, direction) / by
+def credit_of_bias(x: X, direction: X, by: X) -> X:
+    return SUMPRODUCT(x, direction) / by
 
 
 @op(x="i,:", direction="i,:", by="i,0")
-def credit_of_token(m: Math, x: X, direction: X, by: X = None) -> X:
+def credit_of_token(x: X, direction: X, by: X = None) -> X:
     """Where each token has a direction of its own."""
-    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+    return SUMPRODUCT(x, direction) if by is None else SUMPRODUCT(x, direction) / by
 
 
 @op(x="0,:", direction="i,:", by="i,0")
-def credit_of_bias_of_token(m: Math, x: X, direction: X, by: X = None) -> X:
-    return m.dot(x, direction) if by is None else m.dot(x, direction) / by
+def credit_of_bias_of_token(x: X, direction: X, by: X = None) -> X:
+    return SUMPRODUCT(x, direction) if by is None else SUMPRODUCT(x, direction) / by
 
 
 @op(direction="0,j", x="i,j", y="i,j")
-def direction_before(m: Math, direction: X, x: X, y: X) -> X:
+def direction_before(direction: X, x: X, y: X) -> X:
     """Where x became y: a direction after it as one before it, by the ratio of the two."""
-    return direction * y * x / m.maximum(x * x, 1e-24)
+    return direction * y * x / MAX(x * x, 1e-24)
 
 
 @op(score="i,0", cap="0,0")
-def capped_by(m: Math, score: X, cap: X) -> X:
+def capped_by(score: X, cap: X) -> X:
     """How many times larger a score is than capped: a / tanh(a), which is 1 for a score of 0."""
-    size = m.maximum(m.sqrt(score * score) / cap, 1e-9)
-    return size / m.tanh(size)
+    size = MAX(SQRT(score * score) / cap, 1e-9)
+    return size / TANH(size)
 
 
 @op(x="0,0", by="i,0")
-def over(m: Math, x: X, by: X = None) -> X:
+def over(x: X, by: X = None) -> X:
     return x if by is None else x / by
 
 
@@ -317,49 +336,49 @@ def over(m: Math, x: X, by: X = None) -> X:
 
 
 @op(x="i,j", y="i,j")
-def less(m: Math, x: X, y: X) -> X:
+def less(x: X, y: X) -> X:
     return x - y
 
 
 @op(ids="i,0", number="0,j")
-def is_number(m: Math, ids: X, number: X) -> X:
-    return m.equal(ids, number)
+def is_number(ids: X, number: X) -> X:
+    return IF(ids == number, 1, 0)
 
 
 @op(x="i,:", chosen="i,:")
-def along(m: Math, x: X, chosen: X) -> X:
+def along(x: X, chosen: X) -> X:
     """Each token's own product: of a row with 1 where a word is chosen, that word's entry."""
-    return m.dot(x, chosen)
+    return SUMPRODUCT(x, chosen)
 
 
 @op(score="i,0", top="i,0", total="i,0")
-def surprise(m: Math, score: X, top: X, total: X) -> X:
+def surprise(score: X, top: X, total: X) -> X:
     """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
-    return m.log(total) - (score - m.held(top))
+    return LN(total) - (score - Held(top))
 
 
 # --- experts (Shazeer et al. 2017, section 2.1): which of them work at a token, and how much ------
 
 
 @op(x="i,j", xs="i,:", number="0,j", numbers="0,:")
-def rank(m: Math, x: X, xs: X, number: X, numbers: X) -> X:
+def rank(x: X, xs: X, number: X, numbers: X) -> X:
     """How many come before: larger ones, and of equal ones those of smaller numbers."""
-    return m.rank(x, xs, number, numbers)
+    return ORDER(x, xs, number, numbers)
 
 
 @op(x="i,j", rank="i,j", k="0,0")
-def first_k(m: Math, x: X, rank: X, k: X) -> X:
-    return x * m.below(rank, m.maximum(k, 1))
+def first_k(x: X, rank: X, k: X) -> X:
+    return x * IF(rank < MAX(k, 1), 1, 0)
 
 
 @op(x="i,j")
-def logistic(m: Math, x: X) -> X:
+def logistic(x: X) -> X:
     """1 / (1 + exp(-x)), through tanh, which never overflows."""
-    return 0.5 + 0.5 * m.tanh(0.5 * x)
+    return 0.5 + 0.5 * TANH(0.5 * x)
 
 
 @op(gate="i,j", x="i,j", share="i,@", on="0,0")
-def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
+def gated_share(gate: X, x: X, share: X, on: X = None) -> X:
     """An expert's hidden layer, times the expert's share: 0 where it was not chosen."""
     hidden = gate * x * share
     return hidden if on is None else hidden * on
@@ -369,34 +388,34 @@ def gated_share(m: Math, gate: X, x: X, share: X, on: X = None) -> X:
 
 
 @op(x="i,j")
-def relu(m: Math, x: X) -> X:
-    return m.maximum(x, 0)
+def relu(x: X) -> X:
+    return MAX(x, 0)
 
 
 @op(x="i,j")
-def gelu(m: Math, x: X) -> X:
+def gelu(x: X) -> X:
     """GELU (Hendrycks & Gimpel 2016, section 2); 0.70710... is 1 / sqrt(2)."""
-    return 0.5 * x * (1 + m.erf(x * 0.7071067811865476))
+    return 0.5 * x * (1 + ERF(x * 0.7071067811865476))
 
 
 @op(x="i,j")
-def silu(m: Math, x: X) -> X:
+def silu(x: X) -> X:
     """x times the logistic function of x, through tanh, which never overflows."""
-    return x * (0.5 + 0.5 * m.tanh(0.5 * x))
+    return x * (0.5 + 0.5 * TANH(0.5 * x))
 
 
 @op(x="i,j")
-def gelu_tanh(m: Math, x: X) -> X:
+def gelu_tanh(x: X) -> X:
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
-    return 0.5 * x * (1 + m.tanh(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
+    return 0.5 * x * (1 + TANH(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
 
 @op(x="i,j")
-def tanh(m: Math, x: X) -> X:
-    return m.tanh(x)
+def tanh(x: X) -> X:
+    return TANH(x)
 
 
 @op(gate="i,j", x="i,j")
-def gated(m: Math, gate: X, x: X) -> X:
+def gated(gate: X, x: X) -> X:
     """Shazeer 2020, section 2: the gate opens or closes each hidden cell."""
     return gate * x

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from engine.cells.access import Rect, Span
-from engine.cells.expression import Area, Fixed, Grid, decimal
+from engine.cells.expression import ATOM, Area, Fixed, Function, Grid, Read, Spelt, decimal
+from engine.cells.functions import UNICHAR
 from engine.cells.texts import CONTROL, storable
 
 MOST_KNOWN = 4096  # addresses that are remembered for a sheet
@@ -77,6 +78,8 @@ class A1:
     """The notation of spreadsheets, for formulas that stand on the sheet `here`. It remembers some
     addresses: of five that a sheet's formulas have, four were there before."""
 
+    looks_up_one = False
+
     def __init__(self, locate: Callable[[Area], tuple[str, Rect]], here: str = ""):
         self.locate = locate  # the sheet and the rectangle of an area
         self.here = here
@@ -94,19 +97,31 @@ class A1:
             self._known[key] = known
         return known
 
-    def nth(self, area: Area, k: str) -> str:
+    def read(self, read: Read) -> str:
+        """A formula that all cells of a block share has no address before it is filled in."""
+        raise TypeError(f"{read.block.name} {read.at} is read at another place by each cell")
+
+    def nth(self, line: Area | Read, k: str, first: int) -> str:
         """`INDEX(B2:B9,k,1)` of a column, `INDEX(B2:K2,1,k)` of a row. Of one cell, that cell: not
         every program looks things up in a lone one."""
-        _, rect = self.locate(area)
-        where = self.address(area)
-        if rect.size == 1 and not area.range:
+        assert isinstance(line, Area)
+        _, rect = self.locate(line)
+        where = self.address(line)
+        if rect.size == 1 and not line.range:
             return where
-        return f"INDEX({where},{k},1)" if rect.right - rect.left == 1 else f"INDEX({where},1,{k})"
+        return self.picked(where, k, first, rect.right - rect.left == 1)
 
-    def call(self, function: str, arguments: list[str]) -> str:
+    def picked(self, line: str, k: str, first: int, down: bool) -> str:
+        """The k-th cell of a range."""
+        k = k if first else f"{k}+1"
+        return f"INDEX({line},{k},1)" if down else f"INDEX({line},1,{k})"
+
+    def call(self, function: Function, arguments: list[str]) -> Spelt:
         """`MAX(B2:C9,0)`."""
-        prefix = "_xlfn." if function in SINCE_2013 else ""
-        return f"{prefix}{function}({','.join(arguments)})"
+        if function.cells:
+            return function.cells(*arguments)
+        prefix = "_xlfn." if function.name in SINCE_2013 else ""
+        return f"{prefix}{function.name}({','.join(arguments)})", ATOM
 
     def sign(self, sign: str) -> str:
         """The sign alone."""
@@ -122,7 +137,7 @@ class A1:
         if len(parts) == 1:
             return f'"{parts[0]}"'
         quoted_parts = (
-            self.call("UNICHAR", [str(ord(part))]) if k % 2 else f'"{part}"'
+            self.call(UNICHAR, [str(ord(part))])[0] if k % 2 else f'"{part}"'
             for k, part in enumerate(parts)
         )
         return "(" + "&".join(text for text in quoted_parts if text != '""') + ")"

@@ -20,7 +20,6 @@ from engine.cells.arrays import Arrays
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
 from engine.cells.expression import Area, Expression, Look, Notation, expression
-from engine.cells.formula import A1 as OPS_IN_A1
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, settled
@@ -388,9 +387,11 @@ class Book:
 
     def text(self, formula: Expression, here: str) -> str:
         """A formula as it stands on a sheet, without the leading "="."""
-        if here not in self._notations:
-            self._notations[here] = A1(self.locate, here)
-        return formula.text(self._notations[here])
+        return formula.text(self.notation(here))
+
+    def notation(self, here: str) -> A1:
+        """How formulas are spelt that stand on a sheet."""
+        return self._notations.setdefault(here, A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
         """The formulas of a computed block that has a place, by row and column.
@@ -408,7 +409,10 @@ class Book:
             return address(place.sheet, place.rect(rect), here, "rows" if self.iterates else "")
 
         return Formulas(
-            block, OPS_IN_A1, where, lambda b, axis: self.places[b.name].turned == (axis == 1)
+            block,
+            self.notation(here),
+            where,
+            lambda b, axis: self.places[b.name].turned == (axis == 1),
         )
 
     def lines(self, block: Block) -> Callable[[int, int, Sequence[int]], list[str]]:

@@ -7,23 +7,26 @@ is gone they are errors. That is all they say: no number is read.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from engine.cells.access import Rect
-from engine.cells.expression import Area, Expression, Look, Notation
+from engine.cells.expression import Area, Expression, Function, Look, Notation
 from engine.cells.functions import ABS, IFERROR, added
+from engine.cells.values import number
 from exporters.compose.book import Book, Sheet
+
+ROW, COLUMN = (Function(name, number) for name in ("ROW", "COLUMN"))
 
 
 @dataclass(slots=True, eq=False)
 class Coordinate(Expression):
     """The number of the row or the column that a cell of a sheet stands in, counted from 1."""
 
-    function: Literal["ROW", "COLUMN"]
+    function: Function
     cell: Area
 
     def text(self, notation: Notation) -> str:
-        return notation.call(self.function, [notation.address(self.cell)])
+        return notation.call(self.function, [notation.address(self.cell)])[0]
 
     def value(self, look: Look) -> Any:
         return float(self.built)
@@ -35,7 +38,7 @@ class Coordinate(Expression):
     def built(self) -> int:
         """What it is as built."""
         rect = self.cell.rect
-        return 1 + (rect.top if self.function == "ROW" else rect.left)
+        return 1 + (rect.top if self.function is ROW else rect.left)
 
 
 class Standing(NamedTuple):
@@ -50,13 +53,13 @@ def moved(sheet: Sheet, area: Rect) -> Expression:
     gone."""
     first, last = sheet[area.top, area.left], sheet[area.bottom - 1, area.right - 1]
     corners = (first,) if area.size == 1 else (first, last)
-    ways = [Coordinate(way, cell) for cell in corners for way in ("ROW", "COLUMN")]
+    ways = [Coordinate(way, cell) for cell in corners for way in (ROW, COLUMN)]
     return IFERROR(added(ABS(way - way.built) for way in ways), 1)
 
 
 def gone(sheet: Sheet) -> Expression:
     """Whether a sheet's title, in its first cell, is no more."""
-    return IFERROR(Coordinate("ROW", sheet[0, 0]), 0) == 0
+    return IFERROR(Coordinate(ROW, sheet[0, 0]), 0) == 0
 
 
 def standing(book: Book, sheet: Sheet, edges: bool) -> Sequence[Standing]:

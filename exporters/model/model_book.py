@@ -8,7 +8,7 @@ from typing import NamedTuple
 from engine.cells.access import Rect
 from engine.cells.block import Block
 from engine.cells.expression import Area, Fixed
-from engine.cells.formula import A1, Formulas
+from engine.cells.formula import Formulas
 from engine.models import ops
 from engine.models.generate import Passage
 from engine.models.model import Model
@@ -156,7 +156,9 @@ class ModelBook(Book):
         def runs_down(operand: Block, axis: int) -> bool:
             return self.places[operand.name].turned == (axis == 1)
 
-        return Formulas(block, A1, where, runs_down, line, partial(self._frame, block))
+        return Formulas(
+            block, self.notation(here), where, runs_down, line, partial(self._frame, block)
+        )
 
     def _frame(self, block: Block, single: tuple[bool, ...]) -> str:
         """What a block's formula stands within: where it reads a range with a cell that holds an

@@ -12,11 +12,13 @@ from engine import Evaluator, Graph, InputError
 from engine.cells.access import EVERYTHING, Mask
 from engine.cells.batch import filled, variants
 from engine.cells.block import Block
-from engine.cells.formula import A1, Formulas
+from engine.cells.formula import Formulas
+from engine.cells.functions import MAX
 from engine.cells.gradient import backward
-from engine.cells.op import Math, Op, X, op
+from engine.cells.op import Op, X, op
 from engine.learning import objective, optimizers
 from engine.models import ops
+from exporters.compose.address import A1
 
 OPS = [
     op
@@ -98,8 +100,8 @@ def test_every_op_against_finite_differences(op: Op, mask: Mask) -> None:
 
 
 @op(x="i,j", least="0,0")
-def at_least(m: Math, x: X, least: X) -> X:
-    return m.maximum(x, least)
+def at_least(x: X, least: X) -> X:
+    return MAX(x, least)
 
 
 def test_a_maximum_takes_a_cell_in_every_interpreter() -> None:
@@ -109,7 +111,8 @@ def test_a_maximum_takes_a_cell_in_every_interpreter() -> None:
     z = g.block("z", at_least, x, least)
     assert g.values["z"].tolist() == [[1.0, 2.0], [1.0, 1.5]]
     assert g.cell("z", 1, 0).formula == "max(x, least)"
-    made = Formulas(z, A1, lambda block, rect: f"{block.name}{rect.top}{rect.left}")
+    cells = A1(lambda area: ("", area.rect))
+    made = Formulas(z, cells, lambda block, rect: f"{block.name}{rect.top}{rect.left}")
     assert made(1, 0) == "MAX(x10,least00)"
     one = to_one_cell(g, z, np.random.default_rng(0))
     found = backward(g, one, columns=True)

@@ -17,7 +17,7 @@ from kinds import kinds_of
 from openpyxl.formula import Tokenizer
 from openpyxl.formula.tokenizer import Token
 
-from engine.cells import functions, numpy_math
+from engine.cells import functions
 from engine.cells.access import Rect, Span
 from engine.cells.expression import Area, Constant, Expression, Function, Negative, Operation
 from engine.cells.functions import _each
@@ -31,14 +31,9 @@ ANY_NUMBER = ("AND", "AVERAGE", "COUNT", "MAX", "MIN", "OR", "SUM", "SUMPRODUCT"
 KEYS = {"COUNTIF": 1, "SUMIF": 1, "MATCH": 0}  # which argument is looked for
 LEVELS = {"^": 5, "*": 4, "/": 4, "+": 3, "-": 3, "&": 2}  # comparisons: 1
 SHEET = re.compile(r"(?:'((?:[^']|'')+)'|([^'!]+))!")
-BY_PRIMITIVES = {  # of ops alone
-    "ERF": _each(numpy_math.erf),
-    "POWER": lambda x, y: functions.SIGNS["^"](x, y),
-    "SIGN": _each(np.sign),
-}
-FUNCTIONS = {x.name: x for x in vars(functions).values() if isinstance(x, Function)} | {
-    name: Function(name, compute) for name, compute in BY_PRIMITIVES.items()
-}
+FUNCTIONS = {x.name: x for x in vars(functions).values() if isinstance(x, Function)}
+FUNCTIONS["SIGN"] = Function("SIGN", _each(np.sign))  # in the text of ERF
+del FUNCTIONS["ORDER"]  # which is spelt by other functions
 
 
 class UnknownError(Exception):

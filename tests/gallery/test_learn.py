@@ -10,7 +10,7 @@ from conftest import cli, default_book, random_model
 
 from engine import Evaluator, Graph, InputError, ModelSpec
 from engine.cells.block import Block
-from engine.cells.numpy_math import evaluate
+from engine.cells.evaluation import evaluate
 from engine.cells.table import Reader
 from engine.models import checkpoint, ops
 from engine.models.forward import Readout

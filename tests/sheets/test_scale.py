@@ -86,7 +86,7 @@ def many_words(tmp_path_factory) -> Path:
 def in_file(many_words) -> Iterator[Model]:
     """Its model, no matrix of which is held; files are read in small pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.cells.numpy_math.MOST_READ", 700)
+        patch.setattr("engine.cells.evaluation.MOST_READ", 700)
         with pytest.MonkeyPatch.context() as loading:
             loading.setattr(checkpoint, "MOST_HELD", 0)
             model = checkpoint.load(many_words)
