@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 
 import cellformer as cf
-from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
-from exporters.pages.play import MESSAGE_ROW
 
 N_SETS = 50
 Edit = tuple[str, int, int, Any]  # sheet, row, column, what is typed
@@ -54,7 +52,7 @@ def random_edit(book: ModelBook, rng: np.random.Generator) -> tuple[Edit, str]:
         return (*cell(book, name), 0.0), f"{what} off"
     if kind == "pick":
         t, word = int(rng.integers(1, book.passage.n_prompt)), words[rng.integers(len(words))]
-        return (PLAY, PICK_ROW, PROMPT_COL + t, word), f"word {t} picked: {word}"
+        return (*cell(book, "prompt.pick", t, 0), word), f"word {t} picked: {word}"
     if kind == "sentence":
         text = " ".join(words[k] for k in rng.integers(0, len(words), 3))
         return (*cell(book, "sentence"), text), f"sentence: {text[:40]}"
@@ -104,7 +102,7 @@ def bad(book: ModelBook) -> list[list[Edit]]:
         *(("prompt.pick", x) for x in ("Mario", 99.0)),
     ]
     places = [(cell(book, name), value) for name, value in values]
-    places += [((PLAY, PICK_ROW, PROMPT_COL + len(book.passage.ids) - 1), "Mario")]
+    places += [(cell(book, "prompt.pick", len(book.passage.ids) - 1, 0), "Mario")]
     for block in book.graph:  # a text in the first cell of every kind of typed block
         if block.kind in ("weight", "setting") and not block.computed and block.name in book.places:
             places.append((cell(book, block.name), "hello"))
@@ -116,7 +114,8 @@ def bad(book: ModelBook) -> list[list[Edit]]:
 def ask(book: ModelBook, folder: Path, edits: list[list[Edit]], python: str, **more: Any) -> Any:
     """What LibreOffice answers."""
     path = cf.write(book, folder / f"{book.title}.xlsx")
-    watched = [book.named_cells["ledger"], (PLAY, MESSAGE_ROW, PROMPT_COL)]
+    said = book.shown["play.message"]
+    watched = [book.named_cells["ledger"], (said.sheet, *said.cell(0, 0))]
     job = folder / "job.json"
     job.write_text(json.dumps({"path": str(path), "edits": edits, "watched": watched} | more))
     driver = Path(__file__).with_name("edits_in_libreoffice.py")

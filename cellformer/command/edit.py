@@ -21,7 +21,7 @@ from engine.models import checkpoint
 from engine.studies.folding import folded
 from exporters.edits import edited
 from exporters.file.reading import WorkbookFile
-from exporters.pages.play import sentence
+from exporters.play.sentence import built_with
 
 File = Annotated[Path, typer.Argument(help="A workbook made by cellformer, edited and saved.")]
 Built = Annotated[
@@ -169,7 +169,7 @@ def _short(value: float | str) -> str:
 
 def _prompt(found: edited.EditedModel) -> None:
     """Print the prompt if it changed, and its unknown words."""
-    was, now = sentence(found.book), found.sentence
+    was, now = built_with(found.book), found.sentence
     if now != was:
         line(f"the prompt: {was} → {now}")
     for word in found.unknown:

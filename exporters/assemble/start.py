@@ -7,7 +7,6 @@ from exporters.compose.address import quoted
 from exporters.compose.book import START, Book, Sheet
 from exporters.compose.composer import Composer
 from exporters.compose.story import Story, Suggestion
-from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
 
 TOP = 4  # below the ledger and the verdict
 LINE, LONGEST = 15, 116  # a row's height in points, the characters of a line
@@ -89,7 +88,7 @@ def _section(sheet: Sheet, row: int, heading: str, lines: Sequence[str]) -> int:
 def cell_of(book: Book, suggestion: Suggestion) -> str:
     """The address of the cell that an edit is typed into."""
     if isinstance(suggestion.cell, int):
-        return book.address(book.sheet(PLAY)[PICK_ROW, PROMPT_COL + suggestion.cell])
+        return _address(book, "prompt.pick", suggestion.cell, 0)
     return _address(book, *suggestion.cell)
 
 

@@ -16,7 +16,8 @@ from exporters.compose.sentences import percent, quote, rounded, sentence
 from exporters.model.layout import ATTRIBUTION, PLAY, SWITCHES
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import attribution, machine, nudge, play
+from exporters.pages import attribution, machine, nudge
+from exporters.play import every_word, ranking
 
 
 class Stop(NamedTuple):
@@ -152,7 +153,7 @@ def _mlp(book: ModelBook) -> Stop:
 
 
 def _logits(book: ModelBook) -> Stop:
-    logits = play.logits(book)
+    logits = every_word.words(book).logits
     text = (
         "At the end the stream of {word} is compared with every token of the vocabulary. How well "
         "a token fits is its logit, a score: the lowest is {least}, the highest {most}, that of "
@@ -163,13 +164,13 @@ def _logits(book: ModelBook) -> Stop:
         word=machine.looked_at(book),
         least=rounded(MIN(logits), 1),
         most=rounded(MAX(logits), 1),
-        first=quote(machine.ranked(book)[0][0]),
+        first=quote(ranking.ranked(book)[0][0]),
     )
     return Stop("logits", book.address(book.graph["logits"].area), told)
 
 
 def _temperature(book: ModelBook) -> Stop:
-    words, live, _ = machine.ranked(book)
+    words, live, _ = ranking.ranked(book)
     text = (
         "Logits are divided by the temperature, here {heat}, and softmax makes them probabilities: "
         "none is below 0, and together they are 100 %. A temperature below 1 favours the "

@@ -128,7 +128,7 @@ def _add_pages(book: ModelBook) -> None:
         if hasattr(module, "place"):
             module.place(book)
     layout.lay_out(book)
-    for module in found:
+    for module in sorted(found, key=lambda module: module.SHEET != PLAY):  # others read Play
         module.add(book)
         sheet = book.sheets[module.SHEET]
         sheet.purpose = sheet.purpose or module.PURPOSE

@@ -38,11 +38,7 @@ from exporters.model.model_book import ModelBook, Pieces
 MARGIN = 0  # the leftmost label column
 TITLE_ROWS = 3  # title, links, blank; frozen
 WIDE = 16  # columns; where a band is wider already, the next result stands below it
-# on Play: where the first token's text stands, and what goes with it
-PROMPT_ROW, PROMPT_COL = 33, 2
-PICK_ROW, SAID_ROW, FROM_ROW, NUMBER_ROW, ID_ROW, BUILT_ROW = 32, 34, 35, 36, 37, 38
-# on the Play of one token, or of an encoder; of a second sentence
-TEXTS_ROW, SECOND_ROW = 8, 16
+PROMPT_COL = 2  # on Play: of the sentence, and of its first token
 TOKENS = ("token", AXIS)  # axes of tokens
 PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 LEARNING = "Nudge"
@@ -426,13 +422,13 @@ def labels(
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
     """The cell that shows the text of token k, of a second sentence where the axis is its."""
-    row = SECOND_ROW if axis == AXIS else texts_row(book)
-    return book.sheet(PLAY)[row, PROMPT_COL + k]
+    return token_texts(book, axis)[0, k]
 
 
-def texts_row(book: ModelBook) -> int:
-    """The row of Play where the tokens' texts stand."""
-    return PROMPT_ROW if book.plan.ranks_every_token else TEXTS_ROW
+def token_texts(book: ModelBook, axis: str = "token") -> Area:
+    """The row of cells on Play that show the texts of all tokens."""
+    end = PROMPT_COL + len(book.passage.ids)
+    return book.sheet(PLAY)[book.token_rows[axis], PROMPT_COL:end]
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -42,6 +42,7 @@ class ModelBook(Book):
     chosen: Chosen | None = None  # words for the maps
     section: str = ""  # the document, and where in it they are
     printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
+    token_rows: dict[str, int] = field(default_factory=dict)  # of Play: their texts, by axis
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
     @property

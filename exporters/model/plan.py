@@ -1,6 +1,6 @@
 """Plan: how much of a model its workbook shows. Made once; whatever builds the workbook asks it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,28 @@ GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward p
 LEAD: GradientOf = "the target’s lead"
 LOSS: GradientOf = "the loss"
 MANY_WORDS = 2048  # above it, the logits of one token alone are shown
+
+
+# the parts of Play from top to bottom, and the row that each begins in
+AFTER_EVERY_TOKEN = {
+    "sentence": 3,
+    "text": 6,
+    "ranking": 8,
+    "settings": 22,
+    "word by word": 30,
+    "every word": 40,
+}
+AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "text": 16, "ranking": 18}
+MASKED_WORD = {"sentence": 3, "tokens": 6, "looked at": 12, "ranking": 18}
+TWO_SENTENCES = {
+    "sentence": 3,
+    "tokens": 6,
+    "second sentence": 11,
+    "second tokens": 14,
+    "cosine": 20,
+    "vectors": 24,
+}
+AS_BUILT = {"sentence": 3, "tokens": 6}
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,17 @@ class Plan:
     def ranks_every_token(self) -> bool:
         """Whether the next word is ranked, and chosen, after every token."""
         return self.whole
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        """The parts of Play from top to bottom, and the row that each begins in."""
+        if self.live:
+            return AS_BUILT
+        if self.gives == "sentence":
+            return TWO_SENTENCES
+        if self.gives == "masked word":
+            return MASKED_WORD
+        return AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
 
     @property
     def explains(self) -> bool:

@@ -4,15 +4,15 @@ live equals baseline until somebody edits."""
 from collections.abc import Iterator
 
 from engine.cells.block import Block
-from engine.cells.expression import Expression
-from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM
+from engine.cells.expression import Expression, Rounded
+from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM, SUMPRODUCT
 from engine.cells.rounding import NEAR
 from exporters.compose import digest
 from exporters.compose.dressing import Unlike
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
-from exporters.pages import attribution, index, play, sentences
-from exporters.pages import large_play as large
+from exporters.pages import attribution, index
+from exporters.play import every_word, vectors
 
 SHEET = "Check"
 PURPOSE = "whether the workbook holds together: all should say ok until you edit"
@@ -82,25 +82,18 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     yield (
         "the shares on Attribution add up to the target’s logit",
-        ABS(attribution.gap(book)) / _size(book),
+        ABS(attribution.gap(book)) / every_word.size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
-    live = play.logits(book)
+    live = every_word.words(book).logits
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
-    yield "the last stage of Lens is the readout itself", gap / _size(book)
-
-
-def _size(book: ModelBook) -> Expression:
-    """The largest logit, or 1: gaps between large logits are large."""
-    live = play.logits(book)
-    return MAX(1, MAX(live), -MIN(live))
+    yield "the last stage of Lens is the readout itself", gap / every_word.size(book)
 
 
 def _largest_change(book: ModelBook) -> Expression:
-    """The largest change of what is read out from its baseline."""
-    if book.plan.gives == "sentence" and not book.live:
-        return sentences.largest_change(book)
-    if not book.plan.ranks_every_token:
-        return large.largest_change(book)
-    changes = play.logit_changes(book)
-    return MAX(MAX(changes), -MIN(changes)) / _size(book)
+    """How far what is read out, or the last live block, is from its baseline."""
+    if book.live:
+        last = [block for block in book.graph if block.op][-1]
+        squares = Rounded(float((book.values[last.name] ** 2).sum()), 15)
+        return ABS(SUMPRODUCT(last.area, last.area) / squares - 1)
+    return vectors.change(book) if book.plan.gives == "sentence" else every_word.change(book)

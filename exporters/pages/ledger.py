@@ -42,10 +42,9 @@ from exporters.compose.dressing import AsBuilt, When
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
-from exporters.model.layout import PLAY
 from exporters.model.model_book import ModelBook
-from exporters.pages import index, play
-from exporters.pages import large_play as one_token
+from exporters.pages import index
+from exporters.play import ranking
 
 SHEET = "Built"
 PURPOSE = "every number as it was built; what was changed is listed here, and atop every sheet"
@@ -231,7 +230,7 @@ def _of_ranking(book: Book, table: Table, row: int) -> int:
     """Whether the likeliest words stand in their order; returns the row after it."""
     if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
         return row
-    ranks, shares = (play if book.plan.ranks_every_token else one_token).order(book)
+    ranks, shares = ranking.order(book)
     above, under = slice(None, -1), slice(1, None)
     falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - NEAR) * 1), 0)
     order = SUMPRODUCT((ranks[above, 0] >= ranks[under, 0]) * 1)
@@ -400,7 +399,7 @@ def _said(book: ModelBook) -> Expression | None:
     if book.plan.answers:
         row = 0 if book.values["logits"].shape[0] == 1 else last
         likeliest = int(np.argmax(book.values["logits"][row]))
-        now: Expression = book.sheet(PLAY)[one_token.RESULTS_ROW + 2, 1]
+        now: Expression = ranking.ranked(book)[0][0, 0]
         unknown: Expression = expression("")
     else:
         ids = book.graph["choice.order"][:, 0]

@@ -24,10 +24,10 @@ from exporters.compose.dressing import When
 from exporters.compose.lookups import entry, place_of_largest
 from exporters.compose.sentences import percent, quote, rounded
 from exporters.model import layout
-from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
 from exporters.model.words import stage_names
-from exporters.pages import large_play, play
+from exporters.play import ranking
+from exporters.play.sentence import SILENT, answered
 
 SHEET = "Machine"
 PURPOSE = "the whole model at one token: what each part adds, where it looks, what comes next"
@@ -187,8 +187,7 @@ def position(book: ModelBook) -> Area:
 
 def words(book: ModelBook) -> Area:
     """The texts of all tokens, in a row of Play."""
-    end = PROMPT_COL + len(book.passage.ids)
-    return book.sheet(PLAY)[layout.texts_row(book), PROMPT_COL:end]
+    return layout.token_texts(book)
 
 
 def looked_at(book: ModelBook) -> Expression:
@@ -300,10 +299,9 @@ def guess(book: ModelBook, n: int) -> Expression:
 
 def _answer(book: ModelBook) -> Expression:
     """The likeliest next word, and its probability."""
-    found, live, _ = ranked(book)
+    found, live, _ = ranking.ranked(book)
     says = "says " & quote(found[0]) & ", " & percent(live[0])
-    typed = "prompt.answered" in book.graph.blocks
-    return play.answered(book, says, play.SILENT) if typed else says
+    return answered(book, says, SILENT)
 
 
 # --- where each token looks ---------------------------------------------------------------
@@ -411,16 +409,11 @@ def look(book: ModelBook, head: Block) -> Area:
 # --- the next word ------------------------------------------------------------------------
 
 
-def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
-    """The likeliest words on Play, their probabilities live, and as built."""
-    return play.ranked(book) if book.plan.ranks_every_token else large_play.ranked(book)
-
-
 def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
     """The likeliest words, baseline beside live."""
     if "probs" not in book.graph.blocks:
         return
-    texts, live, built = ranked(book)
+    texts, live, built = ranking.ranked(book)
     series = [Series("as built", texts, built), Series("live", texts, live)]
     size = (CHART - 8, 420)
     chart = Chart(TOP, canvas.chart_col, "bar", "The next word", series, size, shares=True)

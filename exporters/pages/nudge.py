@@ -23,8 +23,8 @@ from exporters.model import layout
 from exporters.model.layout import LEARNING
 from exporters.model.model_book import ModelBook
 from exporters.model.side_tables import suggest
-from exporters.pages import play
 from exporters.pages.attribution import plain
+from exporters.play.sentence import answered, shortened
 
 SHEET = LEARNING
 PURPOSE = "watch it learn the sentence of Play: one step against its loss, before and after"
@@ -115,9 +115,9 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
 def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
     """The rate, the loss before and after the step, and what the gradients of `parts` promised."""
     sheet = page.sheet
-    of = IF(play.shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
+    of = IF(shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
     learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
-    title = play.answered(book, learning, "No step of learning")
+    title = answered(book, learning, "No step of learning")
     page.show("title", (RATE_ROW - 2, 0), title, "heading")
     before, after = (
         _settle(book, sheet, name, row, CELL_COL)
@@ -158,7 +158,7 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
     moved = IF(hope < 0, up, IF(gain > 0, helped, too_far))
     alone = expression("With one word there is nothing to predict: type two or more on Play.")
     told = IF(book.graph["n_prompt"][0, 0] < 2, alone, IF(hope == 0, still, moved))
-    return play.answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
+    return answered(book, told, "No answer: a word is unknown, or none is typed; see Play.")
 
 
 # --- who takes the step ---------------------------------------------------------------------
@@ -224,7 +224,7 @@ def _word(book: ModelBook, words: Table, t: int) -> None:
     given = expression(t) < n_prompt
 
     def put(col: int, shown: Expression, style: str, when: Expression = counts) -> Area:
-        return words.put(t, col, play.answered(book, IF(when, shown, "")), style)
+        return words.put(t, col, answered(book, IF(when, shown, "")), style)
 
     put(WORD, layout.token_text(book, t), "row label", given)
     put(FOLLOWS, layout.text_at(book, graph[f"{LOSS}.targets"][t, 0] + 1), "word")

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import cli
+from on_play import PROMPT_ROW
 from thin import thin_game
 
 import cellformer as package
 from exporters.checking import verify as verification
 from exporters.file.reading import WorkbookFile
-from exporters.model.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model.layout import PROMPT_COL
 from workbooks import dialogue_game
 
 WEIGHT = "blocks.0.attn.h0.W_Q"

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from conftest import cli, needs, random_model
 from learnt import fewer, learnt
+from on_play import PROMPT_ROW
 
 from engine import ModelSpec
 from engine.models import checkpoint
 from exporters.checking.verify import verify
 from exporters.file.reading import WorkbookFile
-from exporters.model.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model.layout import PROMPT_COL
 
 pytestmark = pytest.mark.slow
 

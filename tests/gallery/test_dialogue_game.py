@@ -22,6 +22,7 @@ from conftest import (
     libreoffice_after,
     needs,
 )
+from on_play import FROM_ROW, ID_ROW
 from thin import thin_game
 
 from engine import Graph, Model
@@ -34,7 +35,7 @@ from exporters.checking.verify import FormulaCells, read, verify
 from exporters.compose.book import Book
 from exporters.file.reading import Value
 from exporters.file.xlsx import write
-from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
+from exporters.model.layout import PROMPT_COL
 from workbooks import dialogue_game
 from workbooks.dialogue_game import game
 

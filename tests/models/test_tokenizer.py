@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import random_model, saved
+from on_play import PROMPT_ROW, WORDS_ROW
 
 from engine import InputError, ModelSpec, WordList
 from engine.models import checkpoint
@@ -13,8 +14,7 @@ from engine.text.tokenizer import LONGEST, Characters, IdsOnly, load_tokenizer, 
 from exporters.assemble import model_workbook
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL, PROMPT_ROW
-from exporters.pages.play import WORDS_ROW
+from exporters.model.layout import PROMPT_COL
 
 SHOWN = {
     "the": "the",

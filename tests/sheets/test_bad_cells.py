@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import InIronCalc, cli, random_model, typed
 from libreoffice import Command, office
+from on_play import ID_ROW
 from openpyxl import load_workbook
 
 import cellformer as cf
@@ -16,7 +17,6 @@ from exporters.assemble import model_workbook
 from exporters.checking.programs import XLSX
 from exporters.edits import edited
 from exporters.file.xlsx import write
-from exporters.model.layout import ID_ROW
 from exporters.model.model_book import ModelBook
 
 pytestmark = pytest.mark.slow

@@ -27,7 +27,8 @@ from exporters.assemble import model_workbook
 from exporters.checking.verify import FormulaCells, read
 from exporters.compose.book import Book
 from exporters.file.xlsx import write
-from exporters.pages import large_play, lens, play
+from exporters.pages import lens
+from exporters.play import ranking
 
 pytestmark = pytest.mark.slow
 
@@ -197,12 +198,13 @@ def test_words_with_the_same_logit_are_shown_one_after_the_other(size: float, tm
     for row in order:
         at = [row.tolist().index(v) for v in ALIKE]
         assert at == list(range(at[0], at[0] + 3))
-    texts, _, _ = play.ranked(book)
+    texts, _, _ = ranking.ranked(book)
+    _, rect = book.locate(texts)
     cells = [(lens.SHEET, lens.TOP + 3 + 2 * k, lens.LEFT) for k in range(lens.WORDS_SHOWN)]
     likeliest = [book.clean.cell(*cell) for cell in cells]
     ironcalc = InIronCalc(write(book, tmp_path / "alike.xlsx"))
     ironcalc.model.evaluate()
-    shown = [ironcalc["Play", row, texts.rect.left] for row in range(*texts.rect[:2])]
+    shown = [ironcalc["Play", row, rect.left] for row in range(*rect[:2])]
     assert shown == list(book.clean(texts)[:, 0]) and len(set(shown)) == len(shown)
     assert [ironcalc[cell] for cell in cells] == likeliest
     assert len(set(likeliest)) == lens.WORDS_SHOWN
@@ -213,9 +215,10 @@ def test_masked_words_with_the_same_logit_are_all_shown(tmp_path) -> None:
     nothing = {n: 0 * w for n, w in model.weights.items() if n in ("W_E", "b_U")}
     model = replace(model, weights=dict(model.weights) | nothing)  # all words are alike
     book = cf.build(model, "the value is true", n_tokens=8)
-    texts, _, _ = large_play.ranked(book)
+    texts, _, _ = ranking.ranked(book)
+    _, rect = book.locate(texts)
     ironcalc = InIronCalc(write(book, tmp_path / "masked.xlsx"))
     ironcalc.model.evaluate()
-    rows = range(texts.rect.top, texts.rect.bottom)
-    ids = [ironcalc[texts.grid.name, row, 2] for row in rows]
+    rows = range(rect.top, rect.bottom)
+    ids = [ironcalc["Play", row, 2] for row in rows]
     assert ids == list(range(len(ids)))

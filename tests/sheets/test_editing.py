@@ -22,6 +22,7 @@ from conftest import (
     typed,
 )
 from corners import corner
+from on_play import PICK_ROW, SETTINGS_ROW
 from openpyxl import load_workbook
 
 from cellformer.command import edit as edit_command
@@ -36,9 +37,7 @@ from exporters.edits import edited
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import write
 from exporters.model import source
-from exporters.model.layout import PICK_ROW
 from exporters.model.model_book import ModelBook
-from exporters.play import settings
 
 pytestmark = pytest.mark.slow
 
@@ -157,7 +156,7 @@ def test_nothing_edited_nothing_found(name: str, built) -> None:
 def three_edits(sheets: Any) -> None:
     """A word picked in place of the second, another top-k, and a formula for a weight."""
     sheets["Play"][f"D{PICK_ROW + 1}"] = "dog"
-    sheets["Play"][f"C{settings.ROW + 4}"] = 3
+    sheets["Play"][f"C{SETTINGS_ROW + 3}"] = 3
     place = default_book("cat-sat").places["blocks.0.attn.h0.W_K"]
     row, col = place.cell(0, 0)
     sheets[place.sheet].cell(row + 1, col + 1).value = "=1+1"

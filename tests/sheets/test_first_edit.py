@@ -14,6 +14,7 @@ import pytest
 from conftest import default_book, random_model
 from corners import N_COLUMNS, corner
 from libreoffice import Typed, typed_by_hand
+from on_play import RANKS_OF_LAST
 
 import cellformer as cf
 from engine import Evaluator, ModelSpec
@@ -21,7 +22,6 @@ from engine.models import checkpoint
 from engine.text.tokenizer import Characters
 from exporters.compose.book import Book
 from exporters.model.model_book import ModelBook
-from exporters.pages.large_play import RESULTS_ROW
 
 pytestmark = pytest.mark.usefixtures("libreoffice")
 
@@ -103,6 +103,6 @@ def test_the_first_number_typed_ranks_many_words_anew(tmp_path: Path) -> None:
     live = Evaluator(book.graph)
     live.set("W_U", 0, 7, 50.0)
     ids = np.argsort(-live["logits"][-1], kind="stable")[:5]
-    words = [shown["Play"][RESULTS_ROW + 2 + rank, 1] for rank in range(5)]
+    words = [shown["Play"][RANKS_OF_LAST + rank, 1] for rank in range(5)]
     assert words == [book.labels[book.graph["logits"].axes[1]][i] for i in ids]
     assert set(ids) != set(np.argsort(-book.values["logits"][-1], kind="stable")[:5])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import on_play
 import pytest
 from conftest import ERROR, GOLDEN, CellAt, InIronCalc, default_book
 from libreoffice import Command, told_of
@@ -17,10 +18,10 @@ from exporters.checking import verify
 from exporters.compose.address import a1
 from exporters.compose.book import START, Book, Place
 from exporters.file import protection
-from exporters.model.layout import PLAY, PROMPT_COL
+from exporters.model.layout import PLAY
 from exporters.model.model_book import ModelBook
-from exporters.pages import large_play as one_token
-from exporters.pages import ledger, play
+from exporters.pages import ledger
+from exporters.play import ranking
 
 WORKSHEETS = ("loss", "superposition")
 BOOKS = ("cat-sat", "thin-dialogue-game", "fluffy-creature", "an encoder", *WORKSHEETS)
@@ -58,8 +59,8 @@ def answer(book: Book) -> CellAt:
         assert not isinstance(watch, int)
         return book.cell(*watch)
     if book.plan.ranks_every_token:
-        return PLAY, play.TEXT_ROW, PROMPT_COL
-    return PLAY, one_token.RESULTS_ROW + 2, 1
+        return on_play.TEXT
+    return PLAY, on_play.RANKS_OF_LAST, 1
 
 
 def typed_places(book: Book) -> list[Place]:
@@ -90,10 +91,10 @@ def acts(book: Book) -> Iterator[Act]:
     yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, ledger.TOP, 1))
     yield Act(ledger.SHEET, ("delete rows", ledger.SHEET, 0, 5))
     if isinstance(book, ModelBook) and not book.plan.live:
-        ranks, _ = (play if book.plan.ranks_every_token else one_token).order(book)
-        ranking = a1(ranks.rect._replace(right=ranks.rect.left + 5))
-        yield Act(PLAY, ("sort", PLAY, ranking, 0, "down"))
-        yield Act(PLAY, ("filter", PLAY, ranking), refused=False)
+        ranks, _ = ranking.order(book)
+        ranked = a1(ranks.rect._replace(right=ranks.rect.left + 5))
+        yield Act(PLAY, ("sort", PLAY, ranked, 0, "down"))
+        yield Act(PLAY, ("filter", PLAY, ranked), refused=False)
     yield Act(there, ("rename sheet", there, "Another"), refused=False)
     yield Act(there, ("copy sheet", there, "A copy", 2), refused=False)
     yield Act(there, ("move sheet", there, 0), refused=False)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import ERROR, CellAt, InIronCalc, random_model, script
 from libreoffice import Typed, typed_by_hand
+from on_play import MESSAGE, PICK_ROW, RANKS_ROW
 
 import cellformer as cf
 from engine import ModelSpec
@@ -15,17 +16,16 @@ from engine.models.choosing import Sampling
 from engine.studies import ablation
 from exporters.checking import verify
 from exporters.file.reading import Value, WorkbookFile
-from exporters.model.layout import PICK_ROW, PLAY, PROMPT_COL
+from exporters.model.layout import PLAY, PROMPT_COL
 from exporters.model.model_book import ModelBook
-from exporters.pages.play import MESSAGE_ROW, RESULTS_ROW, n_results
 from exporters.pages.switches import writers
+from exporters.play.ranking import n_ranks
 
 pytestmark = pytest.mark.slow
 
 LEDGER = script("ledger", "benchmarks")  # of benchmarks, which asks 50 sets of edits
 # of two layers the formulas would be twice as many, and of the same kinds
 SPEC = ModelSpec(7, 4, 8, n_layers=1, n_heads=2, d_head=2, d_mlp=3, norm="layer", bias=True)
-MESSAGE = (PLAY, MESSAGE_ROW, PROMPT_COL)
 
 
 def drawn() -> ModelBook:
@@ -90,7 +90,7 @@ def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path, libreof
     edited = LEDGER.sets(book, np.random.default_rng(11))[:6]
     bad = LEDGER.bad(book)[1::12]
     line = book.named_cells["ledger"]
-    told = [line, MESSAGE, (PLAY, RESULTS_ROW + 3, 1), (PLAY, RESULTS_ROW + 3, 3), ("Check", 5, 2)]
+    told = [line, MESSAGE, (PLAY, RANKS_ROW, 1), (PLAY, RANKS_ROW, 3), ("Check", 5, 2)]
     texts = [typed([edit for edit, _ in edits]) for edits in edited] + [*map(typed, bad)]
     file, back, one_upon_the_other = WorkbookFile(path), dict[CellAt, float | str](), []
     for text in texts:
@@ -107,7 +107,7 @@ def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path, libreof
 def test_an_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
     """It is named with the nearest word, and nothing is ranked; case is forgiven."""
     sheet, line = InIronCalc(path), book.named_cells["ledger"]
-    sentence, top, n = book.cell("sentence", 0, 0), RESULTS_ROW + 3, n_results(book)
+    sentence, top, n = book.cell("sentence", 0, 0), RANKS_ROW, n_ranks(book)
     with sheet.typed({sentence: "w1 ww3 w2"}):
         assert sheet[MESSAGE] == "‘ww3’ is unknown; nearest: w3: nothing is answered"
         shown = [sheet[PLAY, top + k, col] for k in range(n) for col in range(1, 7)]
@@ -124,7 +124,7 @@ def test_an_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
 
 def test_what_is_followed_follows_the_sentence(book: ModelBook, path: Path) -> None:
     """Target and rival are the likeliest words, unless others are typed, whatever is typed."""
-    sheet, top = InIronCalc(path), RESULTS_ROW + 3
+    sheet, top = InIronCalc(path), RANKS_ROW
     target, rival, position, instead, sentence = (
         book.cell(name, 0, 0)
         for name in ("look.target", "look.rival", "position", "look.target.instead", "sentence")
@@ -167,5 +167,5 @@ def test_temperature_0_is_greedy(book: ModelBook, path: Path) -> None:
     wanted = [s.token for s in cf.generate(book.model, [1, 2, 3], 3, Sampling())]
     with sheet.typed(how):
         assert [sheet[book.cell("tokens", t, 0)] for t in (3, 4, 5)] == wanted
-        assert sheet[PLAY, RESULTS_ROW + 3, 3] == 1
+        assert sheet[PLAY, RANKS_ROW, 3] == 1
     assert sheet[PLAY, PICK_ROW, PROMPT_COL] in ("", None)

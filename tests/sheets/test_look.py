@@ -5,10 +5,11 @@ import zipfile
 
 import pytest
 from conftest import Built, default_book
+from on_play import RANKS_ROW
 
 from exporters.compose import legend, theme
 from exporters.file.reading import WorkbookFile
-from exporters.pages import play
+from exporters.play import ranking
 
 ROWS = re.compile(r'<row r="(\d+)"([^>]*)>')
 SEEN = ("cat-sat", "attention-by-columns")
@@ -84,7 +85,7 @@ def test_headers_have_room() -> None:
 def test_answers_and_charts_stand_in_the_first_screen(name: str) -> None:
     """Of 1366 x 768 pixels at 100 %, in LibreOffice, whose columns are a little wider."""
     book = default_book(name)
-    assert play.RESULTS_ROW + 3 + play.n_results(book) <= ROWS_SEEN
+    assert RANKS_ROW + ranking.n_ranks(book) <= ROWS_SEEN
     n_charts = 0
     for sheet, first in FIRST_CHARTS.items():
         seen = book.sheets[sheet]

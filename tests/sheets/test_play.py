@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import InIronCalc, golden_models, libreoffice_after, random_model
+from on_play import FROM_ROW, ID_ROW, MESSAGE, SENTENCE
 
 from engine import ModelSpec
 from engine.cells.evaluator import Evaluator
@@ -19,9 +20,8 @@ from exporters.checking import verify
 from exporters.compose.book import Book
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import write
-from exporters.model.layout import FROM_ROW, ID_ROW, PROMPT_COL
+from exporters.model.layout import PROMPT_COL
 from exporters.model.plan import Limits
-from exporters.pages.play import MESSAGE_ROW, SENTENCE_ROW
 
 SPEC = ModelSpec(
     7, 6, 8, n_layers=2, n_heads=2, d_head=3, d_mlp=5, position="learned", causal=False
@@ -29,7 +29,6 @@ SPEC = ModelSpec(
 MODEL = random_model(SPEC)
 WORDS = MODEL.vocabulary.texts
 IDS = [3, 1, 2, 6]
-SENTENCE = ("Play", SENTENCE_ROW, PROMPT_COL)
 Recomputed = Callable[[Path, list[str], Path], Iterator[verify.Values]]
 SENTENCES = {  # how many words are given, and the message
     (): (1, "nothing is typed"),
@@ -83,7 +82,7 @@ def test_a_model_that_reads_both_ways_takes_any_sentence(
         assert not errors, (ids, errors[:5])
         expected = [*(ids[:4] or (0,)), *IDS[n_given:]]
         assert [values["Play", ID_ROW, PROMPT_COL + t] for t in range(4)] == expected
-        assert message in str(values["Play", MESSAGE_ROW, PROMPT_COL])
+        assert message in str(values[MESSAGE])
         origins = [values["Play", FROM_ROW, PROMPT_COL + t] for t in range(n_given, 4)]
         assert origins == ["as built"] * (4 - n_given)
         logits = MODEL.graph(expected).values["logits"]

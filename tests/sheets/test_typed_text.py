@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import on_play
 import pytest
 from conftest import (
     CellAt,
@@ -28,7 +29,6 @@ from exporters.checking.verify import read, verify
 from exporters.compose.book import Book
 from exporters.file.reading import Value
 from exporters.model.plan import Limits
-from exporters.pages import large_play as large
 
 pytestmark = pytest.mark.slow
 
@@ -207,17 +207,17 @@ def assert_answers(where: Book, cell: Callable[[CellAt], Value], ids: list[int])
     assert [cell(where.cell("tokens", t, 0)) for t in range(len(ids))] == ids
     assert cell(where.cell("position", 0, 0)) == len(ids) - 1
     for rank, v in enumerate(np.argsort(-logits)[:5]):
-        row = large.RESULTS_ROW + 2 + rank
+        row = on_play.RANKS_OF_LAST + rank
         assert cell(("Play", row, 2)) == v
         assert cell(("Play", row, 3)) == pytest.approx(logits[v], abs=1e-9)
 
 
 def told(sheet: InIronCalc) -> str:
-    return str(sheet["Play", large.MESSAGE_ROW, 2])
+    return str(sheet[on_play.MESSAGE])
 
 
 def line(sheet: InIronCalc) -> str:
-    return str(sheet["Play", large.LINE_ROW, 2] or "")
+    return str(sheet[on_play.TEXT_OF_LAST] or "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -233,7 +233,7 @@ def test_typed_sentence_is_answered_large_vocabulary(kind: str, opened) -> None:
             if len(ids) > N_TOKENS:
                 assert f"only the first {N_TOKENS} fit" in told(sheet)
             else:
-                following = tokenizer.texts[int(sheet["Play", large.RESULTS_ROW + 2, 2])]
+                following = tokenizer.texts[int(sheet["Play", on_play.RANKS_OF_LAST, 2])]
                 assert f"{len(ids)} given" in told(sheet)
                 assert line(sheet) == readable(text + following)
 
@@ -271,7 +271,7 @@ def test_no_tokenizer_large_vocabulary() -> None:
     bare = replace(model("byte-level"), vocabulary=IdsOnly(272))
     where = model_workbook.build("bare", bare, passage(bare, [3, 4]), limits=FEW)
     assert "Tokenizer" not in where.sheets and "sentence" not in where.graph.blocks
-    assert "no tokenizer" in where.clean.cell("Play", large.SENTENCE_ROW, 0)
+    assert "no tokenizer" in where.clean.cell("Play", on_play.SENTENCE[1], 0)
 
 
 def test_typed_sentence_in_libreoffice(tmp_path: Path, written, libreoffice) -> None:

@@ -28,6 +28,7 @@ from conftest import (
 )
 from corners import corner
 from kinds import kinds, one_of_each
+from on_play import PROMPT_ROW
 from openpyxl import load_workbook
 
 import workbooks
@@ -61,7 +62,7 @@ from exporters.compose.book import Book, Entry, Run, Sheet
 from exporters.compose.story import Story, Suggestion
 from exporters.file.reading import Value, WorkbookFile, related
 from exporters.file.xlsx import write
-from exporters.model.layout import PROMPT_COL, PROMPT_ROW
+from exporters.model.layout import PROMPT_COL
 from exporters.model.plan import Limits
 
 NAMES = [n for n in workbooks.names() if n != "shakespeare"]  # large: see test_shakespeare

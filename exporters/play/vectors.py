@@ -1,0 +1,52 @@
+"""Two sentences' vectors feature by feature, and the cosine that says how alike they are. Baseline
+stands beside live: what the untouched workbook said, as constants."""
+
+from engine.cells.expression import Expression
+from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
+from engine.cells.name import SECOND
+from exporters.compose.composer import Composer
+from exporters.model.layout import PROMPT_COL
+from exporters.model.model_book import ModelBook
+
+PREFIXES = {"": "the first sentence", f"{SECOND}.": "the other one"}
+HEADS = ("live", "as built", "change")
+SCALE = "1: their vectors point the same way; 0: at right angles; -1: opposite ways"
+
+
+def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
+    """How alike the sentences are, live, as built, and the change."""
+    ws.sheet.put(top, 0, "How alike they are", "heading")
+    ws.sheet.put(top + 2, PROMPT_COL - 1, "cosine", "row label")
+    _beside_built(book, ws, "cosine", top + 1, PROMPT_COL)
+    ws.sheet.put(top + 2, PROMPT_COL + len(HEADS), SCALE, "note")
+
+
+def add(book: ModelBook, ws: Composer, top: int) -> None:
+    """Both vectors."""
+    ws.sheet.put(top, 0, "Their vectors, feature by feature", "heading")
+    for d in range(book.graph["vector"].shape[1]):
+        ws.sheet.put(top + 3 + d, PROMPT_COL - 1, d, "label number")
+    for k, (prefix, title) in enumerate(PREFIXES.items()):
+        left = PROMPT_COL + k * (len(HEADS) + 1)
+        ws.sheet.put(top + 1, left, title, "block")
+        _beside_built(book, ws, f"{prefix}vector", top + 2, left)
+
+
+def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int) -> None:
+    """The numbers of a block with one row, going down: live, as built, and the change."""
+    for k, head in enumerate(HEADS):
+        ws.sheet.put(top, left + k, head, "label")
+    block, n = book.graph[name], book.graph[name].shape[1]
+    for d in range(n):
+        ws.sheet.put(top + 1 + d, left + 1, book.value(name, 0, d), "constant")
+    built = ws.sheet[top + 1 : top + 1 + n, left + 1]
+    live = ws.show(name, (top + 1, left), lambda d, _: block[0, d], "live", (n, 1))
+    moved = (top + 1, left + 2), lambda d, _: live[d, 0] - built[d, 0]
+    ws.show(f"{name}.change", *moved, "change", (n, 1))
+
+
+def change(book: ModelBook) -> Expression:
+    """How far the vectors, and their cosine, are from the baseline, all in all."""
+    gaps = [book.shown[f"play.{prefix}vector.change"].block.area for prefix in PREFIXES]
+    cosine = book.shown["play.cosine.change"].block.area
+    return MAX(*(SQRT(SUMPRODUCT(gap, gap)) for gap in gaps), ABS(cosine))
