@@ -73,9 +73,6 @@ def book() -> Book:
 
 def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
-    more, other = {scores[2, 1]: 4.0}, {scores[3, 2]: 4.0}
-    ahead = {scores[0, 3]: 9.0}
-    fluffy, received_then = w.edited(more)(cols[1, 2]), w.edited(other)(received[2, 0])
     return Story(
         title=TITLE,
         source="After lecture notes on transformers, the figure of the attention pattern.",
@@ -93,21 +90,19 @@ def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> 
         ],
         suggestions=[
             w.suggestion(
-                f"Type 4: blue looks at fluffy with {fluffy:.2f} instead of "
-                f"{w.now(rows[2, 1]):.2f}, in a row above and in a column below.",
-                more,
+                "Type 4: blue looks at fluffy with {then:.2f} instead of {rows.now:.2f}, in a row above and in a column below.",
+                {scores[2, 1]: 4.0},
                 cols[1, 2],
+                rows=rows[2, 1],
             ),
             w.suggestion(
-                f"Type 4: as a key, blue is looked at with {received_then:.2f} in all instead of "
-                f"{w.now(received[2, 0]):.2f}. The sum of creature's own line stays 1.",
-                other,
+                "Type 4: as a key, blue is looked at with {then:.2f} in all instead of {now:.2f}. The sum of creature's own line stays 1.",
+                {scores[3, 2]: 4.0},
                 received[2, 0],
             ),
             w.suggestion(
-                "Type 9, in a cell above the diagonal: the key comes after its query, and nothing "
-                f"changes; ‘a’ looks at itself with {w.edited(ahead)(rows[0, 0]):.0f}.",
-                ahead,
+                "Type 9, in a cell above the diagonal: the key comes after its query, and nothing changes; ‘a’ looks at itself with {then:.0f}.",
+                {scores[0, 3]: 9.0},
                 rows[0, 0],
             ),
         ],

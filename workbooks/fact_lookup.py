@@ -13,7 +13,7 @@ from engine.cells.functions import MAX, MIN, PI, SQRT, SUM, SUMPRODUCT, TANH, ad
 from exporters.assemble.worksheets import Comparison, Workbook, near
 from exporters.compose.book import Book, Chart, Series
 from exporters.compose.composer import Composer, Formula
-from exporters.compose.story import Story, Suggestion
+from exporters.compose.story import Story
 
 TOPIC, AFTER, LEVEL = "Inside a block", "", 2
 TITLE = "fact-lookup: an MLP that knows who plays basketball"
@@ -162,10 +162,6 @@ def story(w: Workbook) -> Story:
     has, bias, says, says_gelu = w["has"], w["bias"], w["says_relu"], w["says_gelu"]
     basketball, swimming = range(2)
     jordan, phelps, alexis = range(3)
-    loose = w.edited({bias[0, 0]: -0.5})(says[basketball, alexis])
-    mixed = w.edited({has[3, jordan]: 1.0})(says[swimming, jordan])
-    strict = w.edited({bias[0, 0]: -2.0})(says_gelu[basketball, phelps])
-    before, leak = w.now(says[basketball, alexis]), w.now(says_gelu[basketball, phelps])
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), MLP Layers, and 3Blue1Brown's chapter on them.",
@@ -183,29 +179,20 @@ def story(w: Workbook) -> Story:
             "Activations: ReLU and GELU as curves.",
         ],
         suggestions=[
-            Suggestion(
-                f"Type -0.5: one name is enough; Alexis Jordan plays basketball with {loose:.1f} "
-                f"instead of {before:.0f}.",
-                ("bias", 0, 0),
-                -0.5,
-                ("says_relu", basketball, alexis),
-                loose,
+            w.suggestion(
+                "Type -0.5: one name is enough; Alexis Jordan plays basketball with {then:.1f} instead of {now:.0f}.",
+                {bias[0, 0]: -0.5},
+                says[basketball, alexis],
             ),
-            Suggestion(
-                "Type 1, Phelps beside Jordan: two facts at once; swimming goes from 0 to "
-                f"{mixed:.0f}.",
-                ("has", 3, jordan),
-                1.0,
-                ("says_relu", swimming, jordan),
-                mixed,
+            w.suggestion(
+                "Type 1, Phelps beside Jordan: two facts at once; swimming goes from 0 to {then:.0f}.",
+                {has[3, jordan]: 1.0},
+                says[swimming, jordan],
             ),
-            Suggestion(
-                "Type -2: GELU lets below zero through; Michael Phelps points from basketball's "
-                f"{leak:.2f} to {strict:.2f}, where ReLU stays at 0.",
-                ("bias", 0, 0),
-                -2.0,
-                ("says_gelu", basketball, phelps),
-                strict,
+            w.suggestion(
+                "Type -2: GELU lets below zero through; Michael Phelps points from basketball's {now:.2f} to {then:.2f}, where ReLU stays at 0.",
+                {bias[0, 0]: -2.0},
+                says_gelu[basketball, phelps],
             ),
         ],
     )

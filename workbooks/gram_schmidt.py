@@ -225,10 +225,6 @@ def story(
     """What the start sheet says; what its edits do is computed by making them."""
     along, man, queen = axes.along, coordinates[2, 0], vocabulary.vectors[1, :]
     cosine, nearest = analogy.cosines[1], analogy.nearest
-    other = {axes.second.words[1]: "woman"}
-    tilted = {queen[2]: 1.0}
-    poor = {queen[0]: 0.0}
-    skew, then = w.edited(other), w.edited(poor)
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Embeddings and the Maps We Draw of Them (2026), appendix A.",
@@ -246,23 +242,21 @@ def story(
         ],
         suggestions=[
             w.suggestion(
-                f"Choose woman, not man: v2·e1 is {skew(along):.0f} instead of "
-                f"{w.now(along):.0f} and is taken away; e2 begins with {skew(axes.e2[0]):.3f} as "
-                "before.",
-                other,
+                "Choose woman, not man: v2·e1 is {then:.0f} instead of {now:.0f} and is taken away; e2 begins with {e2.then:.3f} as before.",
+                {axes.second.words[1]: "woman"},
                 along,
+                e2=axes.e2[0],
             ),
             w.suggestion(
-                "Type 1 as queen's third number: axes are made of words, so man moves on the "
-                f"first one from {w.now(man):.3f} to {w.edited(tilted)(man):.3f}.",
-                tilted,
+                "Type 1 as queen's third number: axes are made of words, so man moves on the first one from {now:.3f} to {then:.3f}.",
+                {queen[2]: 1.0},
                 man,
             ),
             w.suggestion(
-                f"Type 0 as queen's first number: her cosine falls from {w.now(cosine):.3f} to "
-                f"{then(cosine):.3f}; nearest is {then(nearest)}, one of the words asked.",
-                poor,
+                "Type 0 as queen's first number: her cosine falls from {cosine.now:.3f} to {cosine.then:.3f}; nearest is {then}, one of the words asked.",
+                {queen[0]: 0.0},
                 nearest,
+                cosine=cosine,
             ),
         ],
     )

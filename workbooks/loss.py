@@ -248,14 +248,13 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """A word held impossible, a weaker belief, another next word."""
     cross, perplexity = w["bits"][1], w["even"][0]
     linear, _, log = (w["best"][k] for k in range(len(RULES)))
-    impossible, doubtful = {w["weights"][0]: 0.0}, {w["belief"][0]: DOUBT}
+    doubtful = {w["belief"][0]: DOUBT}
     creature = {w["targets"][0]: "creature"}
     now, doubt = w.now, w.edited(doubtful)
     return [
         w.suggestion(
-            "Type 0: ‘mat’, which comes half the time, is held impossible; H(P, Q) rises from "
-            f"{now(cross):.3f} to {w.edited(impossible)(cross):.1f} bits.",
-            impossible,
+            "Type 0: ‘mat’, which comes half the time, is held impossible; H(P, Q) rises from {now:.3f} to {then:.1f} bits.",
+            {w["weights"][0]: 0.0},
             cross,
         ),
         w.suggestion(

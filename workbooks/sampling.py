@@ -298,7 +298,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     first_share = w["kept"][0]
     high, greedy = {temperature: 2.0}, {temperature: 0.0}
     nothing_dropped = {w["top_k"][0]: 0.0, w["top_p"][0]: 1.0}
-    now, hot, free = w.now, w.edited(high), w.edited(nothing_dropped)
+    now, hot = w.now, w.edited(high)
     return [
         w.suggestion(
             f"Type 2: {hot(w['in_p']).sum():.0f} words are kept, not {now(w['in_p']).sum():.0f}, "
@@ -313,8 +313,7 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             counts,
         ),
         w.suggestion(
-            "Type 0 as top-k and 1 as top-p: no word is dropped, and ‘mat’ keeps its probability of "
-            f"{free(first_share):.3f} instead of {now(first_share):.3f}.",
+            "Type 0 as top-k and 1 as top-p: no word is dropped, and ‘mat’ keeps its probability of {then:.3f} instead of {now:.3f}.",
             nothing_dropped,
             first_share,
         ),

@@ -136,20 +136,17 @@ def suggest(w: Workbook, ws: Composer) -> None:
     low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
     ws.suggest(
         w.suggestion(
-            f"Type 20: l and o stand together {w.edited({low: 20.0})(stood[2, 0]):.0f} times, more often than e and s, "
-            "which were merged first.",
+            "Type 20: l and o stand together {then:.0f} times, more often than e and s, which were merged first.",
             {low: 20.0},
             stood[2, 0],
         ),
         w.suggestion(
-            f"Type 0: without newest, e and s stand together {w.edited({newest: 0.0})(stood[0, 0]):.0f} times instead of "
-            f"{w.now(stood[0, 0]):.0f}, and the pieces of newest would not be learnt at all.",
+            "Type 0: without newest, e and s stand together {then:.0f} times instead of {now:.0f}, and the pieces of newest would not be learnt at all.",
             {newest: 0.0},
             stood[0, 0],
         ),
         w.suggestion(
-            f"Type 12: d and est stand together {w.edited({widest: 12.0})(stood[9, 0]):.0f} times, more often than e and w, "
-            "which were merged long before.",
+            "Type 12: d and est stand together {then:.0f} times, more often than e and w, which were merged long before.",
             {widest: 12.0},
             stood[9, 0],
         ),
@@ -164,12 +161,6 @@ def shown(piece: str) -> str:
 def story(w: Workbook) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     sentence, n_ids = w.book.graph["sentence"][0, 0], w.book.graph["tokenizer.n_ids"][0, 0]
-    known, unknown, long = (
-        {sentence: "newest"},
-        {sentence: "xylem"},
-        {sentence: "lowest lowest lowest"},
-    )
-    now = w.now(n_ids)
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), Tokens vs. Words; the corpus is that of Sennrich et al. 2016.",
@@ -188,20 +179,18 @@ def story(w: Workbook) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                f"Type newest: a word of the corpus is {w.edited(known)(n_ids):.0f} piece, where the two words had "
-                f"{now:.0f}.",
-                known,
+                "Type newest: a word of the corpus is {then:.0f} piece, where the two words had {now:.0f}.",
+                {sentence: "newest"},
                 n_ids,
             ),
             w.suggestion(
-                f"Type xylem: letters that never stood together stay single, {w.edited(unknown)(n_ids):.0f} pieces "
-                "with the space.",
-                unknown,
+                "Type xylem: letters that never stood together stay single, {then:.0f} pieces with the space.",
+                {sentence: "xylem"},
                 n_ids,
             ),
             w.suggestion(
-                f"Type lowest lowest lowest: {w.edited(long)(n_ids):.0f} pieces, the same two each time.",
-                long,
+                "Type lowest lowest lowest: {then:.0f} pieces, the same two each time.",
+                {sentence: "lowest lowest lowest"},
                 n_ids,
             ),
         ],

@@ -144,22 +144,20 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """A rate too large, plain descent, another word."""
     rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
     last = w["losses"][N_STEPS - 1, 0]
-    now = w.now(last)
-    large, plain, other = {rate: 0.4}, {optimizer: "SGD"}, {corpus[0, 0]: "uno"}
     return [
         w.suggestion(
-            f"Type 0.4, four times as much: the steps go too far, and after four the loss is {w.edited(large)(last):.2f}, higher than before the first.",
-            large,
+            "Type 0.4, four times as much: the steps go too far, and after four the loss is {then:.2f}, higher than before the first.",
+            {rate: 0.4},
             last,
         ),
         w.suggestion(
-            f"Choose SGD, plain gradient descent: with the same rate the loss is {w.edited(plain)(last):.2f} after four steps, not {now:.2f}.",
-            plain,
+            "Choose SGD, plain gradient descent: with the same rate the loss is {then:.2f} after four steps, not {now:.2f}.",
+            {optimizer: "SGD"},
             last,
         ),
         w.suggestion(
-            f"Choose ‘uno’ for the first word of the first sentence: another sentence, and the loss after four steps is {w.edited(other)(last):.3f}, not {now:.3f}.",
-            other,
+            "Choose ‘uno’ for the first word of the first sentence: another sentence, and the loss after four steps is {then:.3f}, not {now:.3f}.",
+            {corpus[0, 0]: "uno"},
             last,
         ),
     ]

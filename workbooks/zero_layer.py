@@ -259,30 +259,23 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Another word in the corpus, smoothed counts, one vector for two words."""
     the, cat, dog, _, ran, _ = range(V)
     corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
-    other_corpus = {corpus[0, 2]: "ran"}
-    smoothed = {added[0]: 1.0}
     one_vector = {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0}
-    now, other = w.now, w.edited(other_corpus)
-    smooth, alike = w.edited(smoothed), w.edited(one_vector)
     return [
         w.suggestion(
-            f"Type ran: softmax gives ‘ran’ after ‘cat’ {other(probs[cat, ran]):.2f} instead of "
-            f"{now(probs[cat, ran]):.2f}.",
-            other_corpus,
+            "Type ran: softmax gives ‘ran’ after ‘cat’ {then:.2f} instead of {now:.2f}.",
+            {corpus[0, 2]: "ran"},
             probs[cat, ran],
         ),
         w.suggestion(
-            f"Type 1, added to every count: ‘the the’ rises from {now(probs[the, the]):.3f} to "
-            f"{smooth(probs[the, the]):.3f}, the loss from {now(loss[0]):.3f} to "
-            f"{smooth(loss[0]):.3f}.",
-            smoothed,
+            "Type 1, added to every count: ‘the the’ rises from {probs.now:.3f} to {probs.then:.3f}, the loss from {now:.3f} to {then:.3f}.",
+            {added[0]: 1.0},
             loss[0],
+            probs=probs[the, the],
         ),
         w.suggestion(
-            f"Type 1, and 0 below: ‘dog’ gets the vector of ‘cat’; ‘ran’ after it falls from "
-            f"{now(probs[dog, ran]):.2f} to {alike(probs[dog, ran]):.2f}, the loss rises to "
-            f"{alike(loss[0]):.3f}.",
+            "Type 1, and 0 below: ‘dog’ gets the vector of ‘cat’; ‘ran’ after it falls from {now:.2f} to {then:.2f}, the loss rises to {loss.then:.3f}.",
             one_vector,
             probs[dog, ran],
+            loss=loss[0],
         ),
     ]

@@ -11,6 +11,7 @@ A table's name is the name of its range in the workbook, and what an edit points
 """
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from engine.cells.expression import Area, Expression
@@ -78,14 +79,20 @@ class Workbook:
             self._edited[key] = self.book.edited(edits)
         return self._edited[key]
 
-    def suggestion(self, text: str, edits: Mapping[Area, float | str], watch: Area) -> Suggestion:
+    def suggestion(
+        self, text: str, edits: Mapping[Area, float | str], watch: Area, **others: Area
+    ) -> Suggestion:
         """An edit for the reader to make, with what the cell `watch` then shows.
 
-        The reader is led to the first cell of `edits`.
+        In the text `{now}` is what that cell shows as built, `{then}` what it shows after the
+        edit; of a cell `x` among the others, `{x.now}` and `{x.then}`. The reader is led to the
+        first cell of `edits`.
         """
-        first, *others = ((_spot(cell), value) for cell, value in edits.items())
-        becomes = self.edited(edits)(watch)
-        return Suggestion(text, *first, _spot(watch), becomes, tuple(others))
+        now, then = self.now, self.edited(edits)
+        more = {k: SimpleNamespace(now=now(x), then=then(x)) for k, x in others.items()}
+        said = text.format(now=now(watch), then=then(watch), **more)
+        first, *also = ((_spot(cell), value) for cell, value in edits.items())
+        return Suggestion(said, *first, _spot(watch), then(watch), tuple(also))
 
     def sheet(self, name: str, purpose: str) -> Composer:
         """A new sheet, after those there are; the purpose is one line."""

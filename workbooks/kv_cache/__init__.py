@@ -214,24 +214,20 @@ def story(w: Workbook) -> Story:
 def suggestions(w: Workbook) -> list[Suggestion]:
     """A longer prompt, shared heads of keys and values, fewer bytes."""
     sizes, share, gigabytes = w["sizes"], w["count_4"][3], w["cache"][0, 1]
-    longer, grouped, short = {w["prompt"][0]: 5.0}, {sizes[HEADS, 1]: 8.0}, {sizes[BYTES, 1]: 1.0}
-    whole = w.now(gigabytes)
     return [
         w.suggestion(
-            f"Type 5: with a longer prompt, step 3 computes {w.edited(longer)(share):.1%} of what "
-            f"it would without the cache, instead of {w.now(share):.1%}.",
-            longer,
+            "Type 5: with a longer prompt, step 3 computes {then:.1%} of what it would without the cache, instead of {now:.1%}.",
+            {w["prompt"][0]: 5.0},
             share,
         ),
         w.suggestion(
-            "Type 8: four queries' heads share one of keys and values; "
-            f"{whole:.2f} GB become {w.edited(grouped)(gigabytes):.2f}.",
-            grouped,
+            "Type 8: four queries' heads share one of keys and values; {now:.2f} GB become {then:.2f}.",
+            {sizes[HEADS, 1]: 8.0},
             gigabytes,
         ),
         w.suggestion(
-            f"Type 1, a byte per number: {whole:.2f} GB become {w.edited(short)(gigabytes):.2f}.",
-            short,
+            "Type 1, a byte per number: {now:.2f} GB become {then:.2f}.",
+            {sizes[BYTES, 1]: 1.0},
             gigabytes,
         ),
     ]

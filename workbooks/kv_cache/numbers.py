@@ -165,24 +165,20 @@ def suggest(w: Workbook, ws: Composer) -> None:
     """The first token, the last one, and the queries' weights."""
     x, step = w["x"], len(STEPS) - 1
     z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]
-    first, last, asked = {x[0, 1]: 3.0}, {x[N - 1, 1]: 3.0}, {w["W_Q"][0, 0]: 2.0}
     ws.suggest(
         w.suggestion(
-            "Type 3, in the first token: its key is computed once, in the prefill, and read in every "
-            f"step; in the last one it is {w.edited(first)(key):.2f}, not {w.now(key):.2f}.",
-            first,
+            "Type 3, in the first token: its key is computed once, in the prefill, and read in every step; in the last one it is {then:.2f}, not {now:.2f}.",
+            {x[0, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            f"Type 3, in the last token: the kept key of the first stays {w.edited(last)(key):.2f}. What "
-            "comes later changes nothing that is kept.",
-            last,
+            "Type 3, in the last token: the kept key of the first stays {then:.2f}. What comes later changes nothing that is kept.",
+            {x[N - 1, 1]: 3.0},
             key,
         ),
         w.suggestion(
-            "Type 2, in W_Q: no key and no value moves; the last result goes from "
-            f"{w.now(z):.3f} to {w.edited(asked)(z):.3f}.",
-            asked,
+            "Type 2, in W_Q: no key and no value moves; the last result goes from {now:.3f} to {then:.3f}.",
+            {w["W_Q"][0, 0]: 2.0},
             z,
         ),
     )

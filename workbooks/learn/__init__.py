@@ -134,12 +134,12 @@ def suggestions(w: Workbook) -> list[Suggestion]:
     """Another rate, another optimizer, another word: what the first step makes of them."""
     rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
     moved, loss = w["moved"][0, 0], w["this_loss"][0, 0]
-    faster, plain, other = {rate: 0.2}, {optimizer: "SGD"}, {corpus[0, 2]: "uno"}
+    plain = {optimizer: "SGD"}
     now = w.now(moved)
     return [
         w.suggestion(
-            f"Type 0.2, ten times as much: this step moves the first weight by {w.edited(faster)(moved):+.2f}, not {now:+.2f}. Let it learn: the loss rises far above where it began, and never comes to rest.",
-            faster,
+            "Type 0.2, ten times as much: this step moves the first weight by {then:+.2f}, not {now:+.2f}. Let it learn: the loss rises far above where it began, and never comes to rest.",
+            {rate: 0.2},
             moved,
         ),
         w.suggestion(
@@ -148,8 +148,8 @@ def suggestions(w: Workbook) -> list[Suggestion]:
             moved,
         ),
         w.suggestion(
-            f"Choose ‘uno’ for the third word of the first sentence, which breaks a rule: the loss of its batch is {w.edited(other)(loss):.3f}, not {w.now(loss):.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
-            other,
+            "Choose ‘uno’ for the third word of the first sentence, which breaks a rule: the loss of its batch is {then:.3f}, not {now:.3f}. Let it learn: the loss ends a little higher, for the rule has an exception now.",
+            {corpus[0, 2]: "uno"},
             loss,
         ),
     ]

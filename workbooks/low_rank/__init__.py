@@ -88,41 +88,26 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
 
 def thinner(w: Workbook, page: MatrixSheet) -> Suggestion:
     """The two columns of W_V made multiples of one another."""
-    rank = page["rank_OV_h1"][0, 0]
-    then = w.edited({page["W_V_h1"][2, 1]: 0.0})(rank)
-    return Suggestion(
-        "Type 0: both columns of W_V now read the same direction, and the rank of OV goes "
-        f"from {w.now(rank):.0f} to {then:.0f}.",
-        ("W_V_h1", 2, 1),
-        0.0,
-        ("rank_OV_h1", 0, 0),
-        then,
+    return w.suggestion(
+        "Type 0: both columns of W_V now read the same direction, and the rank of OV goes from {now:.0f} to {then:.0f}.",
+        {page["W_V_h1"][2, 1]: 0.0},
+        page["rank_OV_h1"][0, 0],
     )
 
 
 def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
     """One number of W_K moves a score, through both ways."""
-    score = page["S_circuit_h1"][2, 0]
-    then = w.edited({page["W_K_h1"][0, 0]: 3.0})(score)
-    return Suggestion(
-        "Type 3: a whole column of QK moves, and the score of the third word for the first "
-        f"goes from {w.now(score):.3f} to {then:.3f}, both ways.",
-        ("W_K_h1", 0, 0),
-        3.0,
-        ("S_circuit_h1", 2, 0),
-        then,
+    return w.suggestion(
+        "Type 3: a whole column of QK moves, and the score of the third word for the first goes from {now:.3f} to {then:.3f}, both ways.",
+        {page["W_K_h1"][0, 0]: 3.0},
+        page["S_circuit_h1"][2, 0],
     )
 
 
 def slip(w: Workbook, counts: sizes.Counts) -> Suggestion:
     """d_model of GPT-3 as the slides print it once."""
-    d_head = counts.d_head[0, sizes.GPT_3]
-    then = w.edited({counts.sizes[0, sizes.GPT_3]: sizes.MISPRINTED})(d_head)
-    return Suggestion(
-        f"Type 12888, as the slides print once: d_head goes from {w.now(d_head):.0f} to "
-        f"{then:.2f}: 96 heads do not divide it, so it is a slip.",
-        ("sizes", 0, sizes.GPT_3),
-        sizes.MISPRINTED,
-        ("d_head", 0, sizes.GPT_3),
-        then,
+    return w.suggestion(
+        "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
+        {counts.sizes[0, sizes.GPT_3]: sizes.MISPRINTED},
+        counts.d_head[0, sizes.GPT_3],
     )

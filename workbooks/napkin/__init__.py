@@ -111,7 +111,7 @@ def story(w: Workbook, rows: Rows) -> Story:
     small, large, deep = (
         Model(rows, MODELS.index(name)) for name in ("GPT-2 small", "GPT-3", "DeepSeek V3")
     )
-    misprint, untied, few = {small.d_vocab: 5025.0}, {small.tied: 0.0}, {deep.routed: 8.0}
+    untied = {small.tied: 0.0}
     was = w.now(small.millions)
     more = w.edited(untied)(small.millions)
     more_of_large = w.edited({large.tied: 0.0})(large.total) / w.now(large.total) - 1
@@ -135,9 +135,8 @@ def story(w: Workbook, rows: Rows) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 5025, as one source misprints it: GPT-2 small shrinks from "
-                f"{was:.1f} to {w.edited(misprint)(small.millions):.1f} million.",
-                misprint,
+                "Type 5025, as one source misprints it: GPT-2 small shrinks from {now:.1f} to {then:.1f} million.",
+                {small.d_vocab: 5025.0},
                 small.millions,
             ),
             w.suggestion(
@@ -147,10 +146,8 @@ def story(w: Workbook, rows: Rows) -> Story:
                 small.millions,
             ),
             w.suggestion(
-                f"Type 8, as if there were 8 experts, not 256: of {w.now(deep.billions):.0f} billion "
-                f"weights {w.edited(few)(deep.billions):.1f} are left. So many are used for one "
-                "token, but for the router.",
-                few,
+                "Type 8, as if there were 8 experts, not 256: of {now:.0f} billion weights {then:.1f} are left. So many are used for one token, but for the router.",
+                {deep.routed: 8.0},
                 deep.billions,
             ),
         ],

@@ -121,24 +121,20 @@ def comparisons(w: Workbook) -> list[Comparison]:
 def suggest(w: Workbook, ws: Composer) -> None:
     """The corpus read many times, the newer chip, and a larger corpus."""
     ratio, days, each = w["flop_ratio"], w["days"], w["tokens_a_weight"]
-    again, chip, more = {w["passes"][0]: 26.0}, {w["chip"][0]: 312.0}, {w["corpus"][2]: 3500.0}
     ws.suggest(
         w.suggestion(
-            "Type 26: if GPT-1's corpus was read 26 times, the printed FLOP is "
-            f"{w.edited(again)(ratio[0]):.2f} times the rule's, not {w.now(ratio[0]):.1f}.",
-            again,
+            "Type 26: if GPT-1's corpus was read 26 times, the printed FLOP is {then:.2f} times the rule's, not {now:.1f}.",
+            {w["passes"][0]: 26.0},
             ratio[0],
         ),
         w.suggestion(
-            f"Type 312, an A100: GPT-3 takes {w.edited(chip)(days[2]):.0f} days on 1,000 chips instead "
-            f"of {w.now(days[2]):.0f}, and costs less than half at the same price an hour.",
-            chip,
+            "Type 312, an A100: GPT-3 takes {then:.0f} days on 1,000 chips instead of {now:.0f}, and costs less than half at the same price an hour.",
+            {w["chip"][0]: 312.0},
             days[2],
         ),
         w.suggestion(
-            "Type 3500: GPT-3 has 20 tokens for each weight, as Hoffmann et al. (2022) advise, instead "
-            f"of {w.now(each[2]):.1f}; FLOP, days and dollars grow as much.",
-            more,
+            "Type 3500: GPT-3 has 20 tokens for each weight, as Hoffmann et al. (2022) advise, instead of {now:.1f}; FLOP, days and dollars grow as much.",
+            {w["corpus"][2]: 3500.0},
             each[2],
         ),
     )

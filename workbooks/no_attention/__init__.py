@@ -167,67 +167,50 @@ def suggest(w: Workbook, ws: Composer) -> None:
     """The rule lifted for a word, a preference, and what a table of one word cannot do."""
     logits, repeats, shares = w["next_logits"], w["repeats"], w["next_probs"]
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
-    lifted, preferred, forbidden = (
-        {logits[the, the]: 0.0},
-        {logits[cat, sat]: 3.0},
-        {logits[sat, the]: -12.0},
-    )
     ws.suggest(
         w.suggestion(
-            "Type 0: the rule is lifted for ‘the’, which may follow itself now with "
-            f"{w.edited(lifted)(repeats[the]):.2f}.",
-            lifted, repeats[the],
+            "Type 0: the rule is lifted for ‘the’, which may follow itself now with {then:.2f}.",
+            {logits[the, the]: 0.0},
+            repeats[the],
         ),
         w.suggestion(
-            f"Type 3: after ‘cat’ comes ‘sat’ with {w.edited(preferred)(shares[cat, sat]):.2f} instead of "
-            f"{w.now(shares[cat, sat]):.2f}. A table can prefer as well as forbid.",
-            preferred, shares[cat, sat],
+            "Type 3: after ‘cat’ comes ‘sat’ with {then:.2f} instead of {now:.2f}. A table can prefer as well as forbid.",
+            {logits[cat, sat]: 3.0},
+            shares[cat, sat],
         ),
         w.suggestion(
             "Type -12: after ‘sat’ never ‘the’, whatever stood before ‘sat’. No cell of this table could make an exception of ‘dog sat’.",
-            forbidden, shares[sat, the],
+            {logits[sat, the]: -12.0},
+            shares[sat, the],
         ),
-    )  # fmt: skip
+    )
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
     """Edits; what they do is computed by making them."""
-    switches = w["switches"]
+    switches, lost = w["switches"], w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
     whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
-    moved = w.edited({w["h_start"][0, 0]: 0.9})
-    lost = w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
 
     def all_but(off: int) -> dict[Area, float]:
         """Every head's write-back on but one's."""
         return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
 
-    third, first = w.edited(all_but(2))(lost), w.edited(all_but(0))(lost)
-    cat = w["transparent_pattern_1"][1, 0]
-    asked = w.edited({w["W_Q_1"][0, 0]: 9.0})(cat)
+    first = w.edited(all_but(0))(lost)
     return [
-        Suggestion(
-            f"Type 0.9: another ‘the’. In the whole model ‘sat’ goes from {w.now(whole):.2f} to "
-            f"{moved(whole):.2f}; deleted, it stays {w.now(deleted):.2f}.",
-            ("h_start", 0, 0),
-            0.9,
-            ("deleted_after_2", LAST, 5),
-            moved(deleted),
+        w.suggestion(
+            "Type 0.9: another ‘the’. In the whole model ‘sat’ goes from {whole.now:.2f} to {whole.then:.2f}; deleted, it stays {now:.2f}.",
+            {w["h_start"][0, 0]: 0.9},
+            deleted,
+            whole=whole,
         ),
-        Suggestion(
-            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, ‘sat’ is {third:.2f} from the whole; "
-            f"with 1.1 off alone, {first:.2f}.",
-            ("switches", 0, 0),
-            1.0,
-            ("sizes", GAPS.index((WHOLE, TRANSPARENT)), LAST),
-            third,
-            ((("switches", 0, 1), 1.0), (("switches", 0, 3), 1.0)),
+        w.suggestion(
+            f"Type 1, and for 1.2 and 2.2: with 2.1 off alone, ‘sat’ is {{then:.2f}} from the whole; with 1.1 off alone, {first:.2f}.",
+            all_but(2),
+            lost,
         ),
-        Suggestion(
-            f"Type 9: in the transparent model ‘cat’ looks at ‘the’ with {asked:.2f} instead of "
-            f"{w.now(cat):.2f}, and its stream stays.",
-            ("W_Q_1", 0, 0),
-            9.0,
-            ("transparent_pattern_1", 1, 0),
-            asked,
+        w.suggestion(
+            "Type 9: in the transparent model ‘cat’ looks at ‘the’ with {then:.2f} instead of {now:.2f}, and its stream stays.",
+            {w["W_Q_1"][0, 0]: 9.0},
+            w["transparent_pattern_1"][1, 0],
         ),
     ]

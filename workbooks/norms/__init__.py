@@ -48,10 +48,8 @@ def compare(w: Workbook, layer: Norm) -> None:
 
 def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
-    tiny, far, strong = {given.scale: 0.001}, {given.offset: 100}, {stacked.strength: 3}
     x4, x2 = layer.out[1, 3], rms.out[2, 1]
     none, pre, post = (stacked.sizes[LAYERS, kind] for kind in (NONE, PRE, POST))
-    after = w.edited(strong)
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), and A Gentle Introduction to Transformers; pre-norm and post-norm: Xiong et al. 2020.",
@@ -72,22 +70,21 @@ def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> 
         ],
         suggestions=[
             w.suggestion(
-                "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives "
-                f"{w.edited(tiny)(x4):.3f} for x4, not {w.now(x4):.3f}.",
-                tiny,
+                "Type 0.001, a scale that brings the variance near eps: LayerNorm of it gives {then:.3f} for x4, not {now:.3f}.",
+                {given.scale: 0.001},
                 x4,
             ),
             w.suggestion(
-                f"Type 100: RMSNorm makes x2 {w.edited(far)(x2):.3f}, not {w.now(x2):.3f}: "
-                "nearly its gain, whatever x2 was. LayerNorm's rows stay.",
-                far,
+                "Type 100: RMSNorm makes x2 {then:.3f}, not {now:.3f}: nearly its gain, whatever x2 was. LayerNorm's rows stay.",
+                {given.offset: 100},
                 x2,
             ),
             w.suggestion(
-                f"Type 3: pre-norm ends at {after(pre):.1f}, not {w.now(pre):.1f}; without norms "
-                f"at {after(none):.0f}, not {w.now(none):.0f}; post-norm stays at {after(post):.1f}.",
-                strong,
+                "Type 3: pre-norm ends at {then:.1f}, not {now:.1f}; without norms at {none.then:.0f}, not {none.now:.0f}; post-norm stays at {post.then:.1f}.",
+                {stacked.strength: 3},
                 pre,
+                none=none,
+                post=post,
             ),
         ],
     )

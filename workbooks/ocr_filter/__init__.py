@@ -181,7 +181,6 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
     ends = (0, 1, 3, 4)  # all but the middle
     lying = {image[2, j]: 1.0 for j in ends} | {image[i, 2]: 0.0 for i in ends}
     moved = {image[i, 1]: 1.0 for i in range(N)} | {image[i, 2]: 0.0 for i in range(N)}
-    weak = {vertical.weights[1, 1]: -6.0}
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), appendix B.",
@@ -202,21 +201,18 @@ def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> St
         ],
         suggestions=[
             w.suggestion(
-                f"Draw row 2 and clear the rest: horizontal goes from {w.now(probs[1]):.2f} to "
-                f"{w.edited(lying)(probs[1]):.2f}.",
+                "Draw row 2 and clear the rest: horizontal goes from {now:.2f} to {then:.2f}.",
                 lying,
                 probs[1],
             ),
             w.suggestion(
-                "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's "
-                f"logit goes from {w.now(logits[0]):.0f} to {w.edited(moved)(logits[0]):.0f}.",
+                "Move the stroke from column 2 to column 1: the pool keeps half, and vertical's logit goes from {now:.0f} to {then:.0f}.",
                 moved,
                 logits[0],
             ),
             w.suggestion(
-                "Type -6 in the middle of the vertical filter: every stop is below zero, and "
-                f"vertical goes from {w.now(probs[0]):.2f} to {w.edited(weak)(probs[0]):.2f}.",
-                weak,
+                "Type -6 in the middle of the vertical filter: every stop is below zero, and vertical goes from {now:.2f} to {then:.2f}.",
+                {vertical.weights[1, 1]: -6.0},
                 probs[0],
             ),
         ],

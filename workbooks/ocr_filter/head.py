@@ -127,26 +127,21 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
 def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
     """Ink in the far corner, another pixel, a larger picture."""
     image, place, brought = w["image"], w["place"], w["brought"]
-    ink, corner = {image[N - 1, N - 1]: 1.0}, {place[1]: float(N - 1)}
-    larger = {w["side"][0]: 28.0}
     layers = w["layers_needed"][0]
     ws.suggest(
         w.suggestion(
-            "Type 1, ink at the bottom right: the head brings it to the top left at once, "
-            f"{w.now(brought[0]):.2f} becomes {w.edited(ink)(brought[0]):.2f}.",
-            ink,
+            "Type 1, ink at the bottom right: the head brings it to the top left at once, {now:.2f} becomes {then:.2f}.",
+            {image[N - 1, N - 1]: 1.0},
             brought[0],
         ),
         w.suggestion(
-            "Type 4, the top right pixel: it looks at the bottom left with "
-            f"{w.edited(corner)(shares[N - 1, 0]):.2f}.",
-            corner,
+            "Type 4, the top right pixel: it looks at the bottom left with {then:.2f}.",
+            {place[1]: float(N - 1)},
             shares[N - 1, 0],
         ),
         w.suggestion(
-            f"Type 28, a picture of 28 x 28: a filter needs {w.edited(larger)(layers):.0f} layers "
-            f"instead of {w.now(layers):.0f}; a head needs one step as before.",
-            larger,
+            "Type 28, a picture of 28 x 28: a filter needs {then:.0f} layers instead of {now:.0f}; a head needs one step as before.",
+            {w["side"][0]: 28.0},
             layers,
         ),
     )

@@ -114,11 +114,9 @@ def grows(ws: Composer) -> None:
 def try_first(w: Workbook) -> Suggestion:
     """A head of half the width."""
     width, sharp = w["widths"][2], w["variances"][2]
-    narrow = {width: 32.0}
     return w.suggestion(
-        f"Type 32: the variance of q · k falls from {w.now(sharp):.1f} to "
-        f"{w.edited(narrow)(sharp):.1f}, about half.",
-        narrow,
+        "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
+        {width: 32.0},
         sharp,
     )
 
@@ -126,25 +124,21 @@ def try_first(w: Workbook) -> Suggestion:
 def suggest_draws(w: Workbook, ws: Composer) -> None:
     """One number of a q: its own product, the variance of all, and a width that does not read it."""
     q, dots, variances = w["drawn_q"], w["dots"], w["variances"]
-    first, last, wider = {q[0, 1]: 30.0}, {q[0, D_MOST - 1]: 10.0}, {w["widths"][0]: 5.0}
     ws.cursor = 5
     ws.suggest(
         w.suggestion(
-            f"Type 30: one draw that is far out, and the variance of the first width goes from {w.now(variances[0]):.1f} to "
-            f"{w.edited(first)(variances[0]):.1f}. A variance listens to what is far out.",
-            first,
+            "Type 30: one draw that is far out, and the variance of the first width goes from {now:.1f} to {then:.1f}. A variance listens to what is far out.",
+            {q[0, 1]: 30.0},
             variances[0],
         ),
         w.suggestion(
-            f"Type 10, the last number of the same q: only the third width reads it, and its product goes from "
-            f"{w.now(dots[0, 2]):.1f} to {w.edited(last)(dots[0, 2]):.1f}.",
-            last,
+            "Type 10, the last number of the same q: only the third width reads it, and its product goes from {now:.1f} to {then:.1f}.",
+            {q[0, D_MOST - 1]: 10.0},
             dots[0, 2],
         ),
         w.suggestion(
-            f"Type 5 as the first d_head: one more number of each counts, and the first product goes from "
-            f"{w.now(dots[0, 0]):.2f} to {w.edited(wider)(dots[0, 0]):.2f}.",
-            wider,
+            "Type 5 as the first d_head: one more number of each counts, and the first product goes from {now:.2f} to {then:.2f}.",
+            {w["widths"][0]: 5.0},
             dots[0, 0],
         ),
     )
@@ -153,23 +147,20 @@ def suggest_draws(w: Workbook, ws: Composer) -> None:
 def suggest(w: Workbook, ws: Composer) -> None:
     """A single number, the likeliest key, the context."""
     width, sharp, squares = w["widths"], w["sharp"], w["squares"]
-    one, more, long = {width[0]: 1.0}, {width[0]: 64.0}, {w["contexts"][0]: 256.0}
     ws.suggest(
         w.suggestion(
-            f"Type 1, one number each: the variance of q · k is {w.edited(one)(w['variances'][0]):.2f}.",
-            one,
+            "Type 1, one number each: the variance of q · k is {then:.2f}.",
+            {width[0]: 1.0},
             w["variances"][0],
         ),
         w.suggestion(
-            "Type 64: without the division the likeliest of ten keys takes "
-            f"{w.edited(more)(sharp[0]):.3f} instead of {w.now(sharp[0]):.3f}.",
-            more,
+            "Type 64: without the division the likeliest of ten keys takes {then:.3f} instead of {now:.3f}.",
+            {width[0]: 64.0},
             sharp[0],
         ),
         w.suggestion(
-            f"Type 256, twice as many tokens: four times as many scores, "
-            f"{w.edited(long)(squares[0]):,.0f}.",
-            long,
+            "Type 256, twice as many tokens: four times as many scores, {then:,.0f}.",
+            {w["contexts"][0]: 256.0},
             squares[0],
         ),
     )

@@ -94,8 +94,7 @@ def try_first(w: Workbook) -> Suggestion:
     scores, share = w["scores"], w["by_rows"][0, 2]
     doubled = {scores[0, k]: 2 * SCORES[0][k] for k in range(3)}
     return w.suggestion(
-        "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes "
-        f"from {w.now(share):.3f} to {w.edited(doubled)(share):.3f}.",
+        "Type 2, and 4 and 6 beside it: the first row is now the second, and its largest share goes from {now:.3f} to {then:.3f}.",
         doubled,
         share,
     )
@@ -105,24 +104,20 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
     """A number added to a row, to a column, and a score hidden."""
     own, crosswise = w["by_rows"][0, 0], w["by_columns"][0, 0]
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
-    hidden = {scores[0, 2]: -1000.0}
     ws.suggest(
         w.suggestion(
-            "Type 6, and 7 and 8 beside it, 5 more in a whole row: by rows the shares stay, the first "
-            f"at {w.edited(row)(own):.4f}.",
+            "Type 6, and 7 and 8 beside it, 5 more in a whole row: by rows the shares stay, the first at {then:.4f}.",
             row,
             own,
         ),
         w.suggestion(
-            "The same edit by columns: another query's scores changed, and the share of the first key "
-            f"goes from {w.now(crosswise):.4f} to {w.edited(row)(crosswise):.4f}.",
+            "The same edit by columns: another query's scores changed, and the share of the first key goes from {now:.4f} to {then:.4f}.",
             row,
             crosswise,
         ),
         w.suggestion(
-            "Type -1000, a key that is masked: it gets 0, and the first share rises from "
-            f"{w.now(own):.4f} to {w.edited(hidden)(own):.4f}.",
-            hidden,
+            "Type -1000, a key that is masked: it gets 0, and the first share rises from {now:.4f} to {then:.4f}.",
+            {scores[0, 2]: -1000.0},
             own,
         ),
     )

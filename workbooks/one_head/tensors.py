@@ -124,11 +124,9 @@ def example(ws: Composer) -> None:
 def try_first(w: Workbook) -> Suggestion:
     """A number of another token moves the wrong head's first tokens."""
     x, wrong = w["X"][0, 3], w["reshaped"][1, 1]
-    other = {x: 3.0}
     return w.suggestion(
-        "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from "
-        f"{w.now(wrong):.2f} to {w.edited(other)(wrong):.2f}.",
-        other,
+        "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
+        {x: 3.0},
         wrong,
     )
 
@@ -136,27 +134,21 @@ def try_first(w: Workbook) -> Suggestion:
 def suggest(w: Workbook, ws: Composer) -> None:
     """The other head's lane, the example's root, a key."""
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
-    lane = {wq[0, 2]: 2.0}
-    key = {k[0, 2]: 0.0}
-    longer = {w["W_K"][0, 0]: 2.0}
     divided = w["score_example"][1]
     ws.suggest(
         w.suggestion(
-            "Type 2, in a column of head 1: head 0's score of creature for fluffy stays at "
-            f"{w.edited(lane)(scores[2, 0]):.3f}.",
-            lane,
+            "Type 2, in a column of head 1: head 0's score of creature for fluffy stays at {then:.3f}.",
+            {wq[0, 2]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            f"Type 2, in a column of head 0's keys: that score goes from {w.now(scores[2, 0]):.3f} to "
-            f"{w.edited(longer)(scores[2, 0]):.3f}.",
-            longer,
+            "Type 2, in a column of head 0's keys: that score goes from {now:.3f} to {then:.3f}.",
+            {w["W_K"][0, 0]: 2.0},
             scores[2, 0],
         ),
         w.suggestion(
-            f"Type 0, the last number of k: 44 / √3 = {w.now(divided):.3f} becomes 14 / √3 = "
-            f"{w.edited(key)(divided):.3f}.",
-            key,
+            "Type 0, the last number of k: 44 / √3 = {now:.3f} becomes 14 / √3 = {then:.3f}.",
+            {k[0, 2]: 0.0},
             divided,
         ),
     )

@@ -85,42 +85,27 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
 
 def switched_on(w: Workbook, page: MatrixSheet) -> list[Suggestion]:
     """LayerNorm on, and then the MLP too."""
-    norm, mlp = page["switches"][0, 0], page["switches"][1, 0]
-    york, spread = page["next"][YORK, 0], w.now(page["sigma_0"][0, model.LAST])
-    before = w.now(york)
-    normed = w.edited({norm: 1.0})(york)
-    full = w.edited({norm: 1.0, mlp: 1.0})(york)
+    norm, mlp, york = page["switches"][0, 0], page["switches"][1, 0], page["next"][YORK, 0]
     return [
-        Suggestion(
-            f"Type 1: LayerNorm. After New, York goes from {before:.2f} to {normed:.2f}: the "
-            f"heads now read vectors of spread 1, where that of New had {spread:.2f}.",
-            ("switches", 0, 0),
-            1.0,
-            ("next", YORK, 0),
-            normed,
+        w.suggestion(
+            "Type 1: LayerNorm. After New, York goes from {now:.2f} to {then:.2f}: the heads now read vectors of spread 1, where that of New had {spread.now:.2f}.",
+            {norm: 1.0},
+            york,
+            spread=page["sigma_0"][0, model.LAST],
         ),
-        Suggestion(
-            f"Type 1 here and for LayerNorm: the full model. York goes from {before:.2f} to "
-            f"{full:.2f}.",
-            ("switches", 1, 0),
-            1.0,
-            ("next", YORK, 0),
-            full,
-            ((("switches", 0, 0), 1.0),),
+        w.suggestion(
+            "Type 1 here and for LayerNorm: the full model. York goes from {now:.2f} to {then:.2f}.",
+            {mlp: 1.0, norm: 1.0},
+            york,
         ),
     ]
 
 
 def unmasked(w: Workbook, page: MatrixSheet) -> Suggestion:
     """The mask off."""
-    p, after = page["p"], w.edited({page["switches"][2, 0]: 0.0})
-    then = after(p[NEW, 0])
-    return Suggestion(
-        "Type 0: the mask is off, and the first word sees what follows. After it, New goes "
-        f"from {w.now(p[NEW, 0]):.2f} to {then:.2f}; after the last word it stays "
-        f"{after(p[NEW, model.LAST]):.2f}.",
-        ("switches", 2, 0),
-        0.0,
-        ("p", NEW, 0),
-        then,
+    return w.suggestion(
+        "Type 0: the mask is off, and the first word sees what follows. After it, New goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
+        {page["switches"][2, 0]: 0.0},
+        page["p"][NEW, 0],
+        last=page["p"][NEW, model.LAST],
     )

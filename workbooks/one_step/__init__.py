@@ -81,10 +81,10 @@ def story(w: Workbook, step: sheet.Step) -> Story:
                 share[1],
             ),
             w.suggestion(
-                "Type 2, and choose ‘the’ as the next word: a gradient holds for small steps only, and this one goes too far. The loss "
-                f"rises from {w.edited(far)(loss[0]):.1f} to {w.edited(far)(loss[1]):.1f}.",
+                "Type 2, and choose ‘the’ as the next word: a gradient holds for small steps only, and this one goes too far. The loss rises from {loss.then:.1f} to {then:.1f}.",
                 far,
                 loss[1],
+                loss=loss[0],
             ),
         ],
     )

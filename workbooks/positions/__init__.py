@@ -57,7 +57,6 @@ def compare(w: Workbook, waves: Area) -> None:
 def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
     slowest, distance, score = clock.waves[-1], added.distance, turned.scores[0, 0]
-    binary = {clock.base: 16}
     none, sine = {added.kind: NONE}, {added.kind: SINE}
     far = {place: w.now(place) + 1000 for place in (turned.m, turned.n)}
     return Story(
@@ -84,9 +83,8 @@ def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
         ],
         suggestions=[
             w.suggestion(
-                "Type 16: each wavelength is twice the last, as binary's are; the slowest falls "
-                f"from {w.now(slowest):.0f} to {w.edited(binary)(slowest):.0f}.",
-                binary,
+                "Type 16: each wavelength is twice the last, as binary's are; the slowest falls from {now:.0f} to {then:.0f}.",
+                {clock.base: 16},
                 slowest,
             ),
             w.suggestion(

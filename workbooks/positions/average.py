@@ -119,24 +119,21 @@ def distance(a: Area, b: Area) -> Expression:
 def suggest(w: Workbook, ws: Composer, apart: Area, on: Area, first: Sentence) -> None:
     """No places, one word more than once, the vector of a place."""
     averages, lasts = apart[0, 0], apart[0, 1]
-    none, other = {on[0]: 0.0}, {first.words[0]: "man"}
-    unlike = {w["place_vectors"][2, 1]: -2.0}
     ws.suggest(
         w.suggestion(
-            f"Type 0, no places: the last tokens, {w.now(lasts):.3f} apart, become one vector.",
-            none,
+            "Type 0, no places: the last tokens, {now:.3f} apart, become one vector.",
+            {on[0]: 0.0},
             lasts,
         ),
         w.suggestion(
-            f"Type man: now the words differ, and so do the averages, by "
-            f"{w.edited(other)(averages):.3f} instead of {w.now(averages):.0f}.",
-            other,
+            "Type man: now the words differ, and so do the averages, by {then:.3f} instead of {now:.0f}.",
+            {first.words[0]: "man"},
             averages,
         ),
         w.suggestion(
-            "Type -2, and the full stop no longer finds the place before it: the last tokens are "
-            f"{w.edited(unlike)(lasts):.3f} apart, the averages {w.edited(unlike)(averages):.0f}.",
-            unlike,
+            "Type -2, and the full stop no longer finds the place before it: the last tokens are {then:.3f} apart, the averages {averages.then:.0f}.",
+            {w["place_vectors"][2, 1]: -2.0},
             lasts,
+            averages=averages,
         ),
     )

@@ -76,25 +76,21 @@ def apart(t: Expression, other: Expression, periods: Area) -> Expression:
 def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
     """A day instead of half a day, a place far off, half a minute."""
     minutes, periods = w["minutes"], w["periods"]
-    day, far, half = {periods[2]: 1440.0}, {minutes[1]: 10000.0}, {minutes[1]: 1.5}
     late, steps = distances[6, 1], w["squeezed_steps"]
     ws.suggest(
         w.suggestion(
-            "Type 1440, a hand that goes round once a day: minute 721, which was told from minute 1 by "
-            f"{w.now(late):.2f}, is {w.edited(day)(late):.2f} from it.",
-            day,
+            "Type 1440, a hand that goes round once a day: minute 721, which was told from minute 1 by {now:.2f}, is {then:.2f} from it.",
+            {periods[2]: 1440.0},
             late,
         ),
         w.suggestion(
-            f"Type 10000: there, the step of 1 - 1/t is {w.edited(far)(steps[1]):.8f}; it was "
-            f"{w.now(steps[1]):.3f}. The clock's step is the same as everywhere.",
-            far,
+            "Type 10000: there, the step of 1 - 1/t is {then:.8f}; it was {now:.3f}. The clock's step is the same as everywhere.",
+            {minutes[1]: 10000.0},
             steps[1],
         ),
         w.suggestion(
-            "Type 1.5, half a minute after the first: the second hand points the other way, "
-            f"{w.edited(half)(distances[1, 1]):.2f} away.",
-            half,
+            "Type 1.5, half a minute after the first: the second hand points the other way, {then:.2f} away.",
+            {minutes[1]: 1.5},
             distances[1, 1],
         ),
     )

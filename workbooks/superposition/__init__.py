@@ -68,8 +68,6 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
 
 def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story:
     """What the start sheet says; what its edits do is computed by making them."""
-    far, rare = {first.x[NAMES.index("growth")]: 0.6}, {rarer.p: 0.05}
-    mild = {coded.penalty: 0.03}
     bank, held = first.back[0], rarer.held[TYPED]
     found = w.now(coded.found)
     return Story(
@@ -92,21 +90,18 @@ def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story
         ],
         suggestions=[
             w.suggestion(
-                f"Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as "
-                f"{w.edited(far)(bank):.2f}, not {w.now(bank):.2f}.",
-                far,
+                "Type 0.6: growth is present too, and interferes: bank, on its far side, comes back as {then:.2f}, not {now:.2f}.",
+                {first.x[NAMES.index("growth")]: 0.6},
                 bank,
             ),
             w.suggestion(
-                f"Type 0.05: where features are rarer, the two numbers hold {w.edited(rare)(held):.0f} of "
-                f"them, not {w.now(held):.0f}.",
-                rare,
+                "Type 0.05: where features are rarer, the two numbers hold {then:.0f} of them, not {now:.0f}.",
+                {rarer.p: 0.05},
                 held,
             ),
             w.suggestion(
-                "Type 0.03: an autoencoder that may be active at little cost finds "
-                f"{w.edited(mild)(coded.found):.0f} features, not {found:.0f}.",
-                mild,
+                "Type 0.03: an autoencoder that may be active at little cost finds {then:.0f} features, not {now:.0f}.",
+                {coded.penalty: 0.03},
                 coded.found,
             ),
         ],

@@ -264,7 +264,7 @@ def through(examples: Examples, toy: Toy, coder: Coder, last: Area) -> tuple[Are
 def suggest(w: Workbook, ws: Composer, made: Autoencoder) -> None:
     """Another feature, a smaller penalty, features that are not rare."""
     tax = NAMES.index("tax")
-    other, mild, often = {made.mix[tax]: 1.0}, {made.penalty: 0.03}, {made.p: 0.5}
+    other = {made.mix[tax]: 1.0}
     k = int(w.now(made.cosines)[:, tax].argmax())
     ws.suggest(
         w.suggestion(
@@ -274,15 +274,14 @@ def suggest(w: Workbook, ws: Composer, made: Autoencoder) -> None:
             made.active[k],
         ),
         w.suggestion(
-            f"Type 0.03: with a small penalty {w.edited(mild)(made.unexplained):.1%} of h is lost instead "
-            f"of {w.now(made.unexplained):.1%}, but {w.edited(mild)(made.found):.0f} of 5 features are found.",
-            mild,
+            "Type 0.03: with a small penalty {unexplained.then:.1%} of h is lost instead of {unexplained.now:.1%}, but {then:.0f} of 5 features are found.",
+            {made.penalty: 0.03},
             made.found,
+            unexplained=made.unexplained,
         ),
         w.suggestion(
-            f"Type 0.5: features often meet, and {w.edited(often)(made.n_active):.2f} latents are active on "
-            f"average instead of {w.now(made.n_active):.2f}.",
-            often,
+            "Type 0.5: features often meet, and {then:.2f} latents are active on average instead of {now:.2f}.",
+            {made.p: 0.5},
             made.n_active,
         ),
     )

@@ -227,7 +227,7 @@ def large(ws: Composer, near: Area) -> None:
 def suggest(w: Workbook, ws: Composer) -> None:
     """More interference, fewer dimensions, a smaller model."""
     near, fit, most = w["near"], w["fit"], w["digits"][-1]
-    more, fewer, strict = {near: 0.5}, {w["widths"][2]: 32.0}, {near: 0.1}
+    more, fewer = {near: 0.5}, {w["widths"][2]: 32.0}
     ws.suggest(
         w.suggestion(
             f"Type 0.5: who bears more interference has more room. In {SAMPLED[1]:.0f} dimensions "
@@ -242,9 +242,8 @@ def suggest(w: Workbook, ws: Composer) -> None:
             fit[2],
         ),
         w.suggestion(
-            "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of "
-            f"{w.edited(strict)(most):.1f} directions fit all the same.",
-            strict,
+            "Type 0.1: in 12,288 dimensions, as many as GPT-3 has, 10 to the power of {then:.1f} directions fit all the same.",
+            {near: 0.1},
             most,
         ),
     )

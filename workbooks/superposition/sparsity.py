@@ -232,25 +232,23 @@ def pictures(ws: Composer, toys: list[Toy]) -> None:
 def suggest(w: Workbook, ws: Composer, found: Sparsity) -> None:
     """Rarer, more frequent, and equal importance."""
     p, loss, held = found.p, found.loss, found.held[TYPED]
-    rare, often, equal = {p: 0.05}, {p: 0.7}, {found.decay: 1.0}
-    seldom, mostly = w.edited(rare), w.edited(often)
     ws.suggest(
         w.suggestion(
-            f"Type 0.05: features are rare, and {seldom(held):.0f} are held instead of "
-            f"{w.now(held):.0f}. The loss is {seldom(loss[TYPED]):.3f}.",
-            rare,
+            "Type 0.05: features are rare, and {then:.0f} are held instead of {now:.0f}. The loss is {loss.then:.3f}.",
+            {p: 0.05},
             held,
+            loss=loss[TYPED],
         ),
         w.suggestion(
-            f"Type 0.7: features often meet, and {mostly(held):.0f} are held. The model of rare ones "
-            f"would have a loss of {mostly(loss[2]):.2f}; this one has {mostly(loss[TYPED]):.2f}.",
-            often,
+            "Type 0.7: features often meet, and {held.then:.0f} are held. The model of rare ones would have a loss of {then:.2f}; this one has {loss.then:.2f}.",
+            {p: 0.7},
             loss[2],
+            held=held,
+            loss=loss[TYPED],
         ),
         w.suggestion(
-            f"Type 1: with all features equally important, {w.edited(equal)(held):.0f} are held, not "
-            f"{w.now(held):.0f}: none of them is worth giving up.",
-            equal,
+            "Type 1: with all features equally important, {then:.0f} are held, not {now:.0f}: none of them is worth giving up.",
+            {found.decay: 1.0},
             held,
         ),
     )

@@ -156,24 +156,20 @@ def suggest(w: Workbook, ws: Composer, toy: Toy) -> None:
     """A neighbour as well, the far side as well, and a bias that filters nothing."""
     bank, growth, tax = (NAMES.index(name) for name in ("bank", "growth", "tax"))
     back = toy.back
-    near, far, open_ = {toy.x[tax]: 1.0}, {toy.x[growth]: 1.0}, {toy.b[tax]: 0.0}
     ws.suggest(
         w.suggestion(
-            f"Type 1: tax, a neighbour, is present too. Each helps the other: bank comes back as "
-            f"{w.edited(near)(back[bank]):.2f}, not {w.now(back[bank]):.2f}.",
-            near,
+            "Type 1: tax, a neighbour, is present too. Each helps the other: bank comes back as {then:.2f}, not {now:.2f}.",
+            {toy.x[tax]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            f"Type 1: growth, on the far side, is present too. The two arrows nearly cancel: bank "
-            f"comes back as {w.edited(far)(back[bank]):.2f}.",
-            far,
+            "Type 1: growth, on the far side, is present too. The two arrows nearly cancel: bank comes back as {then:.2f}.",
+            {toy.x[growth]: 1.0},
             back[bank],
         ),
         w.suggestion(
-            "Type 0: without its bias, tax comes back as "
-            f"{w.edited(open_)(back[tax]):.2f} though it is absent. The bias and the ReLU filter that out.",
-            open_,
+            "Type 0: without its bias, tax comes back as {then:.2f} though it is absent. The bias and the ReLU filter that out.",
+            {toy.b[tax]: 0.0},
             back[tax],
         ),
     )
