@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
+from by_torch import gradients  # noqa: E402
 from conftest import cli, random_model  # noqa: E402
-from torch_cells import gradients  # noqa: E402
 
 import workbooks  # noqa: E402
 from engine import Evaluator, Model, ModelSpec  # noqa: E402

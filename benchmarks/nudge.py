@@ -4,9 +4,8 @@
 
 Each model's workbook is built with --nudge, every cached value of it is made wrong, and LibreOffice
 computes it anew; then rates and sentences are typed on its sheets. The loss after the step is held
-against a torch that knows nothing of the cells: the forward pass of `torch_learning` for the
-dialogue game, transformers' own for golden models, and SGD as torch has it. FOLDER keeps the
-workbooks. The second Python is the one that has LibreOffice's `uno` module.
+against a torch that knows nothing of the cells: the forward pass of transformers, and SGD as torch
+has it. FOLDER keeps the workbooks. The second Python is the one that has LibreOffice's `uno` module.
 """
 
 import argparse
@@ -19,14 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
 import cellformer as cf
+import workbooks
 from cellformer import names
-from engine import Model
-from engine.learning import in_torch
 from engine.models.generate import passage
 from engine.studies.nudge import LOSS_AFTER, RATE
 from exporters.checking.verify import poison
@@ -38,15 +35,6 @@ RATES = (-0.05, 0.01, 0.1, 0.5, 2.0)
 SENTENCES = ((1, 9, 4, 3), (3, 8), (2, 3, 5, 7, 11, 13))
 N_TOKENS = 8
 Logits = Callable[[torch.Tensor], torch.Tensor]  # of ids [1, n_tokens]
-
-
-def of_ours(model: Model) -> tuple[dict[str, torch.Tensor], Logits]:
-    """The weights of a GPT-2 style decoder, and its logits, written in torch."""
-    weights = {
-        name: torch.tensor(np.asarray(w, dtype=np.float64), requires_grad=True)
-        for name, w in model.weights.items()
-    }
-    return weights, lambda ids: in_torch.forward(model.spec, weights, ids)
 
 
 @contextmanager
@@ -128,7 +116,7 @@ def main() -> None:
         book = loaded.book(loaded.model, words, gradient_of=LOSS)
         assert isinstance(book, ModelBook)
         answers = in_libreoffice(book, asked.folder / f"{name}.xlsx", asked.python)
-        torchs = of_transformers(golden) if golden.is_dir() else of_ours(loaded.model)
+        torchs = of_transformers(golden if golden.is_dir() else workbooks.find(name).FOLDER)
         wanted = [after_step(*torchs, ids, rate) for ids in SENTENCES for rate in RATES]
         found = [answer["numbers"][0] for answer in answers]
         gaps = [abs(a - b) / max(1, abs(b)) for a, b in zip(found, wanted, strict=True)]

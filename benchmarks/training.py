@@ -16,10 +16,9 @@ import numpy as np
 import torch
 
 from engine.learning import in_cells, in_torch, training
+from engine.learning.decoders import Decoder
 from engine.learning.recipe import Recipe
 from engine.learning.text_training import TextRun
-from engine.models.architectures import gpt2
-from engine.models.spec import ModelSpec
 from workbooks import dialogue_game, shakespeare
 from workbooks.dialogue_game import game
 from workbooks.semantic_tiny import semantics
@@ -29,26 +28,28 @@ THOUSAND = TextRun(n_layers=1, n_heads=1, d_model=8, d_mlp=16, context=16, batch
 THOUSANDS = TextRun(n_layers=2, n_heads=2, d_model=32, d_mlp=96, context=16, batch=32)
 
 
-def drawn(run: TextRun, n_words: int) -> tuple[ModelSpec, Recipe, training.Batches]:
+def drawn(run: TextRun, n_words: int) -> tuple[Decoder, Recipe, training.Batches]:
     """A run over random words: what they are changes nothing of the time."""
     return (
-        run.spec(n_words),
+        run.decoder(n_words),
         run.recipe,
         lambda rng, n: rng.integers(0, n_words, (n, run.context + 1)),
     )
 
 
 def compare(
-    name: str, spec: ModelSpec, recipe: Recipe, batches: training.Batches, steps: int
+    name: str, decoder: Decoder, recipe: Recipe, batches: training.Batches, steps: int
 ) -> None:
     """One line: steps a second, as ratios, and the largest difference of a weight in the end."""
     rng = np.random.default_rng(0)
-    weights = training.initial(spec, recipe, rng)
+    weights = decoder.initial(recipe, rng)
     given = [batches(rng, recipe.batch) for _ in range(steps + 1)]
     learners = {
-        "numpy": in_cells.Learner(gpt2.forward, spec, recipe, weights),
-        "torch": in_torch.Learner(spec, recipe, weights),
-        "torch float64": in_torch.Learner(spec, recipe, weights, torch.float64),
+        "numpy": in_cells.Learner(decoder.forward, decoder.spec, recipe, weights),
+        "torch": in_torch.Learner(decoder.forward, decoder.spec, recipe, weights),
+        "torch float64": in_torch.Learner(
+            decoder.forward, decoder.spec, recipe, weights, torch.float64
+        ),
     }
     found = {}
     for by, learner in learners.items():
@@ -73,8 +74,8 @@ if __name__ == "__main__":
     large = parser.parse_args().large
     compare("small", *drawn(THOUSAND, N_WORDS), STEPS)
     compare("medium", *drawn(THOUSANDS, N_WORDS), STEPS)
-    semantic = semantics.spec(), semantics.recipe(0.02), semantics.sentences
+    semantic = semantics.decoder(), semantics.recipe(0.02), semantics.sentences
     compare("semantic-tiny", *semantic, FEW)
-    compare("dialogue-game", dialogue_game.SPEC, dialogue_game.RECIPE, game.games, FEW)
+    compare("dialogue-game", dialogue_game.DECODER, dialogue_game.RECIPE, game.games, FEW)
     if large:
         compare("shakespeare", *drawn(shakespeare.RUN, 65), FEW // 3)

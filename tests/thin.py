@@ -29,7 +29,7 @@ def thinned(spec: ModelSpec, vocabulary: Tokenizer) -> Model:
 @cache
 def thin_game(n_ctx: int = N_CTX) -> Model:
     """The dialogue game's model: two layers of four heads and an MLP."""
-    model = thinned(replace(dialogue_game.SPEC, n_ctx=n_ctx), WordList(game.WORDS))
+    model = thinned(replace(dialogue_game.DECODER.spec, n_ctx=n_ctx), WordList(game.WORDS))
     games = game.games(np.random.default_rng(82), 4)[:, :n_ctx]
     return ablation.averaged(model, games.tolist())
 

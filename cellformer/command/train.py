@@ -86,7 +86,7 @@ def _trainable(name: str) -> bool:
 def from_text(run: TextRun, path: Path, folder: Path, force: bool, seed: int) -> None:
     """Train a model on a text file. Raises InputError for unusable texts or sizes."""
     found = corpus.corpus(corpus.read(path), run.n_pieces, run.context)
-    spec = run.spec(len(found.words.texts))
+    spec = run.decoder(len(found.words.texts)).spec
     check_replaceable(folder, checkpoint.is_part, force)  # before a long run
     line(
         f"{len(found.learnt):,} tokens to learn from, {len(found.held_out):,} held out, "

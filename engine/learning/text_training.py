@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.cells.errors import InputError
-from engine.learning import training
+from engine.learning import decoders, training
 from engine.learning.corpus import Corpus
+from engine.learning.decoders import Decoder
 from engine.learning.recipe import Recipe
 from engine.learning.training import Progress
 from engine.models.model import Model
@@ -21,8 +22,9 @@ MOST_HELD = 2_000_000_000  # numbers that a step holds: 8 GB in torch, 16 in num
 
 @dataclass(frozen=True)
 class TextRun:
-    """What is to be trained: the vocabulary, a GPT-2 style decoder's sizes, and for how long."""
+    """What is trained, and for how long: a decoder of an architecture, its vocabulary and sizes."""
 
+    architecture: str = "gpt2"
     n_pieces: int | None = None  # of a BPE learnt from the text; None: characters
     n_layers: int = 4
     n_heads: int = 4
@@ -36,32 +38,24 @@ class TextRun:
     n_checks: int = 10  # evenly spread
     sample_length: int = 200  # tokens that a check writes
 
-    def spec(self, n_words: int) -> ModelSpec:
-        """The model's sizes. Raises InputError for heads that do not divide the model, and for what
-        is too large to be trained here."""
-        if self.d_model % self.n_heads:
-            raise InputError(f"{self.n_heads} heads do not divide d_model = {self.d_model}")
-        spec = ModelSpec(
+    def decoder(self, n_words: int) -> Decoder:
+        """What is trained. Raises InputError for an architecture or sizes that cannot be, and for
+        what is too large to be trained here."""
+        found = decoders.new(
+            self.architecture,
             d_vocab=n_words,
             d_model=self.d_model,
             n_ctx=self.context,
             n_layers=self.n_layers,
             n_heads=self.n_heads,
-            d_head=self.d_model // self.n_heads,
             d_mlp=self.d_mlp or 4 * self.d_model,
-            activation="gelu_tanh",
-            position="learned",
-            norm="layer",
-            final_norm=True,
-            tied=True,
-            bias=True,
         )
-        if (n := self._held(spec)) > MOST_HELD:
+        if (n := self._held(found.spec)) > MOST_HELD:
             raise InputError(
                 f"a step of training would hold {n:,} numbers, and {MOST_HELD:,} is the most; "
                 "choose a smaller --d-model, --d-mlp, --layers, --vocab, --context or --batch"
             )
-        return spec
+        return found
 
     def _held(self, spec: ModelSpec) -> int:
         """About how many numbers a step holds: of each weight its gradient and two moments as well,
@@ -101,29 +95,29 @@ def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | 
 
     Raises InputError where the run comes to no number.
     """
-    spec = run.spec(len(corpus.words.texts))
+    trained = run.decoder(len(corpus.words.texts))
     windows = corpus.windows(MOST_WINDOWS)
     every = max(1, run.steps // run.n_checks)
     least, best = np.inf, dict[str, np.ndarray]()
-    for step in training.train(spec, run.recipe, corpus.batches, seed):
+    for step in training.train(trained, run.recipe, corpus.batches, seed):
         if isinstance(step, dict):
             break
         yield step
         done = step.step + 1
         if done % every == 0 or done == run.steps:
-            found = loss(spec, step.weights, windows)
+            found = loss(trained, step.weights, windows)
             if found < least:
                 least, best = found, {name: w.copy() for name, w in step.weights.items()}
-            sampled = sample(spec, step.weights, corpus, run.sample_length, seed)
+            sampled = sample(trained, step.weights, corpus, run.sample_length, seed)
             yield Check(done, found, sampled)
     if not best:
         raise InputError("the loss is no longer a number; try a lower --learning-rate")
-    yield training.trained(spec, best, corpus.words, run.half)
+    yield training.trained(trained, best, corpus.words, run.half)
 
 
-def loss(spec: ModelSpec, weights: Mapping[str, np.ndarray], windows: np.ndarray) -> float:
+def loss(decoder: Decoder, weights: Mapping[str, np.ndarray], windows: np.ndarray) -> float:
     """The mean loss over windows of ids [n_windows, length], in nats per token."""
-    logits_of = training.reader(spec, weights)
+    logits_of = training.reader(decoder, weights)
     total = 0.0
     for start in range(0, len(windows), WINDOWS_AT_ONCE):
         ids = windows[start : start + WINDOWS_AT_ONCE]
@@ -135,25 +129,25 @@ def loss(spec: ModelSpec, weights: Mapping[str, np.ndarray], windows: np.ndarray
 
 
 def sample(
-    spec: ModelSpec, weights: Mapping[str, np.ndarray], corpus: Corpus, length: int, seed: int
+    decoder: Decoder, weights: Mapping[str, np.ndarray], corpus: Corpus, length: int, seed: int
 ) -> str:
     """What a model goes on with after the first token that is held out."""
-    logits_of = training.reader(spec, weights)
+    logits_of, n_ctx = training.reader(decoder, weights), decoder.spec.n_ctx
     rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
     ids = corpus.held_out[:1].tolist()
     for _ in range(length):
-        seen = ids[-spec.n_ctx :]
-        window = np.array([seen + [0] * (spec.n_ctx - len(seen))])  # what follows is not seen
+        seen = ids[-n_ctx:]
+        window = np.array([seen + [0] * (n_ctx - len(seen))])  # what follows is not seen
         logits = logits_of(window)[0, len(seen) - 1] / SAMPLE_HEAT
         shares = np.exp(logits - logits.max()).cumsum()
         token = int(np.searchsorted(shares, rng.random() * shares[-1], side="right"))
-        ids.append(min(token, spec.d_vocab - 1))
+        ids.append(min(token, decoder.spec.d_vocab - 1))
     return corpus.words.decode(ids)
 
 
 def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:
     """How well a model does on all of what is held out."""
-    found = loss(model.spec, model.weights, corpus.windows())
+    found = loss(Decoder.of(model), model.weights, corpus.windows())
     each = found * len(corpus.held_out) / corpus.n_characters
     return [
         ("held-out loss, nats per token", f"{found:.4f}"),

@@ -18,14 +18,14 @@ from engine.studies import nudge
 pytestmark = pytest.mark.usefixtures("torch")
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 RELATIVE = 1e-10  # to the largest gradient of a block
-SMALL = 1e-6  # of the largest of all: below, a softmax's derivative has cancelled to rounding
+SMALL = 1e-5  # of the largest of all: below, a softmax's derivative has cancelled to rounding
 
 
 def assert_equals_torch(graph: Graph, of: Block) -> None:
     """Of all weights and all activations."""
-    import torch_cells
+    import by_torch
 
-    found, reference = backward(graph, of, columns=True), torch_cells.gradients(graph, of.name)
+    found, reference = backward(graph, of, columns=True), by_torch.gradients(graph, of.name)
     reference = {name: x.numpy() for name, x in reference.items() if np.abs(x).max() > 0}
     largest = max(np.abs(x).max() for x in reference.values())
     assert {b.name for b in graph if b.kind == "weight"} & {*reference} <= {*found}
@@ -69,13 +69,13 @@ def test_of_every_golden_architecture(name: str) -> None:
 def test_a_step_of_learning_is_torchs(name: str) -> None:
     """The loss of a sentence after gradient descent's step, for several rates."""
     graph = checkpoint.load(GOLDEN / name).graph([8, 12, 3, 5])
-    import torch_cells
+    import by_torch
 
     nudge.add(graph, 4)
     live = Evaluator(graph)
     for rate in (0.001, 0.05, 0.5):
         live.set(nudge.RATE, 0, 0, rate)
-        wanted = torch_cells.loss_after_step(graph, rate)
+        wanted = by_torch.loss_after_step(graph, rate)
         assert live[nudge.LOSS_AFTER][0, 0] == pytest.approx(wanted, rel=1e-10)
 
 

@@ -7,7 +7,6 @@ import pytest
 from conftest import default_book
 
 import workbooks
-from engine.learning import training
 from engine.learning.recipe import IGNORED
 from engine.models import checkpoint
 from workbooks.semantic_tiny import semantics
@@ -226,7 +225,7 @@ def test_the_essays_tests_asked_of_each_training_again() -> None:
 def test_vectors_that_nobody_trained_are_explained_in_sample_alone() -> None:
     """The trap on Printed: what the report says of them, measured anew."""
     rng = np.random.default_rng(0)
-    vectors = training.initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
+    vectors = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
     for axis, column in zip(semantics.AXES, semantics.TABLE.T, strict=True):
         measured = semantics.probe_r2(vectors, column)
         assert reported("untrained", 0)["r2"][axis] == pytest.approx(measured._asdict(), abs=1e-6)
@@ -239,7 +238,7 @@ def vectors_of(name: str) -> np.ndarray:
         return semantics.TABLE
     if name == "untrained":
         rng = np.random.default_rng(0)
-        found = training.initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"]
+        found = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"]
     else:
         scale = {"wide": 1.0, "narrow": 0.02}[name]
         found = checkpoint.load(semantics.FOLDER / f"scale-{scale}").weights["W_E"]

@@ -31,7 +31,7 @@ def test_the_dialogue_games_training_starts_as_it_should() -> None:
 
 def test_three_steps_of_semantic_tiny() -> None:
     recipe = replace(semantics.recipe(0.02), steps=3)
-    *steps, weights = training.train(semantics.spec(), recipe, semantics.sentences, 0)
+    *steps, weights = training.train(semantics.decoder(), recipe, semantics.sentences, 0)
     assert [step.step for step in steps if isinstance(step, Progress)] == [0, 1, 2]
     assert all(np.isfinite(step.loss) for step in steps if isinstance(step, Progress))
     assert isinstance(weights, dict)

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 from engine import InputError, Model
 from engine.learning import corpus, text_training
 from engine.learning.corpus import Corpus
+from engine.learning.decoders import Decoder
 from engine.learning.recipe import Recipe
 from engine.learning.text_training import Check, TextRun
 from engine.learning.training import Progress
@@ -77,7 +78,7 @@ def test_the_best_check_is_kept() -> None:
     _, checks, model = run(replace(long, learning_rate=2e-2), 0, few)
     losses = [check.loss for check in checks]
     assert min(losses) < losses[-1]
-    kept = text_training.loss(model.spec, model.weights, few.windows())
+    kept = text_training.loss(Decoder.of(model), model.weights, few.windows())
     assert kept == pytest.approx(min(losses), rel=1e-6)  # the weights are float32 in the end
 
 
@@ -88,7 +89,7 @@ def test_its_loss_is_the_graphs(n_pieces: int | None) -> None:
     windows = learnt.windows(4)
     probs = [model.graph(row[:-1].tolist()).values["probs"] for row in windows]
     by_graph = [-np.log(p[range(len(p)), row[1:]]) for p, row in zip(probs, windows, strict=True)]
-    found = text_training.loss(model.spec, model.weights, windows)
+    found = text_training.loss(Decoder.of(model), model.weights, windows)
     assert found == pytest.approx(np.mean(by_graph), abs=1e-6)
 
 
@@ -146,12 +147,12 @@ def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkey
 )
 def test_what_no_memory_holds_is_refused_before_it_is_tried(change: dict) -> None:
     with pytest.raises(InputError, match=r"would hold [\d,]+ numbers, .* --context or --batch"):
-        TextRun(**change).spec(65)
+        TextRun(**change).decoder(65)
 
 
 def test_a_model_of_thirty_million_weights_is_not_refused() -> None:
     large = TextRun(n_layers=8, n_heads=8, d_model=512, context=256, batch=16)
-    assert large.spec(8_000).d_mlp == 2048
+    assert large.decoder(8_000).spec.d_mlp == 2048
 
 
 @pytest.mark.filterwarnings("error")

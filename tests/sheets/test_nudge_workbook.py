@@ -83,7 +83,7 @@ def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(
     book, cells, tmp_path, libreoffice, torch
 ) -> None:
     """From wrong values; every other cell has what the engine has."""
-    from torch_cells import loss_after_step
+    from by_torch import loss_after_step
 
     ids, rate = [1, 0, 5, 2], 0.3
     edits = {("sentence", 0, 0): spelt(book, ids), RATE: rate}

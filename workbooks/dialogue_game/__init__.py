@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine import Model, ModelSpec, WordList
-from engine.learning import training
+from engine import Model, WordList
+from engine.learning import decoders, training
 from engine.learning.recipe import Recipe
 from engine.learning.training import Progress
 from engine.models import checkpoint
@@ -30,11 +30,8 @@ TOPIC, AFTER, LEVEL = "A whole model", "induction", 3
 PROMPT = "<BOS> Pietro chiama Paolo"
 N_TOKENS = 16  # columns of the workbook: the prompt, and room to continue it
 FOLDER = measured.FOLDER
-SPEC = ModelSpec(
-    d_vocab=len(game.WORDS), d_model=64, n_ctx=game.LENGTH - 1, n_layers=2, n_heads=4, d_head=16,
-    d_mlp=256, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
-    tied=True, bias=True,
-)  # fmt: skip
+SIZES = {"d_model": 64, "n_layers": 2, "n_heads": 4, "d_mlp": 256}
+DECODER = decoders.new("gpt2", d_vocab=len(game.WORDS), n_ctx=game.LENGTH - 1, **SIZES)
 RECIPE = Recipe(steps=5000, batch=64, embed_scale=0.3)
 N_REFERENCES = 32  # games over which each head's average is measured
 N_FRESH = 1000  # turns that an edit is priced over
@@ -109,12 +106,12 @@ def train(
     """Each step's progress and, last, the trained model."""
     recipe = RECIPE if embed_scale is None else replace(RECIPE, embed_scale=embed_scale)
     recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(SPEC, recipe, game.games, seed):
+    for step in training.train(DECODER, recipe, game.games, seed):
         yield step if isinstance(step, Progress) else _model(step)
 
 
 def _model(weights: Mapping[str, np.ndarray]) -> Model:
-    return training.trained(SPEC, weights, WordList(game.WORDS))
+    return training.trained(DECODER, weights, WordList(game.WORDS))
 
 
 floor = game.floor

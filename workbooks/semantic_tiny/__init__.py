@@ -87,7 +87,7 @@ def train(
     """Each step's progress and, last, the trained model."""
     recipe = semantics.recipe(SCALE if embed_scale is None else embed_scale)
     recipe = replace(recipe, steps=steps or recipe.steps)
-    for step in training.train(semantics.spec(), recipe, semantics.sentences, seed):
+    for step in training.train(semantics.decoder(), recipe, semantics.sentences, seed):
         yield step if isinstance(step, Progress) else semantics.model(step)
 
 

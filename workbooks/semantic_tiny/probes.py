@@ -19,7 +19,6 @@ import numpy as np
 
 from engine.cells.expression import Expression
 from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
-from engine.learning.training import initial
 from exporters.compose.book import Chart, Series, Sheet
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
@@ -28,7 +27,11 @@ from workbooks.semantic_tiny import semantics
 
 SHEET = "Probes"
 PURPOSE = "can an axis be read off the words' vectors? Asked of the words fitted to, and of others"
-N_WORDS, N_AXES, N_PARTS = len(semantics.CONTENT), len(semantics.AXES), semantics.spec().d_model
+N_WORDS, N_AXES, N_PARTS = (
+    len(semantics.CONTENT),
+    len(semantics.AXES),
+    semantics.spec().d_model,
+)
 ASKED_ROW, TABLE_ROW, CHART_ROW, ANEW_ROW, TRIES_ROW, WORK_ROW = 7, 9, 9, 27, 38, 46
 BUILT = 10  # components that a probe may use, as built
 PASSES = 0.8  # the essay's bar
@@ -77,7 +80,7 @@ def add(book: ModelBook) -> None:
 def _probed(book: ModelBook) -> list[Probed]:
     """Vectors that nobody trained, those of the model that began wide, and of this one."""
     rng = np.random.default_rng(semantics.SEEDS[0])
-    untrained = initial(semantics.spec(), semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
+    untrained = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
     wide, narrow = (
         np.array(book.values[f"models.{name}"], dtype=np.float64) for name in ("wide", "narrow")
     )

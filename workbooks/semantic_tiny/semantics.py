@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine import Model, ModelSpec, WordList
+from engine.learning import decoders
+from engine.learning.decoders import Decoder
 from engine.learning.recipe import IGNORED, Recipe
-from engine.learning.training import Progress, initial, trained
+from engine.learning.training import Progress, trained
 from engine.learning.training import train as train_model
 from engine.models import checkpoint
 
@@ -171,13 +173,15 @@ def loss_floor() -> float:
 # --- the model ----------------------------------------------------------------------------
 
 
+def decoder() -> Decoder:
+    """GPT-2's, as small as the essay's: 2 layers, 2 heads, vectors of 32 numbers."""
+    sizes = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_mlp": 128}
+    return decoders.new("gpt2", d_vocab=len(WORDS), n_ctx=LENGTH - 1, **sizes)
+
+
 def spec() -> ModelSpec:
-    """GPT-2's decoder, as small as the essay's: 2 layers, 2 heads, vectors of 32 numbers."""
-    return ModelSpec(
-        d_vocab=len(WORDS), d_model=32, n_ctx=LENGTH - 1, n_layers=2, n_heads=2, d_head=16,
-        d_mlp=128, activation="gelu_tanh", position="learned", norm="layer", final_norm=True,
-        tied=True, bias=True,
-    )  # fmt: skip
+    """Its sizes."""
+    return decoder().spec
 
 
 def recipe(scale: float) -> Recipe:
@@ -187,12 +191,12 @@ def recipe(scale: float) -> Recipe:
 
 def train(scale: float, seed: int) -> Iterator[Progress | dict[str, np.ndarray]]:
     """Yield each step's progress and, last, the trained weights by name."""
-    return train_model(spec(), recipe(scale), sentences, seed)
+    return train_model(decoder(), recipe(scale), sentences, seed)
 
 
 def model(weights: dict[str, np.ndarray]) -> Model:
     """The model with these weights, which is saved as GPT-2 is."""
-    return trained(spec(), weights, WordList(WORDS))
+    return trained(decoder(), weights, WordList(WORDS))
 
 
 # --- measures of word vectors -------------------------------------------------------------
@@ -333,7 +337,7 @@ def report(runs: dict[tuple[float, int], Trained]) -> dict[str, Any]:
     """All rows: the table, vectors before training, and those of the runs by (scale, seed)."""
     rows = [row("hand-wired", None, TABLE, None)]
     for seed in SEEDS:
-        vectors = initial(spec(), recipe(1.0), np.random.default_rng(seed))["W_E"][ROWS]
+        vectors = decoder().initial(recipe(1.0), np.random.default_rng(seed))["W_E"][ROWS]
         rows.append(row("untrained", seed, vectors, None))
     for (scale, seed), found in runs.items():
         vectors = found.weights["W_E"][ROWS].astype(np.float64)

@@ -7,11 +7,12 @@ A file declares
     forward       the forward pass, read top to bottom like its paper's figure
     read_config   a config as a ModelSpec
     pieces        where each weight stands in the checkpoint's tensors, for loading and saving
+    NEW           of decoders: what the config of a new model says besides its sizes
     UNREAD        where there are any: patterns of tensors that it does not read, of other tasks
 """
 
-from collections.abc import Sequence
-from typing import Protocol, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from engine.cells.errors import InputError, declared
 from engine.cells.packages import modules
@@ -28,6 +29,7 @@ class Declared(Protocol):
 
     MODEL_TYPES: tuple[str, ...]
     EPS: str
+    NEW: Mapping[str, Any]
 
     def forward(self, g: Forward, ids: Sequence[int]) -> None:
         """Add the blocks of a forward pass over the ids."""

@@ -11,6 +11,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("bloom",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = dict[str, str]()
 OF_OTHER_PROGRAMS = (  # in published configs, and read by what BLOOM was trained with
     "attention_softmax_in_fp32",
     "bias_dropout_fusion",

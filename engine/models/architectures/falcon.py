@@ -19,6 +19,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("falcon",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"activation": "gelu"}
 
 
 @dataclass(frozen=True)

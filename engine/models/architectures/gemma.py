@@ -15,6 +15,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gemma", "gemma2")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh"}
 NORMS = {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"}  # our name -> theirs
 NORMS_2 = {
     "ln1": "input_layernorm",

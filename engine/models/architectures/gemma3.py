@@ -10,9 +10,10 @@ from engine.models.architectures.gemma import EPS, GemmaSpec, forward
 from engine.models.foreign import FULL, WINDOWED, Config, Piece, Pieces
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("gemma3_text",)
+NEW = {"hidden_activation": "gelu_pytorch_tanh"}
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -1,7 +1,6 @@
 """GPT-2 (Radford et al. 2019, section 2.3): LayerNorm before each sublayer, learned positions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from engine.cells.access import Mask
 from engine.models import ops, parts
@@ -11,6 +10,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt2",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"architectures": ["GPT2LMHeadModel"], "activation_function": "gelu_new"}
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
@@ -72,23 +72,6 @@ def read_config(c: Config) -> ModelSpec:
         bias=True,
         sqrt_d_head=None if c.get("scale_attn_weights", bool, True) else 1.0,
     )
-
-
-def config(spec: ModelSpec) -> dict[str, Any]:
-    """The config.json that a decoder trained here is saved with in GPT-2's own layout."""
-    return {
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": spec.d_vocab,
-        "n_positions": spec.n_ctx,
-        "n_embd": spec.d_model,
-        "n_layer": spec.n_layers,
-        "n_head": spec.n_heads,
-        "n_inner": spec.d_mlp,
-        "activation_function": "gelu_new",
-        EPS: spec.norm_eps,
-        "tie_word_embeddings": spec.tied,
-    }
 
 
 def pieces(spec: ModelSpec) -> Pieces:

@@ -13,6 +13,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_neo",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"activation_function": "gelu_new"}
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:

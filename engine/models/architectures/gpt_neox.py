@@ -11,6 +11,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("gpt_neox",)
 EPS = "layer_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "gelu"}
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:

@@ -6,10 +6,11 @@ from engine.models.architectures.phi import forward
 from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("gptj",)
 EPS = "layer_norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"activation_function": "gelu_new"}
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -14,6 +14,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite")
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "silu", "sliding_window": None}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("mixtral",)
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "silu", "num_local_experts": 4, "num_experts_per_tok": 2}
 OLDER = (("gate", "w1"), ("in", "w3"), ("out", "w2"))  # of an expert
 MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
 

@@ -12,6 +12,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("olmo2",)
 EPS = "rms_norm_eps"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "silu"}
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:

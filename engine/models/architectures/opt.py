@@ -14,6 +14,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("opt",)
 EPS = ""  # its norms have torch's, 1e-5
+NEW = {"activation_function": "relu"}
 FIRST_PLACE = 2  # the rows before it were for padding
 
 

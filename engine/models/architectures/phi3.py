@@ -6,9 +6,10 @@ from engine.models.architectures.llama import EPS, LlamaSpec, forward
 from engine.models.foreign import Config, Piece, Pieces, head_of
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("phi3",)
+NEW = {"hidden_act": "silu"}
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -8,9 +8,10 @@ from engine.models.architectures.mixtral import EPS, MoeSpec, forward, stacked
 from engine.models.foreign import GATED, Config, Piece, Pieces, linear
 from engine.models.spec import ModelSpec
 
-__all__ = ["EPS", "MODEL_TYPES", "forward", "pieces", "read_config"]
+__all__ = ["EPS", "MODEL_TYPES", "NEW", "forward", "pieces", "read_config"]
 
 MODEL_TYPES = ("qwen2_moe", "qwen3_moe")
+NEW = {"hidden_act": "silu", "num_experts": 4, "num_experts_per_tok": 2}
 
 
 def read_config(c: Config) -> ModelSpec:

@@ -11,6 +11,7 @@ from engine.models.spec import ModelSpec
 
 MODEL_TYPES = ("starcoder2",)
 EPS = "norm_epsilon"  # the config's name for what keeps its norms' divisors above zero
+NEW = {"hidden_act": "gelu_pytorch_tanh", "sliding_window": None}
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:

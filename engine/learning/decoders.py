@@ -1,0 +1,99 @@
+"""Decoders that can be trained: any architecture that predicts the next word, in any size."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.cells.errors import InputError
+from engine.cells.name import Name
+from engine.learning.recipe import Recipe
+from engine.models import architectures
+from engine.models.foreign import Config
+from engine.models.forward import Architecture, Forward, weight_shapes
+from engine.models.model import Model
+from engine.models.spec import ModelSpec
+
+SIZES = {  # what configs call them: the file of an architecture asks for the names that it knows
+    "d_vocab": ("vocab_size",),
+    "d_model": ("hidden_size", "n_embd"),
+    "n_ctx": ("max_position_embeddings", "n_positions", "seq_length"),
+    "n_layers": ("num_hidden_layers", "num_layers", "n_layer"),
+    "n_heads": ("num_attention_heads", "num_heads", "n_head", "num_key_value_heads"),
+    "d_head": ("head_dim", "rotary_dim", "query_pre_attn_scalar"),
+    "d_mlp": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "d_expert": ("moe_intermediate_size", "shared_expert_intermediate_size"),
+}
+# Special tokens have no ids: the defaults of most architectures are beyond the vocabulary.
+NO_SPECIAL = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """An architecture in certain sizes, without weights."""
+
+    forward: Architecture
+    spec: ModelSpec
+    config: Mapping[str, Any]  # what it is saved with
+
+    @classmethod
+    def of(cls, model: Model) -> "Decoder":
+        """A model's own."""
+        return cls(model.architecture, model.spec, model.config)
+
+    def initial(self, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Weights to begin with, by name: gains that change nothing, biases 0, matrices normal."""
+        gains = self._gains()
+        weights: dict[str, np.ndarray] = {}
+        for name, shape in weight_shapes(self.forward, self.spec).items():
+            leaf = Name(name).leaf
+            if len(shape) == 1:
+                weights[name] = np.full(shape, float(name in gains))
+            else:
+                writes = leaf in ("W_O", "W_out")
+                scale = recipe.residual_scale if writes else recipe.scale
+                scale = recipe.embed_scale if leaf == "W_E" else scale
+                weights[name] = rng.normal(0, scale, shape)
+        return weights
+
+    def _gains(self) -> set[str]:
+        """The vectors that something is multiplied by; where it is by 1 + w, none changes it."""
+        blank = Forward(self.spec)
+        self.forward(blank, [0])
+        return {
+            x.name
+            for block in blank
+            for parameter, _, x in block.operands
+            if block.op and (block.op.name, parameter) == ("affine", "w")
+        }
+
+
+def names() -> list[str]:
+    """The architectures that can be trained."""
+    return [name for name, file in architectures.known().items() if hasattr(file, "NEW")]
+
+
+def new(name: str, **sizes: int) -> Decoder:
+    """A decoder of an architecture, by its name and d_vocab, d_model, n_ctx, n_layers, n_heads and
+    d_mlp. Raises InputError for an architecture that predicts no next word, and for sizes that do
+    not go together."""
+    if name not in names():
+        fault = "predicts no next word" if name in architectures.known() else "is not known"
+        raise InputError(f"architecture {name!r} {fault}; those to train: {', '.join(names())}")
+    d_model, n_heads, d_mlp = sizes["d_model"], sizes["n_heads"], sizes["d_mlp"]
+    if d_model % n_heads:
+        raise InputError(f"{n_heads} heads do not divide d_model = {d_model}")
+    sizes |= {"d_head": d_model // n_heads, "d_expert": d_mlp}
+    file = architectures.find(name)
+    given: dict[str, Any] = {
+        theirs: sizes[ours] for ours, named in SIZES.items() for theirs in named
+    }
+    given["attention_types"] = [[["global"], sizes["n_layers"]]]  # GPT-Neo's layers, none windowed
+    asked = Config(Path("config.json"), {"model_type": name, **given, **file.NEW})
+    spec = file.read_config(asked)
+    if spec.d_mlp != d_mlp:
+        raise InputError(f"the MLP of {name} has {spec.d_mlp} cells here, not {d_mlp}")
+    said = {theirs: value for theirs, value in given.items() if theirs in asked.asked}
+    return Decoder(file.forward, spec, {"model_type": name, **said, **file.NEW, **NO_SPECIAL})

@@ -1,0 +1,85 @@
+"""Stacks: what of a graph is computed together, for an interpreter that is fast in few large steps.
+
+The heads of a layer have one op, over operands of the same shapes: their queries, keys and values
+are products of one x with different matrices. So they are one array with an axis more, and one
+product. Nothing here knows of heads: all blocks are stacked that have one op, and wait for equally
+many others. Where a library has a kernel for several blocks together, such as a softmax, a pattern
+of ops says which they are.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from engine.cells.block import Block
+from engine.cells.graph import Graph
+
+# A block, by a name of one's own, the same block wherever it stands; or an op over patterns.
+Pattern = str | tuple[Any, ...]
+
+
+class Step(NamedTuple):
+    """How a block is computed: by its op, or by the kernel of a pattern that it matches."""
+
+    block: Block
+    pattern: Pattern | None  # None: by its op
+    operands: tuple[Block, ...]
+
+
+def stacks(
+    graph: Graph, of: str, given: Collection[str], patterns: Collection[Pattern]
+) -> list[list[Step]]:
+    """The steps from the blocks that are `given` to the block `of`: a list of those that are alike,
+    after all that they read."""
+    steps: dict[str, Step] = {}
+    level = dict.fromkeys(given, 0)  # how many steps stand before
+    for block in graph:
+        step = _step(block, patterns)
+        below = [level[b.name] for b in step.operands if b.name in level]
+        if below and block.name not in level:
+            steps[block.name], level[block.name] = step, max(below) + 1
+    needed = {of}
+    for name in reversed(steps):
+        if name in needed:
+            needed |= {b.name for b in steps[name].operands}
+    found: dict[Any, list[Step]] = {}
+    for name, (block, pattern, operands) in steps.items():
+        if name in needed:
+            kind = (level[name], pattern, *_kind(block), *_reads(operands, level, graph))
+            found.setdefault(kind, []).append(steps[name])
+    return [found[kind] for kind in sorted(found, key=lambda kind: kind[0])]
+
+
+def _kind(block: Block) -> tuple[Any, ...]:
+    """What blocks of a stack have in common: their formula, and how it reads."""
+    at = tuple(at for _, at, _ in block.operands)
+    return id(block.op), block.shape, block.mask, at
+
+
+def _reads(operands: Collection[Block], level: Mapping[str, int], graph: Graph) -> tuple[Any, ...]:
+    """And of what they read: shapes, which operands are the same block, and lone numbers that
+    nothing changes."""
+    same = tuple([*operands].index(b) for b in operands)
+    still = [b.shape == (1, 1) and b.name not in level for b in operands]
+    sizes = zip(operands, still, strict=True)
+    return same, tuple(graph.values[b.name].item() if x else b.shape for b, x in sizes)
+
+
+def _step(block: Block, patterns: Collection[Pattern]) -> Step:
+    for pattern in patterns:
+        names: dict[str, Block] = {}
+        if _matches(pattern, block, names):
+            return Step(block, pattern, tuple(names.values()))
+    return Step(block, None, tuple(b for _, _, b in block.operands))
+
+
+def _matches(pattern: Pattern, block: Block, names: dict[str, Block]) -> bool:
+    """Whether a block is of a pattern, whose names then stand for blocks."""
+    if isinstance(pattern, str):
+        return names.setdefault(pattern, block) is block
+    op, *inner = pattern
+    return (
+        block.op is not None
+        and block.op.name == op
+        and len(block.operands) == len(inner)
+        and all(_matches(p, b, names) for p, (_, _, b) in zip(inner, block.operands, strict=True))
+    )

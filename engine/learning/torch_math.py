@@ -1,0 +1,245 @@
+"""The torch interpreter: a graph's ops over whole batches, under torch's autograd.
+
+Every array has four axes: sentence of the batch, block of a stack (see `stacks`), row, column. What
+is alike in all sentences, or in all blocks, is there once, and broadcasts. Views of operands and
+functions are written apart from numpy's, so that each can be held to the other.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from engine.cells.access import ALONG, partners
+from engine.cells.block import Block
+from engine.cells.expression import Constant, Read
+from engine.cells.graph import Graph
+from engine.learning.stacks import Pattern, Step, stacks
+
+Tensor = torch.Tensor
+F = torch.nn.functional
+
+
+# --- signs and functions ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Line:
+    """What a cell reads along an axis, for every row (i) or column (j) of the output at once.
+
+    Cells that a mask hides hold what counts nothing: -inf for a maximum, 0 for a sum.
+    """
+
+    values: Tensor  # [batch, stack, n_lines, n_read]
+    along: str  # 'i': one line per output row; 'j': one per column
+
+    def oriented(self, x: Tensor) -> Tensor:
+        """What comes of each line, [batch, stack, n_lines], as rows or columns."""
+        return x[..., None] if self.along == "i" else x[..., None, :]
+
+
+def product_sum(a: Line, b: Line) -> Tensor:
+    """Sum of products along both lines."""
+    if a.along == b.along:
+        return a.oriented(torch.einsum("bslr,bslr->bsl", a.values, b.values))
+    return torch.einsum(f"bs{a.along}r,bs{b.along}r->bsij", a.values, b.values)
+
+
+def variance(line: Line) -> Tensor:
+    """Variance along each line, of a whole population; torch's own takes ten times as long."""
+    centred = line.values - line.values.mean(-1, keepdim=True)
+    return line.oriented((centred * centred).mean(-1))
+
+
+def largest(x: Any, *others: Any) -> Tensor:
+    """Of a line, or of two cells; of equal ones the second has the gradient."""
+    found: Tensor = (
+        torch.where(x > others[0], x, others[0]) if others else x.oriented(x.values.amax(-1))
+    )
+    return found
+
+
+def lookup(table: Line, ids: Tensor) -> Tensor:
+    """Entry `ids` of each line of a table that all sentences share."""
+    n = max(table.values.shape[1], ids.shape[1])
+    tables, entries = table.values[0].expand(n, -1, -1), ids[..., 0].long().expand(-1, n, -1)
+    return torch.stack([F.embedding(entries[:, k], tables[k].T) for k in range(n)], 1)
+
+
+def rank(x: Tensor, line: Line, place: Tensor, places: Line) -> Tensor:
+    """How many of each line come before a cell: larger ones, or equal ones at earlier places."""
+    here, others = x[..., None], line.values[..., None, :]
+    earlier = (others == here) & (places.values[..., None, :] < place[..., None])
+    return ((others > here) | earlier).sum(-1).to(x.dtype)
+
+
+TORCH: dict[str, Callable[..., Any]] = {  # signs and functions, by their names
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<": lambda x, y: (x < y).to(x.dtype),
+    "=": lambda x, y: (x == y).to(x.dtype),
+    "held": torch.detach,
+    "nth": lookup,
+    "AVERAGE": lambda line: line.oriented(line.values.mean(-1)),
+    "COS": torch.cos,
+    "ERF": torch.erf,
+    "EXP": torch.exp,
+    "IF": lambda condition, x, y: torch.where(condition > 0, x, y).to(condition.dtype),
+    "LN": torch.log,
+    "MAX": largest,
+    "ORDER": rank,
+    "SIN": torch.sin,
+    "SQRT": torch.sqrt,
+    "SUM": lambda line: line.oriented(line.values.sum(-1)),
+    "SUMPRODUCT": product_sum,
+    "TANH": torch.tanh,
+    "VARP": variance,
+}
+
+
+def run(block: Block, views: Mapping[Any, Any]) -> Any:
+    """What a block's formula comes to, of views of what it reads."""
+    found: list[Any] = []
+    for part, of in block.steps:
+        if isinstance(part, Read):
+            found.append(views[part.key])
+        elif isinstance(part, Constant):
+            found.append(part.number)
+        else:
+            found.append(TORCH[part.name](*[found[k] for k in of]))
+    return found[-1]
+
+
+# --- what torch computes in one go ------------------------------------------------------------
+
+
+def layer_norm(x: Tensor, eps: Tensor) -> Tensor:
+    """Every row with a mean of 0 and a deviation of 1."""
+    return F.layer_norm(x, x.shape[-1:], eps=float(eps.flatten()[0]))
+
+
+def rms_norm(x: Tensor, eps: Tensor) -> Tensor:
+    """Every row divided by its root mean square."""
+    return F.rms_norm(x, x.shape[-1:], eps=float(eps.flatten()[0]))
+
+
+E = ("exp", "x", ("row_max", "x"))
+KERNELS: dict[Pattern, Callable[..., Tensor]] = {
+    ("relu", "x"): F.relu,
+    ("gelu", "x"): F.gelu,
+    ("gelu_tanh", "x"): partial(F.gelu, approximate="tanh"),
+    ("silu", "x"): F.silu,
+    ("fraction", E, ("row_sum", E)): partial(torch.softmax, dim=-1),
+    ("normalize", "x", ("mean", "x"), ("deviation", "x", "eps")): layer_norm,
+    ("divide_rows", "x", ("root_mean_square", "x", "eps")): rms_norm,
+}
+
+
+# --- graphs -----------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """Where a block's values stand."""
+
+    stack: Tensor  # [batch, stack, rows, columns]
+    k: int  # which of the stack
+
+    @property
+    def values(self) -> Tensor:
+        """[batch, rows, columns]"""
+        return self.stack[:, self.k]
+
+
+class Pass:
+    """What computes one block of a graph, for any values of the inputs that are `given`: op by op,
+    but for the patterns of `kernels`."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        of: str,
+        given: Iterable[str],
+        dtype: torch.dtype,
+        kernels: Mapping[Pattern, Callable[..., Tensor]] = KERNELS,
+    ) -> None:
+        given = set(given)
+        self._stacks, self._kernels = stacks(graph, of, given, kernels), kernels
+        steps = [step for stack in self._stacks for step in stack]
+        read = {b.name for step in steps for b in step.operands}
+        self._still = {
+            name: Place(torch.tensor(graph.values[name], dtype=dtype)[None, None], 0)
+            for name in read - {step.block.name for step in steps} - given
+        }
+
+    def __call__(self, given: Mapping[str, Tensor]) -> dict[str, Place]:
+        """The values of all blocks on the way, of inputs [rows, columns] or, for a batch, [batch,
+        rows, columns]."""
+        places = dict(self._still)
+        for name, x in given.items():
+            places[name] = Place(x[:, None] if x.ndim > 2 else x[None, None], 0)
+        for stack in self._stacks:
+            x = self._computed(stack, places)
+            places |= {step.block.name: Place(x, k) for k, step in enumerate(stack)}
+        return places
+
+    def _computed(self, stack: list[Step], places: Mapping[str, Place]) -> Tensor:
+        """The values of alike blocks: [batch, stack, rows, columns]."""
+        block, pattern, _ = stack[0]
+        read = zip(*(step.operands for step in stack), strict=True)
+        arrays = [gathered([places[b.name] for b in blocks]) for blocks in read]
+        x = self._kernels[pattern](*arrays) if pattern else evaluated(block, arrays)
+        return x.expand(-1, len(stack), *block.shape)
+
+
+def evaluated(block: Block, arrays: Sequence[Tensor]) -> Tensor:
+    """A block's op, over the values of its operands."""
+    assert block.op is not None
+    reads = zip(block.operands, arrays, strict=True)
+    x: Tensor = run(block, {(b, at): view(x, at) for (_, at, b), x in reads})
+    if block.partial and not leaves_blanks(block):
+        x = torch.where(torch.tensor(block.mask.seen(block.whole)), x, block.op.blank)
+    return x
+
+
+def gathered(places: Sequence[Place]) -> Tensor:
+    """Values that the blocks of a stack read: [batch, stack, rows, columns]. Where they are one
+    block's, or stand in one stack at even distances, without a copy."""
+    stack, ks = places[0].stack, [place.k for place in places]
+    if any(place.stack is not stack for place in places):
+        return torch.cat([x[:, k : k + 1] for x, k in places], 1)
+    first, last, step = ks[0], ks[-1], ks[1] - ks[0] if len(ks) > 1 else 1
+    if len(set(ks)) == 1:
+        return stack[:, first : first + 1]
+    if step > 0 and ks == [*range(first, last + 1, step)]:
+        return stack[:, first : last + 1 : step]
+    return stack.index_select(1, torch.tensor(ks))
+
+
+def view(x: Tensor, at: tuple[str, str]) -> Any:
+    """What an op sees of an operand: its axes where the output has them."""
+    rows, cols = at
+    if cols in ALONG:
+        return Line(x, "j" if rows == "j" else "i")
+    if rows in ALONG:
+        return Line(x.mT, "j" if cols == "j" else "i")
+    if cols[0] == "@":
+        x = x[..., int(cols[1:]), None]
+    elif cols[0] == "~":
+        x = x[..., partners(cols, 0, x.shape[-1])]
+    return x.mT if rows == "j" or cols == "i" else x
+
+
+def leaves_blanks(block: Block) -> bool:
+    """Whether an op makes its blank out of its operands' blanks, as the exponential of -inf is 0,
+    so that nothing needs to be hidden."""
+    assert block.op is not None
+    if any(code in ALONG for _, at, _ in block.operands for code in at):
+        return False
+    blanks = {b: b.op.blank if b.op and b.partial else 1.0 for _, _, b in block.operands}
+    cells = {(b, at): torch.tensor(blanks[b]) for _, at, b in block.operands}
+    return bool(run(block, cells) == block.op.blank)
