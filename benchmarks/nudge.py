@@ -4,8 +4,8 @@
 
 Each model's workbook is built with --nudge, every cached value of it is made wrong, and LibreOffice
 computes it anew; then rates and sentences are typed on its sheets. The loss after the step is held
-against a torch that knows nothing of the cells: the forward pass of transformers, and SGD as torch
-has it. FOLDER keeps the workbooks. The second Python is the one that has LibreOffice's `uno` module.
+against transformers, which knows nothing of the cells, and SGD as torch has it. FOLDER keeps the
+workbooks. The second Python is the one that has LibreOffice's `uno` module.
 """
 
 import argparse

@@ -45,8 +45,8 @@ def compare(
     weights = decoder.initial(recipe, rng)
     given = [batches(rng, recipe.batch) for _ in range(steps + 1)]
     learners = {
-        "numpy": in_cells.Learner(decoder.forward, decoder.spec, recipe, weights),
-        "torch": in_torch.Learner(decoder.forward, decoder.spec, recipe, weights),
+        "numpy": in_cells.Learner(decoder, recipe, weights),
+        "torch": in_torch.Learner(decoder, recipe, weights),
         "torch float64": in_torch.Learner(
             decoder.forward, decoder.spec, recipe, weights, torch.float64
         ),

@@ -14,9 +14,9 @@ from engine.cells.block import Block
 from engine.cells.gradient import backward
 from engine.cells.graph import Graph
 from engine.learning import objective, optimizers
+from engine.learning.decoders import Decoder
 from engine.learning.recipe import IGNORED, Recipe
-from engine.models.forward import Architecture, Forward, Readout
-from engine.models.spec import ModelSpec
+from engine.models.forward import Forward, Readout
 
 ALL_TOKENS = Readout(by_head=False)
 DECAYS = "matrices"
@@ -26,18 +26,12 @@ WAS = "was."  # before the names of what a step starts from
 class Learner:
     """What learns: it starts from weights by name, and every step changes those that it has."""
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        spec: ModelSpec,
-        recipe: Recipe,
-        weights: Mapping[str, np.ndarray],
-    ) -> None:
+    def __init__(self, decoder: Decoder, recipe: Recipe, weights: Mapping[str, np.ndarray]) -> None:
         matrices = {name: w for name, w in weights.items() if w.ndim > 1}
         vectors = {name: w for name, w in weights.items() if w.ndim == 1}
         kinds = {DECAYS: matrices, "vectors": vectors}
         self._rows = [_Row(name, kind) for name, kind in kinds.items() if kind]
-        self._architecture, self._spec, self._recipe = architecture, spec, recipe
+        self._decoder, self._recipe = decoder, recipe
         self._update = _update(self._rows, recipe)
         self._passes: dict[int, tuple[Graph, dict[str, Block]]] = {}  # by how many tokens
 
@@ -66,7 +60,7 @@ class Learner:
     ) -> tuple[Graph, dict[str, Block]]:
         """The pass over so many tokens with its loss, and the gradient of each weight."""
         if n_tokens not in self._passes:
-            graph = blank_pass(self._architecture, self._spec, weights, n_tokens)
+            graph = blank_pass(self._decoder, weights, n_tokens)
             gradients = backward(graph, objective.loss(graph, [0] * n_tokens))
             self._passes[n_tokens] = graph, {k: x for k, x in gradients.items() if k in weights}
         return self._passes[n_tokens]
@@ -126,12 +120,10 @@ def _update(rows: Sequence[_Row], recipe: Recipe) -> Graph:
     return g
 
 
-def blank_pass(
-    architecture: Architecture, spec: ModelSpec, weights: Mapping[str, np.ndarray], n_tokens: int
-) -> Forward:
+def blank_pass(decoder: Decoder, weights: Mapping[str, np.ndarray], n_tokens: int) -> Forward:
     """The forward pass over so many tokens, to be filled with others."""
-    graph = Forward(spec, weights, ALL_TOKENS)
-    architecture(graph, [0] * n_tokens)
+    graph = Forward(decoder.spec, weights, ALL_TOKENS)
+    decoder.forward(graph, [0] * n_tokens)
     return graph
 
 
@@ -141,7 +133,7 @@ def summed(gradient: np.ndarray) -> np.ndarray:
 
 
 def reader(
-    architecture: Architecture, spec: ModelSpec, weights: Mapping[str, np.ndarray]
+    decoder: Decoder, weights: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
     """What gives the logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
     passes: dict[int, Graph] = {}  # by how many tokens
@@ -149,7 +141,7 @@ def reader(
     def logits(ids: np.ndarray) -> np.ndarray:
         n = ids.shape[1]
         if n not in passes:
-            passes[n] = blank_pass(architecture, spec, weights, n)
+            passes[n] = blank_pass(decoder, weights, n)
         return filled(passes[n], {"tokens": ids[..., None].astype(np.float64)})["logits"]
 
     return logits

@@ -6,18 +6,16 @@ bits, and with them the run. So a trained model is shipped as its weights, never
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from engine.learning.decoders import Decoder
 from engine.learning.in_cells import blank_pass
 from engine.learning.optimizers import ADAM, DESCENT
 from engine.learning.recipe import IGNORED, Recipe
 from engine.learning.torch_math import Pass
-from engine.models.forward import Architecture
-from engine.models.spec import ModelSpec
 
 F = torch.nn.functional
 
@@ -27,8 +25,7 @@ class Learner:
 
     def __init__(
         self,
-        architecture: Architecture,
-        spec: ModelSpec,
+        decoder: Decoder,
         recipe: Recipe,
         weights: Mapping[str, np.ndarray],
         dtype: torch.dtype = torch.float32,
@@ -39,7 +36,7 @@ class Learner:
         self._tensors = {
             name: torch.tensor(w, dtype=dtype, requires_grad=True) for name, w in weights.items()
         }
-        self._logits = _Logits(architecture, spec, self._tensors)
+        self._logits = _Logits(decoder, self._tensors)
         self._optimizer = optimizer(recipe, [*self._tensors.values()])
 
     @property
@@ -64,30 +61,28 @@ class Learner:
 class _Logits:
     """The forward pass over batches of any length."""
 
-    def __init__(
-        self, architecture: Architecture, spec: ModelSpec, tensors: Mapping[str, torch.Tensor]
-    ) -> None:
-        self._tensors = tensors
-        self._blank = partial(blank_pass, architecture, spec)
+    def __init__(self, decoder: Decoder, tensors: Mapping[str, torch.Tensor]) -> None:
+        self._decoder, self._tensors = decoder, tensors
         self._passes: dict[int, Pass] = {}  # by how many tokens
 
     def __call__(self, ids: np.ndarray) -> torch.Tensor:
         """The logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
         rows = {name: w if w.ndim > 1 else w[None] for name, w in self._tensors.items()}
-        n, (dtype, *_) = ids.shape[1], {w.dtype for w in rows.values()}
+        n = ids.shape[1]
         if n not in self._passes:
+            dtype = next(iter(rows.values())).dtype
             weights = {name: w.detach().numpy() for name, w in rows.items()}
-            graph = self._blank(weights, n)
+            graph = blank_pass(self._decoder, weights, n)
             self._passes[n] = Pass(graph, "logits", ["tokens", *rows], dtype)
         return self._passes[n](rows | {"tokens": torch.as_tensor(ids)[..., None]})["logits"].values
 
 
 def reader(
-    architecture: Architecture, spec: ModelSpec, weights: Mapping[str, np.ndarray]
+    decoder: Decoder, weights: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
     """What gives the logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
-    found = _Logits(architecture, spec, tensors)
+    found = _Logits(decoder, tensors)
 
     def logits(ids: np.ndarray) -> np.ndarray:
         with torch.no_grad():

@@ -53,7 +53,7 @@ def train(
     """Yield each step's progress and, last, the trained weights by name, float32."""
     rng = np.random.default_rng(seed)
     weights = decoder.initial(recipe, rng)
-    learner: Learner = _learning().Learner(decoder.forward, decoder.spec, recipe, weights)
+    learner: Learner = _learning().Learner(decoder, recipe, weights)
     for step in range(recipe.steps):
         ids = batches(rng, recipe.batch)  # [batch, length]
         loss = learner.step(step, ids)
@@ -78,7 +78,7 @@ def _learning() -> ModuleType:
 
 def reader(decoder: Decoder, weights: Weights) -> Reader:
     """What gives the logits of a decoder with these weights."""
-    found: Reader = _learning().reader(decoder.forward, decoder.spec, weights)
+    found: Reader = _learning().reader(decoder, weights)
     return found
 
 

@@ -39,8 +39,8 @@ def both_learn(decoder: Decoder, recipe: Recipe, torch: Any) -> np.ndarray:
 
     rng = np.random.default_rng(0)
     start = decoder.initial(recipe, rng)
-    ours = in_cells.Learner(decoder.forward, decoder.spec, recipe, start)
-    theirs = in_torch.Learner(decoder.forward, decoder.spec, recipe, start, torch.float64)
+    ours = in_cells.Learner(decoder, recipe, start)
+    theirs = in_torch.Learner(decoder, recipe, start, torch.float64)
     losses = []
     for n in range(STEPS):
         ids = sentences(rng, BATCH)
@@ -77,7 +77,7 @@ def test_any_architecture_learns(name: str) -> None:
     weights = {k: np.asarray(w, dtype=np.float64) for k, w in model.weights.items()}
     rate = 1e-4
     plain = Recipe(1, 2, 1, rate, 0, last_rate=1, weight_decay=0, clip=np.inf, method=DESCENT)
-    learner = in_cells.Learner(model.architecture, model.spec, plain, weights)
+    learner = in_cells.Learner(Decoder.of(model), plain, weights)
     ids = np.array([[5, 3, 8, 1], [2, 9, 4, IGNORED]])
     before = learner.step(0, ids)
     moved = sum(((learner.weights[k] - w) ** 2).sum() for k, w in weights.items())
