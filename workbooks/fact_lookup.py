@@ -99,11 +99,7 @@ def activations(ws: Composer, asked: Area) -> tuple[Area, Area]:
     ws.heading("Bias and activation: only both names together are above zero, an AND")
     bias = ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
     pre = ws.computed(
-        "pre",
-        asked.shape,
-        lambda i, j: asked[i, j] + bias[i, 0],
-        ("R0·E + b0", "R1·E + b1"),
-        WHO,
+        "pre", asked.shape, lambda i, j: asked[i, j] + bias[i, 0], ("R0·E + b0", "R1·E + b1"), WHO
     )
     cut = ws.computed("relu", pre.shape, lambda i, j: relu(pre[i, j]), ("ReLU 0", "ReLU 1"))
     bent = ws.computed("gelu", pre.shape, lambda i, j: gelu(pre[i, j]), ("GELU 0", "GELU 1"))

@@ -109,13 +109,7 @@ def two_axes(ws: Composer, vocabulary: Vocabulary) -> Axes:
 def unit(ws: Composer, name: str, label: str, v: Area, n: Area) -> Area:
     """A vector divided by its length, which stands to its left: [1, 3]."""
     return ws.computed(
-        name,
-        ONE_ROW,
-        lambda _, j: quotient(v[j], n),
-        [label],
-        DIMS,
-        style="attention",
-        beside=n,
+        name, ONE_ROW, lambda _, j: quotient(v[j], n), [label], DIMS, style="attention", beside=n
     )
 
 
@@ -126,11 +120,7 @@ def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
     ws.text("coordinate = word · axis  [words, 2]", style="equation")
     vectors, ends = vocabulary.vectors, (axes.e1, axes.e2)
     coordinates = ws.computed(
-        "coordinates",
-        (len(WORDS), 2),
-        lambda i, j: SUMPRODUCT(vectors[i, :], ends[j]),
-        WORDS,
-        AXES,
+        "coordinates", (len(WORDS), 2), lambda i, j: SUMPRODUCT(vectors[i, :], ends[j]), WORDS, AXES
     )
     points = Series("words", coordinates[:, 0], coordinates[:, 1], WORDS)
     title = "The words on the two axes"

@@ -88,14 +88,8 @@ def book() -> Book:
     mean_loss = SUMPRODUCT(counts, w["code_Q"]) / SUM(counts)
     w.checks(
         [
-            (
-                "P's own codewords are the shortest: KL(P|Q) is not below 0",
-                divergence > -NEAR,
-            ),
-            (
-                "the mean log loss over all that came is H(P, Q)",
-                ABS(mean_loss - cross) < NEAR,
-            ),
+            ("P's own codewords are the shortest: KL(P|Q) is not below 0", divergence > -NEAR),
+            ("the mean log loss over all that came is H(P, Q)", ABS(mean_loss - cross) < NEAR),
         ]
     )
     return w.done(story(w))

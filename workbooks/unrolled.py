@@ -93,7 +93,7 @@ def settings(ws: Composer, steps: list[list[Block]]) -> None:
     """How it learns, and the loss before each step."""
     g = ws.book.graph
     ws.text(
-        "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves.",
+        "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves."
     )
     ws.cursor += 1
     sheets.setting(ws, "optimizer", "optimizer", "SGD, momentum or Adam", "dial")

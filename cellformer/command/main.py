@@ -72,8 +72,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _of_all(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, help="Print the version and exit."),
+        bool, typer.Option("--version", callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """A transformer you can open in a spreadsheet."""

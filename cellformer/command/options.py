@@ -27,8 +27,7 @@ Second = Annotated[
     typer.Option("--second", help="Text to compare the prompt with (sentence encoders)."),
 ]
 NoSpecial = Annotated[
-    bool,
-    typer.Option("--no-special", help="Do not add the tokenizer's special tokens."),
+    bool, typer.Option("--no-special", help="Do not add the tokenizer's special tokens.")
 ]
 Ids = Annotated[str | None, typer.Option("--ids", help="Token ids instead of text: 0,1,3.")]
 Tokens = Annotated[

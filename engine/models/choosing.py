@@ -141,10 +141,7 @@ def _in_range(at: Graph, top_k: Block, top_p: Block) -> tuple[Block, Block]:
     k, p = top_k[0, 0], top_p[0, 0]
     whole = IF(ISNUMBER(k), INT(MAX(0, k)), 0)
     share = IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1)
-    return (
-        at.table("k", (1, 1), lambda *_: whole),
-        at.table("p", (1, 1), lambda *_: share),
-    )
+    return (at.table("k", (1, 1), lambda *_: whole), at.table("p", (1, 1), lambda *_: share))
 
 
 def _ranking(at: Graph, n_ranks: int) -> Block:

@@ -91,10 +91,7 @@ def _follow(
     else:
         found = tokenizing.add(g, tokenizer, text[0], n_tokens, room, text[1])
         n_prompt = g.table("n_prompt", (1, 1), lambda *_: MAX(1, found.n_ids[0, 0]))
-        g.follow(
-            f"{g.prefix}tokens",
-            lambda t, _: IF(found.ids[t, 0] < 0, EMPTY, found.ids[t, 0]),
-        )
+        g.follow(f"{g.prefix}tokens", lambda t, _: IF(found.ids[t, 0] < 0, EMPTY, found.ids[t, 0]))
     g.follow(
         f"{g.prefix}attention_mask", lambda t, _: IF(expression(t) < n_prompt[0, 0].fixed, 1, 0)
     )

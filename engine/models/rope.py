@@ -212,8 +212,5 @@ KINDS: dict[str, tuple[tuple[str, ...], Compute | None]] = {  # options, and wha
     "linear": (("factor",), linear),
     "llama3": (("factor", "low_freq_factor", "high_freq_factor", ORIGINAL), llama3),
     "yarn": (("factor", ORIGINAL, *YARN), yarn),
-    "longrope": (
-        ("factor", "attention_factor", "short_factor", "long_factor", ORIGINAL),
-        longrope,
-    ),
+    "longrope": (("factor", "attention_factor", "short_factor", "long_factor", ORIGINAL), longrope),
 }

@@ -155,12 +155,7 @@ def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, 
     return [(left, right) for *_, left, right in sorted(found)]
 
 
-def _finish(
-    inner: Tokenizer,
-    pieces: Sequence[str],
-    kinds: Sequence[int],
-    ends: Ends,
-) -> Tokenizer:
+def _finish(inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], ends: Ends) -> Tokenizer:
     """Pieces that are never split, and those that every text is put between."""
     whole = {Kind.CONTROL: True, Kind.UNKNOWN: True, Kind.USER_DEFINED: False}  # special or not
     inner.add_tokens(

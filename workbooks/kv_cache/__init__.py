@@ -28,13 +28,7 @@ SIZES = {
     "bytes per number": (2, 2, 2),
 }
 LAYERS, TOKENS, HEADS, D_K, BYTES = range(len(SIZES))
-DEEPSEEK_V3 = {
-    "layers": 61,
-    "heads": 128,
-    "numbers per head": 128,
-    "latent": 512,
-    "rotary key": 64,
-}
+DEEPSEEK_V3 = {"layers": 61, "heads": 128, "numbers per head": 128, "latent": 512, "rotary key": 64}
 CONTEXTS = [[1024 * 2**k] for k in range(8)]
 GB, GIB = expression(10) ** 9, expression(2) ** 30
 CHART_ROWS = 14  # that the chart takes
@@ -58,7 +52,7 @@ def book() -> Book:
                 gigabytes[0, 1],
                 "17,179,869,184 bytes are 17.18 GB of 10^9, and 16 GiB of 2^30",
                 0,
-            ),
+            )
         ],
         "QKV Attention, section 4",
     )

@@ -83,10 +83,7 @@ def batches(ids: np.ndarray, batch: int) -> Iterator[np.ndarray]:
 def inputs(rows: np.ndarray) -> Values:
     """What a batch fills in: the tokens, and the words that follow them."""
     column = rows.astype(float)
-    return {
-        "tokens": column[:, :-1].reshape(-1, 1),
-        "loss.targets": column[:, 1:].reshape(-1, 1),
-    }
+    return {"tokens": column[:, :-1].reshape(-1, 1), "loss.targets": column[:, 1:].reshape(-1, 1)}
 
 
 def learn(step: Step, ids: np.ndarray, batch: int) -> Iterator[tuple[float, Values]]:

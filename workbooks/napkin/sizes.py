@@ -110,13 +110,7 @@ SIZES = {
     "GPT-2 large": gpt_2(n_layers=36, d_model=1280, n_heads=20),
     "GPT-2 XL": gpt_2(n_layers=48, d_model=1600, n_heads=25),
     "GPT-3": Sizes(
-        d_vocab=50257,
-        n_ctx=2048,
-        n_layers=96,
-        d_model=12288,
-        n_heads=96,
-        d_head=128,
-        d_mlp=49152,
+        d_vocab=50257, n_ctx=2048, n_layers=96, d_model=12288, n_heads=96, d_head=128, d_mlp=49152
     ),
     "Llama 7B": Sizes(
         d_vocab=32000,

@@ -95,7 +95,7 @@ def price(ws: Composer, n: tuple[int, int], flop: Area) -> None:
     ws.computed("days", n, lambda _, j: hours[j] / chip[2] / 24, ["days"])
     ws.computed("dollars", n, lambda _, j: hours[j] * chip[3], ["dollars"], style="thousands")
     ws.text(
-        "The slides also have GPT-4, of about 1T weights (estimates): 1-4e25 FLOP, about $50M, no corpus.",
+        "The slides also have GPT-4, of about 1T weights (estimates): 1-4e25 FLOP, about $50M, no corpus."
     )
 
 

@@ -47,12 +47,7 @@ def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
     found = {}
     for left, (model, stream) in side_by_side(ws, streams.items()):
         found[model] = ws.computed(
-            f"{model}_after_{n}",
-            stream.shape,
-            copied(stream),
-            PROMPT,
-            title=model,
-            left=left,
+            f"{model}_after_{n}", stream.shape, copied(stream), PROMPT, title=model, left=left
         )
         ws.dress(found[model], "diverging")
     return found

@@ -90,12 +90,7 @@ def stream(ws: Composer, kind: int, sublayer: Sublayer) -> Area:
         beside=read,
     )
     total = ws.computed(
-        f"{name}_sum",
-        STEPS,
-        lambda n, j: x[n, j] + f[n, j],
-        cols=ENTRIES,
-        title="x + f",
-        beside=f,
+        f"{name}_sum", STEPS, lambda n, j: x[n, j] + f[n, j], cols=ENTRIES, title="x + f", beside=f
     )
     after = layer_norm(ws, name, total, sublayer.eps) if kind == POST else total
     ws.fill(x, lambda n, j: after[n - 1, j] if n else sublayer.x_0[j])

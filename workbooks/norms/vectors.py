@@ -119,22 +119,13 @@ def rms_norm(ws: Composer, given: Given) -> Norm:
 def divided(ws: Composer, name: str, x: Area, what: str, eps: Area) -> tuple[Area, Area, Area]:
     """The mean square of each row, the rows divided by its root, their mean and variance then."""
     square = ws.computed(
-        f"{name}_square",
-        EACH,
-        lambda i, _: SUMPRODUCT(x[i, :], x[i, :]) / D,
-        cols=[what],
-        beside=x,
+        f"{name}_square", EACH, lambda i, _: SUMPRODUCT(x[i, :], x[i, :]) / D, cols=[what], beside=x
     )
     root = ws.computed(
         f"{name}_root", EACH, lambda i, _: SQRT(square[i] + eps), cols=["root"], beside=square
     )
     over = ws.computed(
-        f"{name}_over",
-        ALL,
-        lambda i, j: x[i, j] / root[i],
-        STATES,
-        ENTRIES,
-        "divided by the root",
+        f"{name}_over", ALL, lambda i, j: x[i, j] / root[i], STATES, ENTRIES, "divided by the root"
     )
     after = ws.computed(
         f"{name}_after",

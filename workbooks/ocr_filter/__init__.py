@@ -19,10 +19,7 @@ TITLE = "ocr-filter: a convolution by hand, beside an attention head"
 N = 5  # rows and columns of the image
 STROKE = [[0, 0, 1, 0, 0]] * N
 VERTICAL, HORIZONTAL = FILTERS = ("vertical", "horizontal")
-WEIGHTS = {
-    VERTICAL: [[-1, 2, -1]] * 3,
-    HORIZONTAL: [[-1] * 3, [2] * 3, [-1] * 3],
-}
+WEIGHTS = {VERTICAL: [[-1, 2, -1]] * 3, HORIZONTAL: [[-1] * 3, [2] * 3, [-1] * 3]}
 READ = [[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]  # each class sums the features of its own filter
 SIDE_BY_SIDE = (
     ("", "filter", "attention head"),

@@ -18,11 +18,7 @@ FOLLOWING, RATE, MOST = "on", 0.5, 10  # MOST: that a rate may be
 MODEL, BACK, AFTER = range(3)  # the lanes, from left to right
 LEFT = tuple(1 + lane * (D + 1) for lane in range(3))  # their first columns
 PREFIXES = ("", "gradient_", "next_")  # of their tables' names
-HEADS = (
-    "The model: read down",
-    "Gradients: read up",
-    "After the step: read down again",
-)
+HEADS = ("The model: read down", "Gradients: read up", "After the step: read down again")
 TEXT = (
     "For every number in a model: by how much would the loss grow, if this number grew by 1? That is its gradient; dq is that of q.",
     "Left, the loss is computed from the top down. In the middle each gradient follows from those below it: that is the chain rule.",

@@ -8,17 +8,7 @@ the arrows of the features.
 from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression
-from engine.cells.functions import (
-    COUNTIF,
-    INDEX,
-    MATCH,
-    MAX,
-    SQRT,
-    SUMIF,
-    SUMPRODUCT,
-    added,
-    dot,
-)
+from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT, SUMIF, SUMPRODUCT, added, dot
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.composer import Composer
 from exporters.compose.theme import GROUPS

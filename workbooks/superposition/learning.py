@@ -122,10 +122,7 @@ def _autoencoders(
 ) -> Generator[Progress, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Train an autoencoder for each penalty on the hidden numbers of a toy model; what each latent
     writes is brought to length 1 in the end, and its activation to as much as it wrote before."""
-    given = {
-        "penalty": np.reshape(PENALTIES, (-1, 1, 1, 1)),
-        "share": shares(SEEN)[:, None],
-    }
+    given = {"penalty": np.reshape(PENALTIES, (-1, 1, 1, 1)), "share": shares(SEEN)[:, None]}
     writes = rng.normal(size=(len(PENALTIES), STARTS, N_LATENTS, D_HIDDEN))
     writes /= np.linalg.norm(writes, axis=-1, keepdims=True)
     start = {

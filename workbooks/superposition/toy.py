@@ -74,11 +74,7 @@ def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area,
     """The two numbers, under the columns of W that make them, and what is read off them."""
     ws.cursor = ws.rect(W).bottom
     h = ws.computed(
-        "h",
-        (1, D_HIDDEN),
-        lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]),
-        ["kept: h"],
-        left=2,
+        "h", (1, D_HIDDEN), lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]), ["kept: h"], left=2
     )
     columns = ws.columns(N_FEATURES, TOP, left=5)
     before = columns.computed(
@@ -97,11 +93,7 @@ def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
         "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles."
     )
     table = ws.computed(
-        "interference",
-        ALL,
-        lambda i, j: SUMPRODUCT(W[i, :], W[j, :]),
-        NAMES,
-        NAMES,
+        "interference", ALL, lambda i, j: SUMPRODUCT(W[i, :], W[j, :]), NAMES, NAMES
     )
     ws.dress(table, "diverging")
     ws.cursor -= 1
@@ -117,10 +109,7 @@ def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
 def geometry(ws: Composer, interference: Area) -> None:
     """How long each arrow is, and how near the next one points, in degrees."""
     lengths = ws.computed(
-        "lengths",
-        (1, N_FEATURES),
-        lambda _, j: SQRT(interference[j, j]),
-        ["length of the arrow"],
+        "lengths", (1, N_FEATURES), lambda _, j: SQRT(interference[j, j]), ["length of the arrow"]
     )
     ws.heading(
         "Cosines: 1 for arrows that point the same way, 0 at right angles, -1 for opposite ones"

@@ -9,13 +9,7 @@ from engine.cells.functions import COUNTIF, INDEX, MATCH, MAX, SQRT
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.composer import Composer
 from workbooks.superposition.examples import N_FEATURES, NAMES
-from workbooks.superposition.learning import (
-    DECAYS,
-    N_LATENTS,
-    PENALTIES,
-    PROBABILITIES,
-    Learned,
-)
+from workbooks.superposition.learning import DECAYS, N_LATENTS, PENALTIES, PROBABILITIES, Learned
 
 HELD = 0.5  # the length from which a feature's arrow counts as held
 

@@ -46,11 +46,7 @@ SHAPES = (
     Shape("h¹, then h²", "h_mid + MLP output", "3 × 6", "resid_post"),
     Shape("logits", "h² U; the source reads the last row alone", "[V]", "logits", "model"),
     Shape(
-        "distribution",
-        "softmax: the ten printed make 1.00, so V is 10",
-        "[V]",
-        "probs",
-        "model",
+        "distribution", "softmax: the ten printed make 1.00, so V is 10", "[V]", "probs", "model"
     ),
 )
 STUDY_HEADS = ("step", "operation", "shape as printed", "here", "layer 1", "", "layer 2", "")
