@@ -53,11 +53,11 @@ LAYERS = (
 MOST_HELD = 4_000_000  # weights of a model that is held whole
 
 
-def load(name: str | Path) -> Model:
+def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
     """The model of a checkpoint folder, or of a file or a name that `formats` knows.
 
-    The matrices of a large one stay in their file, and are read as they are needed. Raises
-    InputError for what does not fit together.
+    Of more than `most_held` weights the matrices stay in their file, and are read as they are
+    needed. Raises InputError for what does not fit together.
     """
     source = formats.open_source(str(name))
     config, files = source.config, source.tensors
@@ -78,7 +78,7 @@ def load(name: str | Path) -> Model:
     unread = getattr(architecture, "UNREAD", ())
     files.check(foreign_shapes(places, wanted), head, unread)
     n_weights = sum(int(np.prod(shape)) for shape in wanted.values())
-    large = n_weights > MOST_HELD and files.can_stay(piece.name for piece in places.values())
+    large = n_weights > most_held and files.can_stay(piece.name for piece in places.values())
     read = files.stored if large else files.read
     return Model(
         spec,

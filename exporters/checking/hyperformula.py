@@ -24,12 +24,19 @@ from exporters.file.reading import Sheet, Value, WorkbookFile
 from exporters.file.scanning import Cells, Positions
 
 REMEDY = "install Node.js, then: npm install --global hyperformula"
-MOST_FORMULAS = 500_000  # for which it takes a minute
-MOST_ROWS = 1 << 20
-MOST_CELLS = 10_000_000  # of all rows, each from column A to its last cell
-MEMORY = 4096  # megabytes
-
 SCRIPT = Path(__file__).with_suffix(".cjs")
+
+
+class Limits(NamedTuple):
+    """How much it is asked."""
+
+    formulas: int = 500_000  # for which it takes a minute
+    rows: int = 1 << 20
+    cells: int = 10_000_000  # of all rows, each from column A to its last cell
+    memory: int = 4096  # megabytes
+
+
+LIMITS = Limits()
 
 
 class Answer(NamedTuple):
@@ -64,25 +71,25 @@ def _global_folder() -> Path:
     return Path("" if done.returncode else done.stdout.strip())
 
 
-def recompute(files: Sequence[WorkbookFile]) -> list[Answer]:
+def recompute(files: Sequence[WorkbookFile], limits: Limits = LIMITS) -> list[Answer]:
     """Recompute workbooks in one start. Raises InputError for what cannot be read."""
-    books = [_Workbook(file) for file in files]
+    books = [_Workbook(file, limits) for file in files]
     if all(book.fault for book in books):
         return [Answer({}, book.fault) for book in books]
     lines = b"\n".join(orjson.dumps(book.rows) for book in books if not book.fault)
-    command = [program("node"), f"--max-old-space-size={MEMORY}", str(SCRIPT), package()]
+    command = [program("node"), f"--max-old-space-size={limits.memory}", str(SCRIPT), package()]
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(command, input=lines, capture_output=True, cwd=empty)
     if done.returncode:
-        return [Answer({}, _failure(done.stderr)) for _ in books]
+        return [Answer({}, _failure(done.stderr, limits)) for _ in books]
     answers = iter(done.stdout.splitlines())
     return [Answer({}, b.fault) if b.fault else b.answer(next(answers)) for b in books]
 
 
-def _failure(said: bytes) -> str:
+def _failure(said: bytes, limits: Limits) -> str:
     """Why it ended without an answer."""
     if b"heap out of memory" in said:
-        return f"it takes more than {MEMORY:,} MB"
+        return f"it takes more than {limits.memory:,} MB"
     error = re.search(rb"\w*Error.*", said)
     return f"it failed ({error[0].decode(errors='replace') if error else 'without a word'})"
 
@@ -90,22 +97,22 @@ def _failure(said: bytes) -> str:
 class _Workbook:
     """A workbook as HyperFormula takes it: a list for each row, to its last cell."""
 
-    def __init__(self, file: WorkbookFile):
+    def __init__(self, file: WorkbookFile, limits: Limits):
         self.sheets = {name: file[name] for name in file}
         turns = file.iterates
-        self.fault = "it computes no cell of a circle" if turns else self._too_large()
+        self.fault = "it computes no cell of a circle" if turns else self._too_large(limits)
 
-    def _too_large(self) -> str:
+    def _too_large(self, limits: Limits) -> str:
         """What of it is too large, "" if nothing is."""
         cells = [sheet.arrays for sheet in self.sheets.values()]
         n_formulas = sum(int(c.formulas.sum()) for c in cells)
-        if n_formulas > MOST_FORMULAS:
-            return f"{n_formulas:,} formula cells; it is asked up to {MOST_FORMULAS:,}"
-        if max(int(c.rows.max(initial=0)) for c in cells) >= MOST_ROWS:
-            return f"a sheet has more than {MOST_ROWS:,} rows"
+        if n_formulas > limits.formulas:
+            return f"{n_formulas:,} formula cells; it is asked up to {limits.formulas:,}"
+        if max(int(c.rows.max(initial=0)) for c in cells) >= limits.rows:
+            return f"a sheet has more than {limits.rows:,} rows"
         reach = sum(int(_widths(c).sum()) for c in cells)
-        if reach > MOST_CELLS:
-            return f"its rows reach over {reach:,} cells; it is asked up to {MOST_CELLS:,}"
+        if reach > limits.cells:
+            return f"its rows reach over {reach:,} cells; it is asked up to {limits.cells:,}"
         return ""
 
     @property

@@ -45,13 +45,13 @@ class Packed(NamedTuple):
 
 class Deflate:
     """A stream that is written to a file. Without a pool of threads, pieces are compressed here; so
-    is the last one in any case.
+    is the last one in any case. `isal`: by ISA-L, where that is installed.
 
     `formulas`: a block of it is computed, and it does not hold numbers alone.
     """
 
-    def __init__(self, file: BinaryIO, many: bool, pool: ThreadPoolExecutor | None = None):
-        self._file, self._many, self._pool = file, many, pool
+    def __init__(self, file: BinaryIO, isal: bool, pool: ThreadPoolExecutor | None = None):
+        self._file, self._isal, self._pool = file, isal, pool
         self.formulas = False
         self.size = self.crc = self.n_packed = 0  # n_packed: bytes when compressed
         self._held: list[bytes] = []
@@ -100,7 +100,7 @@ class Deflate:
         self._held, self._n_held = [], 0
         self.size += len(data)
         self.crc = check_sum(data, self.crc)
-        work = partial(_deflated, data, self._before, last, self._many, self.formulas)
+        work = partial(_deflated, data, self._before, last, self._isal, self.formulas)
         self._before = data[-WINDOW:]
         if self._pool and not last:
             self._pending.append(self._pool.submit(work))
@@ -113,9 +113,9 @@ class Deflate:
         self.n_packed += self._file.write(packed)
 
 
-def _deflated(data: bytes, before: bytes, last: bool, many: bool, formulas: bool) -> bytes:
+def _deflated(data: bytes, before: bytes, last: bool, isal: bool, formulas: bool) -> bytes:
     """One piece, without a header."""
-    packer = compressor(many, before, formulas)
+    packer = compressor(isal, before, formulas)
     compressed: bytes = packer.compress(data)
     rest: bytes = packer.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
     return compressed + rest

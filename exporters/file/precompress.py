@@ -11,35 +11,37 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from engine.cells.compressing import ISAL
 from engine.cells.errors import InputError
 from engine.cells.files import temporary_folder
-from engine.studies.forecast import MOST_ADDRESSED
 from exporters.compose import theme
 from exporters.compose.book import Book
-from exporters.file.deflate import THREADS, Deflate, Packed
+from exporters.file.deflate import Deflate, Packed
 from exporters.file.row_xml import labels, numbers, whole_row
 from exporters.file.sheet_parts import can_copy, copies
+from exporters.file.writing import USUAL, Writing
 
 
 class Ahead(ExitStack):
     """What has been begun of the workbook at a path; when it is left, copies and files end."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, writing: Writing = USUAL):
         super().__init__()
-        self._beside = path.parent
+        self._beside, self._writing = path.parent, writing
         self.parts: dict[str, Future[Packed]] = {}  # by the name of the sheet
 
     def begin(self, book: Book) -> None:
         """Begin with the tables of a book that have rows to themselves."""
         tables = book.alone
-        many = sum(place.block.n_cells for place in tables) > MOST_ADDRESSED
-        if not (many and ISAL and can_copy() and self._beside.is_dir()):
+        many = sum(place.block.n_cells for place in tables) > self._writing.most_addressed
+        able = self._writing.with_isal and can_copy(self._writing)
+        if not (many and able and self._beside.is_dir()):
             return
         try:
             folder = self.enter_context(temporary_folder(self._beside))
             work = partial(_pack, book, folder)
-            found = self.enter_context(copies(THREADS - 1, work, range(len(tables))))
+            found = self.enter_context(
+                copies(self._writing.n_processes - 1, work, range(len(tables)))
+            )
         except (OSError, InputError):
             return  # `write` does it, or says why not
         self.parts = {place.sheet: found[k] for k, place in enumerate(tables)}

@@ -22,13 +22,12 @@ from engine.cells.stored import Stored
 from engine.cells.texts import in_xml
 from exporters.compose.address import a1, column, index
 from exporters.compose.book import Book, Place, Run
+from exporters.file.writing import USUAL, Writing
 
 Strip = Callable[[int], list[bytes]]  # a row of the sheet -> the XML of a block's cells in it
 MOST_READ = 1 << 18  # numbers of a block that are read together
 TURNED = 64  # rows of the sheet that are read together of a matrix that lies the other way
 SPELT = 1 << 11  # numbers that are spelt together
-LONGEST = 8192  # characters of a formula
-FEWEST, RUN = 32, 1024  # rows that are filled in, and that are so from one text
 GROWING = re.compile(r"(\d+|(?<![A-Za-z'])[A-Z]{1,3}(?=\$?\d))")  # a number, a column's letters
 VALUE = "\0"  # stands where a cell's value goes
 NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a number
@@ -42,11 +41,13 @@ class Template(NamedTuple):
     pick: Callable[[list[str]], Any]  # of the row's values, and of what grows: what fills the text
 
 
-def check_length(formula: str, where: str, remedy: str = "take a shorter prompt") -> None:
+def check_length(
+    formula: str, longest: int, where: str, remedy: str = "take a shorter prompt"
+) -> None:
     """Raise InputError for a formula that is longer than programs take."""
-    if len(formula) > LONGEST:
+    if len(formula) > longest:
         raise InputError(
-            f"{where} needs formulas of {len(formula):,} characters, and {LONGEST:,} is the most "
+            f"{where} needs formulas of {len(formula):,} characters, and {longest:,} is the most "
             f"that spreadsheets take; {remedy}"
         )
 
@@ -147,14 +148,21 @@ def labels(run: Run, style: int, spelt: Mapping[str, int]) -> Strip:
     return strip if run.texts or len(names) > 1 else down
 
 
-def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: int | None) -> Strip:
+def formulas(
+    book: Book,
+    place: Place,
+    values: np.ndarray,
+    style: int,
+    shared: int | None,
+    writing: Writing = USUAL,
+) -> Strip:
     """A computed block: a formula in every cell that is not blank, with its value.
 
     Where the cells of a column share their formula it stands in the first of them; `shared` is the
     number that it has on its sheet in the block's first column.
     """
     area = place.rect(place.block.whole)
-    spelt = _spelling(book, place, style, shared)
+    spelt = _spelling(book, place, style, shared, writing.longest)
     unknown = [VALUE] * (area.right - area.left)
     begin = area.top + (shared is not None)  # the first cell of those that share has the text
     steady, lines = _steady(place), _lines(place, values)
@@ -162,11 +170,14 @@ def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: i
 
     def template(row: int) -> Template | None:
         """That of the run of rows in which this one is."""
-        first = row - (row - begin) % RUN
+        first = row - (row - begin) % writing.most_filled
         if first not in made:
             made.clear()
-            last = min(first + RUN, area.bottom) - 1
-            made[first] = _template(lambda k: spelt(k, unknown), unknown, first, last)
+            last = min(first + writing.most_filled, area.bottom) - 1
+            few = last - first < writing.fewest_filled
+            made[first] = (
+                None if few else _template(lambda k: spelt(k, unknown), unknown, first, last)
+            )
         return made[first]
 
     def strip(row: int) -> list[bytes]:
@@ -182,7 +193,7 @@ def formulas(book: Book, place: Place, values: np.ndarray, style: int, shared: i
 
 
 def _spelling(
-    book: Book, place: Place, style: int, shared: int | None
+    book: Book, place: Place, style: int, shared: int | None, longest: int
 ) -> Callable[[int, Sequence[str]], str]:
     """Spells a row of a computed block, given its values' texts.
 
@@ -193,7 +204,7 @@ def _spelling(
     columns = [column(col) for col in range(area.left, area.right)]
 
     def formula(text: str, n: int) -> str:
-        check_length(text, block.name)
+        check_length(text, longest, block.name)
         text = text.replace("<", "&lt;")
         if shared is None:
             return f"<f>{text}</f>"
@@ -234,9 +245,7 @@ def _template(
     row_of: Callable[[int], str], unknown: list[str], first: int, last: int
 ) -> Template | None:
     """What the texts of the rows from the first to the last are; None where they differ in more
-    than rows and columns that grow with the row, or are too few."""
-    if last - first < FEWEST:
-        return None
+    than rows and columns that grow with the row."""
     one, following = (GROWING.split(row_of(row)) for row in (first, first + 1))
     if len(one) != len(following):
         return None

@@ -28,6 +28,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from engine.cells.errors import InputError
 from engine.cells.files import temporary_folder
 from exporters.file.deflate import THREADS, Deflate, Packed
+from exporters.file.writing import USUAL, Writing
 
 Write = Callable[[int, Deflate], None]  # writes the sheet of a number to a stream
 Work = Callable[[int], Packed]
@@ -35,7 +36,11 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def packed(
-    write: Write, order: Sequence[int], beside: Path | None, here: Sequence[int] = ()
+    write: Write,
+    order: Sequence[int],
+    beside: Path | None,
+    here: Sequence[int] = (),
+    writing: Writing = USUAL,
 ) -> Generator[Packed, None, None]:
     """The sheets of these numbers, written in memory or, of millions of cells, to files in a folder
     `beside` the workbook; those of `here` by no copy: their rows are written already."""
@@ -47,9 +52,9 @@ def packed(
                 yield Packed(file.getvalue(), *told)
         return
     with temporary_folder(beside) as folder:
-        pack = partial(_in_file, write, folder)
-        if len(order) > 1 and can_copy():
-            with copies(THREADS, pack, [k for k in order if k not in here]) as found:
+        pack = partial(_in_file, write, folder, writing.with_isal)
+        if len(order) > 1 and can_copy(writing):
+            with copies(writing.n_processes, pack, [k for k in order if k not in here]) as found:
                 for k in order:
                     yield found[k].result() if k in found else pack(k)
             return
@@ -58,11 +63,13 @@ def packed(
                 yield pack(k, pool)
 
 
-def _in_file(write: Write, folder: Path, k: int, pool: ThreadPoolExecutor | None = None) -> Packed:
+def _in_file(
+    write: Write, folder: Path, isal: bool, k: int, pool: ThreadPoolExecutor | None = None
+) -> Packed:
     """A sheet of a large workbook, written to a file in the folder."""
     path = folder / str(k)
     with open(path, "wb") as file:
-        return Packed(path, *_pack(write, k, Deflate(file, True, pool)))
+        return Packed(path, *_pack(write, k, Deflate(file, isal, pool)))
 
 
 def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
@@ -72,9 +79,9 @@ def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
     return stream.n_packed, stream.size, stream.crc
 
 
-def can_copy() -> bool:
+def can_copy(writing: Writing) -> bool:
     """Whether the system copies a running program, and there is a core for the copy."""
-    return THREADS > 1 and sys.platform == "linux"
+    return writing.n_processes > 1 and sys.platform == "linux"
 
 
 @contextmanager

@@ -28,16 +28,16 @@ from engine.cells.errors import InputError
 from engine.cells.expression import decimal, expression
 from engine.cells.files import replacing
 from engine.cells.texts import coded, in_xml, readable, storable
-from engine.studies.forecast import MOST_ADDRESSED
 from exporters.compose import theme
 from exporters.compose.address import a1, column, quoted
 from exporters.compose.book import Book, Entry, Place, Reading, Sheet
 from exporters.compose.dressing import AsBuilt, Beyond, Dressing, Unlike, When
-from exporters.file import protection, row_xml
+from exporters.file import protection
 from exporters.file.charts import add_chart
 from exporters.file.deflate import Deflate, Packed
 from exporters.file.row_xml import Strip, check_length, formulas, labels, numbers, whole_row
 from exporters.file.sheet_parts import packed, part, put
+from exporters.file.writing import USUAL, Writing
 
 Progress = Callable[[int], object]  # told how many cells have been written since the last time
 Begin = Callable[[], Strip]  # called when the first row of a block is written
@@ -90,6 +90,7 @@ class _Sheet(Worksheet):
 
     spell: Callable[[Entry, int, int], str]  # a formula's text
     shown: Callable[[int, int], Any]  # what a cell shows
+    writing: Writing
     formats: _Formats
 
     def __init__(self) -> None:
@@ -243,6 +244,7 @@ class _Book(Workbook):
 
     report: Progress
     bulky: bool
+    writing: Writing
     iterates = False
 
     def _write_calc_pr(self) -> None:
@@ -263,7 +265,7 @@ class _Book(Workbook):
         with (
             open(self.filename, "r+b") as file,
             ZipFile(file, "w") as archive,
-            closing(packed(self._write, order, beside, here)) as found,
+            closing(packed(self._write, order, beside, here, self.writing)) as found,
         ):
             for k, sheet in zip(order, found, strict=True):
                 put(archive, f"xl/worksheets/sheet{k + 1}.xml", sheet)
@@ -316,6 +318,7 @@ def write(
     report: Progress = _nothing,
     shown: Reading | None = None,
     ahead: Mapping[str, Future[Packed]] = NONE_AHEAD,
+    writing: Writing = USUAL,
 ) -> Path:
     """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
 
@@ -330,7 +333,7 @@ def write(
         raise InputError(f"{path}: the name of a workbook must end in .xlsx")
     for place in book.places.values():
         _check_fits(place)
-        _check_formulas(book, place)
+        _check_formulas(book, place, writing.longest)
     with replacing(path) as temporary:
         workbook = _Book(temporary)
         workbook.worksheet_class, workbook.iterates = _Sheet, book.iterates
@@ -339,10 +342,12 @@ def write(
         formats = _Formats(workbook)
         for style in theme.COMMONEST:
             formats[style]._get_xf_index()
-        workbook.bulky, workbook.report = book.n_cells > MOST_ADDRESSED, report
+        workbook.bulky, workbook.report = book.n_cells > writing.most_addressed, report
+        workbook.writing = writing
         for sheet in book.sheets.values():
             ws = workbook.add_worksheet(sheet.name)
             ws.bulky, ws.ahead = workbook.bulky, ahead.get(sheet.name)
+            ws.writing = writing
             _write_sheet(book, shown, sheet, workbook, ws, formats)
         for name, area in _names(book).items():
             workbook.define_name(name, f"={area}")
@@ -377,14 +382,14 @@ def _check_fits(place: Place) -> None:
         )
 
 
-def _check_formulas(book: Book, place: Place) -> None:
+def _check_formulas(book: Book, place: Place, longest: int) -> None:
     """Raise InputError for formulas that are longer than programs take: before anything is written,
     of the cell whose addresses are the longest, where there are many."""
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
         remedy = "its layer has too many heads: --live one of the others"
-        check_length(last, block.name, remedy)
+        check_length(last, longest, block.name, remedy)
 
 
 def _write_sheet(
@@ -396,7 +401,7 @@ def _write_sheet(
     if any(sheet.frozen):
         ws.freeze_panes(*sheet.frozen)
     ws.ignore_errors(dict.fromkeys(UNREMARKABLE, "A1:XFD1048576"))
-    ws.spell, ws.formats = partial(_spelt, book, sheet.name), formats
+    ws.spell, ws.formats = partial(_spelt, book, sheet.name, ws.writing.longest), formats
     ws.shown = partial(shown.cell, sheet.name)
     for col, width in sheet.widths.items():
         ws.set_column(col, col, width)
@@ -464,12 +469,12 @@ def _edited(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], E
     }
 
 
-def _spelt(book: Book, sheet: str, entry: Entry, row: int, col: int) -> str:
+def _spelt(book: Book, sheet: str, longest: int, entry: Entry, row: int, col: int) -> str:
     """The text of a formula among a sheet's own cells. Raises InputError."""
     assert entry.formula is not None
     text = book.text(entry.formula, sheet)
-    if len(text) > row_xml.LONGEST:  # it takes longer to spell the address
-        check_length(text, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
+    if len(text) > longest:  # it takes longer to spell the address
+        check_length(text, longest, f"{quoted(sheet)}!{xl_rowcol_to_cell(row, col)}")
     return text
 
 
@@ -505,7 +510,7 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
         ws.formulas = True
         shared = ws.n_shared if book.shared(block) else None
         ws.n_shared += 0 if shared is None else place.size[1]
-        begin = partial(formulas, book, place, values, number, shared)
+        begin = partial(formulas, book, place, values, number, shared, ws.writing)
     area = place.rect(block.whole)
     ws.add_block(area, begin)
     if ws.bulky and place in book.alone:

@@ -7,6 +7,7 @@ from typing import Literal
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import Gives
+from engine.studies.forecast import MOST_CARRIED
 
 GradientOf = Literal["", "the target’s lead", "the loss"]  # "": no backward pass
 LEAD: GradientOf = "the target’s lead"
@@ -42,6 +43,7 @@ class Limits:
 
     words: int = MANY_WORDS  # of the vocabulary
     columns: int = 16_000  # of a table on one sheet, which ends at 16,384
+    carried: int = MOST_CARRIED  # weights of a model that lies in its workbook as a file, too
     formulas: int = 1_000_000  # about 900 MB of LibreOffice, where each has a text of its own
 
 

@@ -22,7 +22,6 @@ from engine.models import checkpoint
 from engine.models.choosing import Sampling
 from engine.models.generate import Passage
 from engine.models.model import Model
-from engine.studies.forecast import MOST_CARRIED
 from exporters.compose.story import Chosen
 
 SHEET = "Source"
@@ -47,9 +46,9 @@ class Source:
     chosen: Chosen | None  # words of its maps
 
 
-def carried(model: Model) -> bool:
-    """Whether a workbook has its model with it: it can be saved, and is not large."""
-    small = sum(np.size(w) for w in model.weights.values()) <= MOST_CARRIED
+def carried(model: Model, most: int) -> bool:
+    """Whether a workbook has its model with it: it can be saved, and is no larger."""
+    small = sum(np.size(w) for w in model.weights.values()) <= most
     return small and checkpoint.saveable(model)
 
 

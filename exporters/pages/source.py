@@ -45,7 +45,7 @@ def add(book: ModelBook) -> None:
     sheet.put(FACTS_ROW - 1, 0, "The passage", "heading")
     _put_text(sheet.put, FACTS_ROW, json.dumps(facts))
     sheet.put(CHECKPOINT_ROW - 1, 0, "The checkpoint: zip, in base64", "heading")
-    if carried(model):
+    if carried(model, book.plan.limits.carried):
         _put_text(sheet.put, CHECKPOINT_ROW, base64.b64encode(pack(model)).decode("ascii"))
     else:
         text = "not carried along: name the model with ‘cellformer diff --model’"

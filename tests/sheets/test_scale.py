@@ -5,14 +5,12 @@ import io
 import multiprocessing
 import os
 import re
-import signal
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -24,15 +22,16 @@ from conftest import (
     libreoffice_after,
     libreoffice_shows,
     needs,
+    random_model,
     script,
 )
 from corners import N_COLUMNS, corner, with_few_words
 from kinds import kinds
 from libreoffice import Typed
 
-from cellformer.command import build as building
-from engine import Evaluator, InputError, Model
-from engine.cells import compressing
+import cellformer as cf
+from engine import Evaluator, InputError, Model, ModelSpec
+from engine.cells.evaluation import MOST_READ
 from engine.cells.stored import SafetensorsFile, Stored, decimals
 from engine.models import checkpoint
 from engine.models.generate import passage
@@ -42,18 +41,21 @@ from exporters.checking.audit import audit
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import FormulaCells, read, verify
 from exporters.compose.book import Book, OnLayout
-from exporters.file import deflate, precompress, row_xml, sheet_parts, xlsx
+from exporters.edits import edited
+from exporters.file import deflate, precompress, xlsx
 from exporters.file.reading import WorkbookFile
+from exporters.file.writing import USUAL, Writing
 from exporters.file.xlsx import MAX_COLUMN
-from exporters.model import layout
-from exporters.model.plan import for_model
+from exporters.model.plan import Limits, for_model
 
 pytestmark = pytest.mark.slow
 
-MANY_WORDS, N_WORDS = 250, 300  # here so many are many
+N_WORDS = 300
+LIMITS = Limits(words=250)  # so that these are many
+SEVERAL = replace(LIMITS, columns=80)  # so that they stand on several sheets
+BULKY = Writing(most_addressed=0)  # as a file of millions of cells is written
 IDS = [3, 1, 200]
 FAST = "pip install 'cellformer[fast]'"
-OFFICE = pytest.mark.office
 GOLDEN_NAMES = sorted(path.parent.name for path in GOLDEN.glob("*/config.json"))
 IN_LIBREOFFICE = GOLDEN_NAMES[1::2]  # the others are there as usual, see test_checkpoints
 KINDS = ("exact named", "short bulky")  # of each way of writing numbers and cells
@@ -67,15 +69,6 @@ def make(folder: Path, *sizes: int) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fewer_are_many() -> Iterator[None]:
-    """A workbook counts fewer words as many than it does elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.plan.MANY_WORDS", MANY_WORDS)
-        patch.setattr("exporters.edits.edited.MANY_WORDS", MANY_WORDS)
-        yield
-
-
 @pytest.fixture(scope="module")
 def many_words(tmp_path_factory) -> Path:
     """A checkpoint of many words."""
@@ -83,32 +76,24 @@ def many_words(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def in_file(many_words) -> Iterator[Model]:
-    """Its model, no matrix of which is held; files are read in small pieces."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.cells.evaluation.MOST_READ", 700)
-        with pytest.MonkeyPatch.context() as loading:
-            loading.setattr(checkpoint, "MOST_HELD", 0)
-            model = checkpoint.load(many_words)
-        yield model
+def in_file(many_words) -> Model:
+    """Its model, no matrix of which is held."""
+    return checkpoint.load(many_words, most_held=0)
 
 
-def build(model: Model, path: Path, live: tuple[str, ...] = ()) -> Path:
-    return xlsx.write(model_workbook.build("many", model, passage(model, IDS), live), path)
+def made(model: Model, live: tuple[str, ...] = (), limits: Limits = LIMITS) -> Book:
+    return model_workbook.build("many", model, passage(model, IDS), live, limits=limits)
 
 
 @pytest.fixture(scope="module")
 def several(in_file, tmp_path_factory) -> dict[str, Path]:
     """Vocabularies on several sheets: numbers exact and short, cells with addresses and without."""
     folder, found = tmp_path_factory.mktemp("several"), {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "MOST_COLUMNS", 80)
-        for digits, model in (("exact", in_file), ("short", in_file.with_decimals())):
-            for cells, most in (("named", xlsx.MOST_ADDRESSED), ("bulky", 0)):
-                with pytest.MonkeyPatch.context() as writing:
-                    writing.setattr(xlsx, "MOST_ADDRESSED", most)
-                    name = f"{digits} {cells}"
-                    found[name] = build(model, folder / f"{name}.xlsx")
+    for digits, model in (("exact", in_file), ("short", in_file.with_decimals())):
+        book = made(model, limits=SEVERAL)
+        for cells, writing in (("named", USUAL), ("bulky", BULKY)):
+            name = f"{digits} {cells}"
+            found[name] = xlsx.write(book, folder / f"{name}.xlsx", writing=writing)
     return found
 
 
@@ -127,13 +112,11 @@ def formula_cells(architectures) -> dict[str, FormulaCells]:
 
 def large(folder: Path, n_tokens: int) -> Path:
     """The workbook of a checkpoint of few words, which counts them as many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.plan.MANY_WORDS", 1)
-        patch.setattr(row_xml, "FEWEST", 1)  # rows that are filled in
-        model = checkpoint.load(folder)
-        book = model_workbook.build(folder.name, model, passage(model, [1, 2, 0, 2, 1][:n_tokens]))
-        assert not book.plan.whole
-        return xlsx.write(book, folder.with_suffix(".xlsx"))
+    model = checkpoint.load(folder)
+    words = passage(model, [1, 2, 0, 2, 1][:n_tokens])
+    book = model_workbook.build(folder.name, model, words, limits=Limits(words=1))
+    assert not book.plan.whole
+    return xlsx.write(book, folder.with_suffix(".xlsx"), writing=Writing(fewest_filled=1))
 
 
 @pytest.fixture(scope="module")
@@ -141,15 +124,16 @@ def parts(in_file, tmp_path_factory) -> dict[str, Path]:
     """A workbook of which one block is live, and one that is live throughout."""
     folder = tmp_path_factory.mktemp("parts")
     live = {"part": ("blocks.1",), "whole": ()}
-    return {name: build(in_file, folder / f"{name}.xlsx", of) for name, of in live.items()}
+    return {
+        name: xlsx.write(made(in_file, of), folder / f"{name}.xlsx") for name, of in live.items()
+    }
 
 
 @pytest.fixture(scope="module")
 def compact(in_file, tmp_path_factory) -> Path:
     """A workbook that spells its formulas as one of very many does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exporters.model.model_book.MANY_FORMULAS", 0)
-        return build(in_file, tmp_path_factory.mktemp("compact") / "compact.xlsx")
+    book = made(in_file, limits=replace(LIMITS, formulas=0))
+    return xlsx.write(book, tmp_path_factory.mktemp("compact") / "compact.xlsx")
 
 
 @pytest.fixture(scope="module")
@@ -179,10 +163,9 @@ def office(
     paths = {"stories": stories[2], "compact": compact} | {kind: several[kind] for kind in KINDS}
     paths |= {name: architectures[name] for name in IN_LIBREOFFICE}
     found = libreoffice_shows(paths, folder / "office")
-    model = checkpoint.load(many_words)
-    book = model_workbook.build("many", model, passage(model, IDS))
+    book = made(checkpoint.load(many_words))
     many = xlsx.write(book, folder / "many.xlsx")
-    block_1 = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    block_1 = made(in_file, ("blocks.1",))
     head_off = {book.cell("blocks.1.attn.h2.switch", 0, 0): 0}
     typings: list[tuple[Path, dict[str, Typed]]] = [
         (many, {"typed id": {("Play", 9, 4): 77}, "head off": head_off}),
@@ -211,11 +194,19 @@ def test_a_stored_matrix_is_the_array(many_words) -> None:
 
 def test_where_there_is_no_pread(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows: a golden model's file is read by place and length."""
-    monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
-    expected = checkpoint.load(GOLDEN / "llama").graph([3, 1, 4]).values["logits"]
+    expected = checkpoint.load(GOLDEN / "llama", 0).graph([3, 1, 4]).values["logits"]
     monkeypatch.delattr(os, "preadv")
-    found = checkpoint.load(GOLDEN / "llama").graph([3, 1, 4]).values["logits"]
+    found = checkpoint.load(GOLDEN / "llama", 0).graph([3, 1, 4]).values["logits"]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_large_matrix_in_its_file_is_read_in_parts(tmp_path: Path) -> None:
+    """The logits of more words than are read together, as a model gives them that is held."""
+    folder = make(tmp_path / "model", 1, 9, 3, 30_000, 16)
+    in_file, held = checkpoint.load(folder, most_held=0), checkpoint.load(folder)
+    assert np.size(in_file.weights["W_E"]) > MOST_READ
+    found, expected = (model.graph(IDS).values["logits"] for model in (in_file, held))
+    np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
 def test_a_model_in_its_file_computes_what_a_held_one_does(in_file, many_words) -> None:
@@ -284,8 +275,7 @@ def test_many_words_in_libreoffice(several, kind: str, office) -> None:
 
 
 def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
-    model = in_file.with_decimals()
-    book = model_workbook.build("many", model, passage(model, IDS))
+    book = made(in_file.with_decimals())
     file = WorkbookFile(xlsx.write(book, tmp_path / "short.xlsx"))
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
         place = book.places[name]
@@ -305,7 +295,7 @@ def test_typed_ids_and_the_ranking(many_words, office) -> None:
 
 def test_one_part_lives_and_the_rest_is_constant(in_file, parts) -> None:
     assert parts["part"].stat().st_size < parts["whole"].stat().st_size
-    book = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    book = made(in_file, ("blocks.1",))
     assert {b.name.split(".")[1] for b in book.graph if b.op} == {"1"}
 
 
@@ -338,7 +328,7 @@ def test_large_workbooks_keep_excels_rules(several, architectures, parts) -> Non
 
 def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office) -> None:
     assert_agrees(read(parts["part"]), office["part"])
-    book = model_workbook.build("many", in_file, passage(in_file, IDS), ("blocks.1",))
+    book = made(in_file, ("blocks.1",))
     live = Evaluator(in_file.graph(IDS))
     live.set("blocks.1.mlp.W_in", 2, 3, 1.5)
     out = book.places["blocks.1.resid_post"]
@@ -347,12 +337,12 @@ def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office
         assert shown == pytest.approx(live["blocks.1.resid_post"][i, j], abs=1e-9)
 
 
-def test_what_is_not_read_back_is_told(parts, many_words) -> None:
-    from exporters.edits import edited
-
-    for path in parts.values():
+def test_large_workbooks_and_parts_are_not_read_back(parts, many_words, tmp_path: Path) -> None:
+    folder = make(tmp_path / "model", 1, 4, 1, 2100, 4)
+    large = cf.write(cf.build(folder, ids=[1]), tmp_path / "large.xlsx")
+    for path, model in ((parts["part"], many_words), (large, folder)):
         with pytest.raises(InputError, match="is not read back"):
-            edited.read(path, lambda title: checkpoint.load(many_words))
+            edited.read(path, lambda title, model=model: checkpoint.load(model))
 
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
@@ -385,7 +375,7 @@ def test_every_large_workbook_in_libreoffice(name: str, formula_cells, office) -
 
 def test_a_head_switched_off_in_the_sheet(many_words, office) -> None:
     model = checkpoint.load(many_words)
-    logits = model_workbook.build("many", model, passage(model, IDS)).places["logits"]
+    logits = made(model).places["logits"]
     sheet = office["head off"][logits.sheet]
     found = [sheet[logits.top + k, logits.left] for k in range(N_WORDS)]
     live = Evaluator(model.graph(IDS))  # with every head's own share
@@ -394,14 +384,12 @@ def test_a_head_switched_off_in_the_sheet(many_words, office) -> None:
     assert np.abs(live["logits"] - live.graph.values["logits"]).max() > 1e-4
 
 
-@pytest.mark.parametrize("stays", [False, True])
-def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays) -> None:
+@pytest.mark.parametrize("most_held", [0, 4_000_000])
+def test_effect_of_short_decimals_is_reported(many_words, tmp_path, most_held: int) -> None:
     """Of a model that stays in its file and of one that is held."""
     needs("ironcalc")
-    if stays:
-        monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
-    ids, path = ",".join(map(str, IDS)), tmp_path / "short.xlsx"
-    assert cli("build", many_words, "--ids", ids, "--digits", "short", "-o", path).code == 0
+    short = checkpoint.load(many_words, most_held).with_decimals()
+    path = xlsx.write(made(short), tmp_path / "short.xlsx")
     done = cli("verify", path, "--engine", "ironcalc")
     assert done.code == 0
     exact = checkpoint.load(many_words)
@@ -411,55 +399,54 @@ def test_what_short_decimals_do_is_told(many_words, tmp_path, monkeypatch, stays
     assert found == pytest.approx(np.abs(gap).max(), rel=0.06) and found > 0
 
 
-def test_a_formula_that_no_program_takes(many_words, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(row_xml, "LONGEST", 100)
-    monkeypatch.setattr(xlsx, "FEW_OPERANDS", 0)
+def test_block_with_a_formula_too_long_is_refused(tmp_path: Path) -> None:
+    """A layer of so many heads that the sum of them is longer than 300 characters."""
+    model = random_model(ModelSpec(3, 2, 2, n_layers=1, n_heads=xlsx.FEW_OPERANDS + 1, d_head=1))
+    book = model_workbook.build("long", model, passage(model, [1]))
     with pytest.raises(InputError, match=r"blocks.0.* needs formulas of .* --live"):
-        build(checkpoint.load(many_words), tmp_path / "long.xlsx")
+        xlsx.write(book, tmp_path / "long.xlsx", writing=Writing(longest=300))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_a_page_s_formula_that_no_program_takes(tmp_path: Path, monkeypatch, cores: int) -> None:
+def test_page_with_a_formula_too_long_is_refused(tmp_path: Path, cores: int) -> None:
     """It is found as its sheet is written, where there are two cores by a copy of the program."""
-    monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
-    monkeypatch.setattr(sheet_parts, "THREADS", cores)
-    monkeypatch.setattr(row_xml, "LONGEST", 300)
     model = checkpoint.load(corner("gpt2", tmp_path / "gpt2"))
     book = model_workbook.build("gpt2", model, passage(model, [1, 2]))
     with pytest.raises(InputError, match=r"^\w+![A-Z]+\d+ needs formulas of .* shorter prompt"):
-        xlsx.write(book, tmp_path / "long.xlsx")
+        writing = replace(BULKY, longest=300, n_processes=cores)
+        xlsx.write(book, tmp_path / "long.xlsx", writing=writing)
     assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 
-def test_a_workbook_too_large_to_be_compared_is_told(parts, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.file.reading.MOST_READ", 1000)
-    with pytest.raises(InputError, match=r"holds .* MB"):
-        verify(parts["whole"], "ironcalc")
+def test_workbook_too_large_to_compare_is_refused(tmp_path: Path) -> None:
+    """It unpacks to 600 MB, as it says."""
+    with zipfile.ZipFile(tmp_path / "large.xlsx", "w") as file:
+        file.writestr("xl/workbook.xml", "")
+        file.filelist[0].file_size = 600_000_000
+    with pytest.raises(InputError, match=r"holds 600 MB"):
+        verify(tmp_path / "large.xlsx", "ironcalc")
 
 
 def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"blocks\.1"):
-        build(in_file, tmp_path / "part.xlsx", ("blocks.2",))
-    assert list(tmp_path.iterdir()) == []
+        made(in_file, ("blocks.2",))
 
 
 @pytest.fixture(params=["zlib", "isal"])
-def compressor(request, monkeypatch) -> str:
+def with_isal(request) -> bool:
     if request.param == "isal":
-        monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
-    else:
-        monkeypatch.setattr(compressing, "ISAL", None)
-    return request.param
+        pytest.importorskip("isal", reason=FAST)
+    return request.param == "isal"
 
 
-def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
+def test_deflate_is_one_stream_whatever_the_threads(with_isal: bool) -> None:
     data = b"".join(b"<c><v>%d</v></c>" % (k * k) for k in range(100_000))
     found = []
     for threads in (0, 1, 4):
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             file = io.BytesIO()
-            stream = deflate.Deflate(file, True, pool if threads else None)
+            stream = deflate.Deflate(file, with_isal, pool if threads else None)
             for k in range(0, len(data), 70_001):
                 stream.write([data[k : k + 70_001]])
             stream.close()
@@ -467,7 +454,7 @@ def test_deflate_is_one_stream_whatever_the_threads(compressor) -> None:
         assert (stream.size, stream.crc) == (len(data), zlib.crc32(data))
         assert stream.n_packed == len(found[-1])
     same = [file == found[0] for file in found]  # pytest would take minutes to tell what differs
-    assert all(same), (compressor, [*map(len, found)])
+    assert all(same), [*map(len, found)]
     assert zlib.decompress(found[0], -15) == data
 
 
@@ -478,48 +465,44 @@ def two_builds(tmp_path_factory) -> list[Book]:
     return [model_workbook.build("two layers", model, passage(model, [1, 2])) for _ in range(2)]
 
 
-def test_two_builds_are_the_same_bytes(compressor, two_builds, tmp_path, monkeypatch) -> None:
+def test_two_builds_are_the_same_bytes(with_isal: bool, two_builds, tmp_path) -> None:
     """By copies of the program for two cores, and by one core after another."""
-    monkeypatch.setattr(xlsx, "MOST_ADDRESSED", 0)  # as in a file of millions of cells
     built = []
     for book, cores in zip((*two_builds, two_builds[1]), (2, 2, 1), strict=True):
-        monkeypatch.setattr(sheet_parts, "THREADS", cores)
-        built.append(xlsx.write(book, tmp_path / "built.xlsx").read_bytes())
+        writing = replace(BULKY, with_isal=with_isal, n_processes=cores)
+        built.append(xlsx.write(book, tmp_path / "built.xlsx", writing=writing).read_bytes())
     assert built[0] == built[1] == built[2]
     with zipfile.ZipFile(tmp_path / "built.xlsx") as archive:
         assert archive.testzip() is None
     assert [path.name for path in tmp_path.iterdir()] == ["built.xlsx"]
 
 
-@pytest.fixture
-def on_several_sheets(in_file, monkeypatch) -> Callable[[OnLayout], Book]:
-    """A build of a large file that has its words on several sheets, with a core to spare."""
-    monkeypatch.setattr(compressing, "ISAL", pytest.importorskip("isal.isal_zlib", reason=FAST))
-    monkeypatch.setattr(layout, "MOST_COLUMNS", 80)
-    monkeypatch.setattr(building, "LARGE", 0)
-    for module in (xlsx, precompress):
-        monkeypatch.setattr(module, "MOST_ADDRESSED", 0)
-    for module in (sheet_parts, precompress):
-        monkeypatch.setattr(module, "THREADS", 2)
-    model = in_file.with_decimals()
-    return lambda on_layout: model_workbook.build(
-        "many", model, passage(model, IDS), on_layout=on_layout
-    )
+TWO_CORES = replace(BULKY, n_processes=2)
 
 
-def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monkeypatch) -> None:
+def write_ahead(
+    model: Model, path: Path, writing: Writing = TWO_CORES, begun: OnLayout = lambda book: None
+) -> list[str]:
+    """Build a large file that has its words on several sheets; those that are written ahead."""
+    pytest.importorskip("isal", reason=FAST)
+    model = model.with_decimals()
+    with precompress.Ahead(path, writing) as ahead:
+
+        def on_layout(book: Book) -> None:
+            ahead.begin(book)
+            begun(book)
+
+        words = passage(model, IDS)
+        book = model_workbook.build("many", model, words, on_layout=on_layout, limits=SEVERAL)
+        xlsx.write(book, path, ahead=ahead.parts, writing=writing)
+        return sorted(ahead.parts)
+
+
+def test_rows_written_ahead_are_the_same_bytes(in_file, tmp_path) -> None:
     begun, files = [], []
-    write = xlsx.write
-
-    def written(book: Book, path: Path, *more: object, ahead: Mapping[str, Any]) -> Path:
-        begun.append(sorted(ahead))
-        return write(book, path, *more, ahead=ahead)
-
-    monkeypatch.setattr(xlsx, "write", written)
     path = tmp_path / "built.xlsx"
     for cores in (2, 1):
-        monkeypatch.setattr(sheet_parts, "THREADS", cores)
-        building.write(on_several_sheets, path)
+        begun.append(write_ahead(in_file, path, replace(BULKY, n_processes=cores)))
         files.append(path.read_bytes())
         assert [*tmp_path.iterdir()] == [path]
     assert begun == [[f"Vocabulary {k}" for k in range(4)], []]
@@ -528,20 +511,20 @@ def test_rows_written_ahead_are_the_same_bytes(on_several_sheets, tmp_path, monk
         assert archive.testzip() is None
 
 
-def test_a_copy_that_the_system_ends_is_told(on_several_sheets, tmp_path, monkeypatch) -> None:
-    def ended(*args: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+def test_process_killed_by_the_system_is_reported(in_file, tmp_path) -> None:
+    def kill(book: Book) -> None:
+        copies = multiprocessing.active_children()
+        assert copies
+        for copy in copies:
+            copy.kill()
 
-    monkeypatch.setattr(precompress, "_pack", ended)
     with pytest.raises(InputError, match="the system ended a process that wrote a sheet"):
-        building.write(on_several_sheets, tmp_path / "built.xlsx")
+        write_ahead(in_file, tmp_path / "built.xlsx", begun=kill)
     assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_copy_that_the_system_does_not_start(
-    nth, on_several_sheets, tmp_path, monkeypatch
-) -> None:
+def test_process_that_cannot_start(nth, in_file, tmp_path, monkeypatch) -> None:
     """Nothing is written ahead then; where sheets cannot be written, it is told."""
     fork, forked = os.fork, []
 
@@ -554,40 +537,35 @@ def test_a_copy_that_the_system_does_not_start(
     monkeypatch.setattr(os, "fork", refused)
     path = tmp_path / "built.xlsx"
     if nth == 1:
-        building.write(on_several_sheets, path)
+        write_ahead(in_file, path)
         assert audit(path) == []
     else:
         with pytest.raises(InputError, match="starts no more processes"):
-            building.write(on_several_sheets, path)
+            write_ahead(in_file, path)
     assert [*tmp_path.iterdir()] == [path] * (nth == 1)
     assert not multiprocessing.active_children()
 
 
-def test_they_are_begun_before_anything_is_computed_and_end_with_the_build(
-    on_several_sheets, tmp_path
-) -> None:
+def test_rows_written_ahead_begin_first_and_end_with_the_build(in_file, tmp_path) -> None:
     def stop(book: Book) -> None:
         assert not book.graph._values
-        begun.begin(book)
-        assert begun.parts
+        assert multiprocessing.active_children()
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), precompress.Ahead(tmp_path / "built.xlsx") as begun:
-        on_several_sheets(stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_ahead(in_file, tmp_path / "built.xlsx", begun=stop)
     assert [*tmp_path.iterdir()] == []
     assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("most", [0, 1_000_000])
-def test_rows_are_filled_in_as_they_are_spelt(many_words, tmp_path, monkeypatch, most) -> None:
+def test_rows_are_filled_in_as_they_are_spelt(many_words, tmp_path, most) -> None:
     """Also where a run of rows ends within a piece of the vocabulary, and columns are picked."""
-    monkeypatch.setattr("exporters.model.model_book.MANY_FORMULAS", most)
-    monkeypatch.setattr(layout, "MOST_COLUMNS", 100)
-    monkeypatch.setattr(row_xml, "RUN", 40)
-    model, written = checkpoint.load(many_words), []
+    limits = replace(LIMITS, columns=100, formulas=most)
+    book, written = made(checkpoint.load(many_words), limits=limits), []
     for fewest in (1, N_WORDS):  # rows that are filled in; none has so many
-        monkeypatch.setattr(row_xml, "FEWEST", fewest)
-        written.append(build(model, tmp_path / "many.xlsx").read_bytes())
+        writing = Writing(fewest_filled=fewest, most_filled=40)
+        written.append(xlsx.write(book, tmp_path / "many.xlsx", writing=writing).read_bytes())
     assert written[0] == written[1]
 
 
@@ -607,12 +585,12 @@ def test_the_parts_of_a_file_are_whole_and_related(parts) -> None:
         assert {f"xl/{target}" for target in targets} <= names
 
 
-def test_an_interrupted_build_leaves_no_file(tmp_path: Path, monkeypatch) -> None:
-    def stop(self) -> None:
+def test_interrupted_write_leaves_no_file(in_file, tmp_path: Path) -> None:
+    def stop(n_cells: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("exporters.file.xlsx._Sheet._write_rows", stop)
-    assert cli("build", "cat-sat", "-o", tmp_path / "c.xlsx").code == 130
+    with pytest.raises(KeyboardInterrupt):
+        xlsx.write(made(in_file), tmp_path / "c.xlsx", stop)
     assert list(tmp_path.iterdir()) == []
 
 
