@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from conftest import cli
 from on_play import PROMPT_ROW
-from thin import thin_game
 
 import cellformer as package
 from exporters.checking import verify as verification
 from exporters.file.reading import WorkbookFile
 from exporters.model.layout import PROMPT_COL
-from workbooks import dialogue_game
 
 WEIGHT = "blocks.0.attn.h0.W_Q"
 
@@ -294,8 +292,7 @@ def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(dialogue_game, "model", thin_game)
+def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
     how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
     done = cli("build", "dialogue-game", *how, "--tokens", "6", "-o", "d.xlsx", cwd=tmp_path)
     assert done.code == 0, done.err

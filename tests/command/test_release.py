@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from hashlib import sha256
@@ -20,9 +21,9 @@ def screen(monkeypatch) -> None:
 
 def test_open_builds_once_and_never_over_a_file(tmp_path: Path, screen, monkeypatch) -> None:
     opened: list[list[str]] = []
-    monkeypatch.setattr(opening.subprocess, "Popen", lambda command, **_: opened.append(command))
-    monkeypatch.setattr(opening.sys, "platform", "linux")
-    monkeypatch.setattr(opening.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: opened.append(command))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     assert cli("open", "loss", cwd=tmp_path).code == 0
     path = tmp_path / "loss.xlsx"
     path.write_bytes(path.read_bytes() + b"edited")
@@ -35,14 +36,14 @@ def test_open_builds_once_and_never_over_a_file(tmp_path: Path, screen, monkeypa
 
 @pytest.mark.parametrize(("program", "options"), [("xdg-open", []), ("libreoffice", ["--calc"])])
 def test_open_takes_the_program_that_is_there(program: str, options, monkeypatch) -> None:
-    monkeypatch.setattr(opening.sys, "platform", "linux")
-    monkeypatch.setattr(opening.shutil, "which", lambda name: name if name == program else None)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == program else None)
     assert opening.opener(Path("a.xlsx")) == [program, *options, "a.xlsx"]
 
 
 def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(opening.sys, "platform", "linux")
-    monkeypatch.setattr(opening.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     done = cli("open", "loss", cwd=tmp_path)
     assert done.code == 2 and done.err.count("\n") == 1
     assert "no spreadsheet program was found" in done.err and (tmp_path / "loss.xlsx").exists()

@@ -79,7 +79,6 @@ def test_generate_writes_its_text_to_a_pipe_and_what_is_safe_to_a_terminal(
 ) -> None:
     args = ("generate", folder, "--ids", "1,8", "-n", "1")
     assert "\x1b[31mred" in cli(*args).out
-    monkeypatch.setattr(printing.sys, "stdout", sys.stdout)
     written: list[str] = []
     terminal = type("Terminal", (), {"isatty": lambda _: True, "encoding": "utf-8"})()
     terminal.write, terminal.flush = written.append, lambda: None

@@ -16,12 +16,10 @@ WORKSHEETS = [name for name in workbooks.names() if hasattr(workbooks.find(name)
 
 
 @pytest.mark.parametrize("name", WORKSHEETS)
-def test_run_lists_the_tables_and_trace_follows_a_cell(name: str, monkeypatch) -> None:
-    made = default_book(name)
-    monkeypatch.setattr(workbooks.find(name), "book", lambda: made)
+def test_run_lists_the_tables_and_trace_follows_a_cell(name: str) -> None:
     listed = cli("run", name)
     assert listed.code == 0
-    watch = made.suggestions[0].watch
+    watch = default_book(name).suggestions[0].watch
     assert re.search(rf"^ {watch[0]} .*computed", listed.out, re.MULTILINE)
     cell = "{}[{},{}]".format(*watch)
     traced = cli("trace", name, cell, "--depth", "1")

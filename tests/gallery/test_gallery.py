@@ -1,7 +1,6 @@
 """The gallery: every page agrees with its own computation, and does what its edits promise."""
 
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import isclose
@@ -30,11 +29,11 @@ from conftest import (
 from openpyxl import load_workbook
 from thin import thinned
 
-import cellformer.names
 import workbooks
 from cellformer.names import is_worksheet
 from engine.cells.batch import CellName
 from engine.cells.errors import InputError
+from engine.models.generate import passage
 from engine.studies import ablation
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import verify
@@ -253,10 +252,8 @@ def thin_plays(n_tokens: int = shakespeare.N_TOKENS) -> Book:
     """The workbook of Shakespeare's plays with a random model of narrow vectors."""
     played = shakespeare.model()
     plays = thinned(played.spec, played.vocabulary)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shakespeare, "N_TOKENS", n_tokens)
-        patch.setattr(shakespeare, "model", lambda: plays)
-        return default_book.__wrapped__("shakespeare")
+    ids = plays.vocabulary.encode(shakespeare.PROMPT)
+    return shakespeare.build(plays, passage(plays, ids, max(n_tokens, len(ids))))
 
 
 @pytest.mark.parametrize("name", [*in_tiers(TRIED), "shakespeare"])
@@ -362,32 +359,8 @@ def test_two_layers_gives_every_printed_table() -> None:
                     assert abs(found[i, j] - value) < 0.006, (table.title, i, j)
 
 
-@pytest.mark.parametrize(
-    "names", [("final-step", "napkin"), pytest.param((), marks=pytest.mark.office)]
-)
-def test_all_at_once_with_an_index(
-    names: tuple[str, ...], tmp_path: Path, built, monkeypatch
-) -> None:
-    """Two workbooks, and, where there is time, every one: the others as they are built and written
-    for other tests, the large ones smaller."""
-    build = cellformer.names.book
-    made = {name: f"{THIN}{name}" if name in thin.THIN else name for name in workbooks.names()}
-    del made["shakespeare"]
-
-    def book(name: str) -> Book:
-        if name == "shakespeare":
-            return thin_plays(7)
-        return build(name) if names else default_book(made[name])
-
-    def write(book: Book, path: Path) -> Path:
-        alone = names or path.stem not in made
-        return as_ever(book, path) if alone else Path(shutil.copy(built[made[path.stem]], path))
-
-    as_ever = xlsx.write
-    monkeypatch.setattr(xlsx, "write", write)
-    monkeypatch.setattr(cellformer.names, "book", book)
-    if names:
-        monkeypatch.setattr(workbooks, "path", lambda: list(names))
+@pytest.mark.slow
+def test_build_all_with_an_index(tmp_path: Path) -> None:
     assert cli("build", "--all", "-o", tmp_path / "all").code == 0
     written = {path.name for path in (tmp_path / "all").iterdir()}
     beside = {"index.xlsx", "README.html", "SHA256SUMS", "pictures"}
@@ -420,16 +393,23 @@ def test_what_cannot_be_is_told(line: str, fault: str, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_way_through_the_workbooks_leads_to_each_of_them(monkeypatch) -> None:
-    """Levels do not fall inside a topic; a place that there is not is told."""
+def test_path_leads_to_every_workbook() -> None:
+    """Levels do not fall inside a topic."""
     path = workbooks.path()
     assert sorted(path) == workbooks.names()
     assert path[0] == "zero-layer"
     for listed in workbooks.by_topic().values():
         levels = [workbooks.find(name).LEVEL for name in listed]
         assert levels == sorted(levels), listed
-    monkeypatch.setattr(workbooks.find("loss"), "AFTER", "nothing")
-    with pytest.raises(InputError, match="'loss' comes AFTER 'nothing', which is no workbook"):
+
+
+def test_workbook_after_an_unknown_one_is_refused(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "lost.py").write_text('''"""lost: a workbook."""
+TITLE, TOPIC, AFTER, LEVEL = "lost", "Sizes", "nothing", 1
+book = None
+''')
+    monkeypatch.setattr(workbooks, "__path__", [*workbooks.__path__, str(tmp_path)])
+    with pytest.raises(InputError, match="'lost' comes AFTER 'nothing', which is no workbook"):
         workbooks.path()
 
 

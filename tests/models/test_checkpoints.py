@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -28,12 +28,11 @@ from corners import N_COLUMNS, corner
 from kinds import kinds, one_of_each
 from safetensors.numpy import load_file, save_file
 
+import cellformer as cf
 from engine import InputError, ModelSpec
 from engine.models import checkpoint
 from exporters.checking.programs import Recomputed
 from exporters.checking.verify import FormulaCells, read, verify
-from exporters.compose.book import Book
-from exporters.file import xlsx
 from exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.slow
@@ -54,24 +53,13 @@ class Edited(NamedTuple):
 def both(tmp_path_factory) -> tuple[dict[str, Path], dict[str, Edited]]:
     """The workbook of every golden checkpoint's corner, as built and with random edits."""
     folder, paths, changed = tmp_path_factory.mktemp("checkpoints"), {}, {}
-    books: list[Book] = []
-
-    def write(book: Book, *rest: Any) -> Path:
-        books.append(book)
-        return as_ever(book, *rest)
-
-    with pytest.MonkeyPatch.context() as patch:
-        as_ever = xlsx.write
-        patch.setattr(xlsx, "write", write)
-        for name in NAMES:
-            path, small = folder / f"{name}.xlsx", corner(name, folder / name)
-            prompt = ("--ids", ",".join(map(str, IDS)), "--tokens", N_COLUMNS)
-            assert cli("build", small, *prompt, "-o", path).code == 0
-            book = books.pop()
-            edits = random_edits(book, 5, 1)
-            cells = {book.cell(*cell): value for cell, value in edits.items()}
-            edited = typed(path, folder / f"{name} edited.xlsx", cells)
-            paths[name], changed[name] = path, Edited(edits, edited)
+    for name in NAMES:
+        book = cf.build(corner(name, folder / name), ids=IDS, n_tokens=N_COLUMNS)
+        path = cf.write(book, folder / f"{name}.xlsx")
+        edits = random_edits(book, 5, 1)
+        cells = {book.cell(*cell): value for cell, value in edits.items()}
+        edited = typed(path, folder / f"{name} edited.xlsx", cells)
+        paths[name], changed[name] = path, Edited(edits, edited)
     return paths, changed
 
 

@@ -61,11 +61,13 @@ def same(found: Path | Model, folder: Path) -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["held", "stored"])
-def stored(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def stored(request: pytest.FixtureRequest) -> bool:
     """Whether matrices stay in their file."""
-    if request.param:
-        monkeypatch.setattr(checkpoint, "MOST_HELD", 0)
     return bool(request.param)
+
+
+def load(path: Path, stored: bool) -> Model:
+    return checkpoint.load(path, 0 if stored else checkpoint.MOST_HELD)
 
 
 @pytest.fixture
@@ -79,11 +81,11 @@ def text() -> Iterator[str]:
 @pytest.mark.parametrize("name", IN_GGUF)
 def test_gguf_gives_the_logits_of_its_folder(name: str, stored: bool, tmp_path: Path) -> None:
     path = write_gguf(GOLDEN / name, tmp_path / "model.gguf")
-    model = names.model(str(path))
+    model = load(path, stored)
     assert any(isinstance(w, Stored) for w in model.weights.values()) == stored
     same(model, GOLDEN / name)
     half = write_gguf(GOLDEN / name, tmp_path / "half.gguf", plain(np.float16))
-    same(half, rounded(GOLDEN / name, tmp_path / "half"))
+    same(load(half, stored), rounded(GOLDEN / name, tmp_path / "half"))
 
 
 def test_experts_of_qwen_in_gguf(stored: bool, tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_experts_of_qwen_in_gguf(stored: bool, tmp_path: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     kept = {name: t for name, t in tensors.items() if ".layers.1." not in name}
     save_file(kept, folder / "model.safetensors")
-    same(write_gguf(folder, tmp_path / "model.gguf"), folder)
+    same(load(write_gguf(folder, tmp_path / "model.gguf"), stored), folder)
 
 
 def rounded(folder: Path, copy: Path) -> Path:
@@ -156,7 +158,7 @@ def test_packed_numbers_are_those_that_the_library_unpacks(
         return data, packed
 
     path = write_gguf(wide, tmp_path / "model.gguf", pack)
-    model = names.model(str(path))
+    model = load(path, stored)
     head = np.concatenate([np.asarray(model.weights[f"blocks.1.attn.h{n}.W_O"]) for n in range(4)])
     np.testing.assert_array_equal(head.T, unpacked["blk.1.attn_output.weight"])
     np.testing.assert_array_equal(model.weights["W_E"], unpacked["token_embd.weight"])
@@ -447,7 +449,7 @@ def test_llama2c_gives_the_logits_of_its_folder(
                 numbers, scales = quantize(values, 4)
                 tensors[name] = (numbers * scales[:, None]).reshape(values.shape)
         save_file(tensors, folder / "model.safetensors")
-    model = names.model(str(path))
+    model = load(path, stored)
     assert any(isinstance(w, Stored) for w in model.weights.values()) == stored
     same(model, folder)
     whole = path.read_bytes()
@@ -516,7 +518,7 @@ def test_nanogpt_gives_the_logits_of_its_torch_model(
 ) -> None:
     path = tmp_path / "out" / "ckpt.pt"
     expected = write_nanogpt(path, bias, wrapper)
-    model = names.model(str(path))
+    model = load(path, stored)
     assert any(isinstance(w, Stored) for w in model.weights.values()) == stored
     np.testing.assert_allclose(logits(model), expected, atol=2e-5)
 

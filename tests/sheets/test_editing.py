@@ -1,6 +1,6 @@
 """Edited workbooks: what differs is found, and nothing else; the edited model comes back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from corners import corner
 from on_play import PICK_ROW, SETTINGS_ROW
 from openpyxl import load_workbook
 
-from cellformer.command import edit as edit_command
 from engine import Evaluator, Graph, InputError, Model, ModelSpec
 from engine.models import checkpoint
 from engine.models.generate import passage
@@ -36,8 +35,7 @@ from exporters.compose.book import Book
 from exporters.edits import edited
 from exporters.file.reading import WorkbookFile
 from exporters.file.xlsx import write
-from exporters.model import source
-from exporters.model.model_book import ModelBook
+from exporters.model.plan import Limits
 
 pytestmark = pytest.mark.slow
 
@@ -54,25 +52,6 @@ def edit(path: Path, target: Path, change: Callable[[Any], None]) -> Path:
     change(sheets)
     sheets.save(target)
     return target
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rebuilt_once() -> Iterator[None]:
-    """The book that several files come from is built again once, for both commands: each file is
-    held against it, and nothing changes it."""
-    books: dict[tuple[object, ...], ModelBook] = {}
-    rebuild = edited._rebuild
-
-    def once(file: WorkbookFile, find: Callable[[str], Model] | None) -> ModelBook:
-        given = find, *file[source.SHEET].column(0)
-        if given not in books:
-            books[given] = rebuild(file, find)
-        return books[given]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edited, "_rebuild", once)
-        patch.setattr(edit_command, "_finder", cache(edit_command._finder))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -368,11 +347,11 @@ def test_every_model_s_workbook_can_be_read_back(name: str, tmp_path: Path) -> N
     assert_read_back(typed(path, tmp_path / "edited.xlsx", cells), edits, [1, 2, 3])
 
 
-def test_a_model_too_large_to_be_carried_is_named(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("exporters.model.source.MOST_CARRIED", 10)
+def test_model_too_large_to_be_carried_is_named(tmp_path: Path) -> None:
     folder = corner("gpt2", tmp_path / "gpt2")
     model = checkpoint.load(folder)
-    path = write(model_workbook.build("big", model, passage(model, [1, 2])), tmp_path / "big.xlsx")
+    book = model_workbook.build("big", model, passage(model, [1, 2]), limits=Limits(carried=10))
+    path = write(book, tmp_path / "big.xlsx")
     done = cli("diff", path)
     assert done.code == 2
     assert "--model" in done.err

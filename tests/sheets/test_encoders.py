@@ -1,7 +1,7 @@
 """Encoders: what is typed, with room left or too little, has the numbers that it has by itself."""
 
 import re
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from encoders import N_TOKENS, PAIRS, TEXT_LENGTH, cosine, encoder
 
 import cellformer as cf
 from engine.models import checkpoint
-from engine.text import tokenizing
+from engine.models.generate import passage
+from exporters.assemble import model_workbook
 from exporters.checking.verify import read, verify
 from exporters.compose.book import Book
 
@@ -32,14 +33,6 @@ MASKED = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def short_texts() -> Iterator[None]:
-    """What is typed has fewer characters than elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizing, "TEXT_LENGTH", TEXT_LENGTH)
-        yield
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> dict[str, Path]:
     """Their workbooks, written once."""
@@ -49,10 +42,10 @@ def written(tmp_path_factory) -> dict[str, Path]:
 
 @cache
 def book(kind: str) -> Book:
-    if kind == "sentence":
-        first, second = PAIRS[0]
-        return cf.build(encoder(kind), prompt=first, second=second, n_tokens=N_TOKENS, title=kind)
-    return cf.build(encoder(kind), prompt=MASKED[kind][0], n_tokens=N_TOKENS, title=kind)
+    model, texts = encoder(kind), PAIRS[0] if kind == "sentence" else MASKED[kind][:1]
+    ids, *second = (model.vocabulary.encode(text) for text in texts)
+    words = passage(model, ids, N_TOKENS, second=second[0] if second else ())
+    return model_workbook.build(kind, model, replace(words, text_length=TEXT_LENGTH))
 
 
 def cut(kind: str, text: str) -> list[int]:

@@ -1,13 +1,16 @@
 """HyperFormula as an engine of `verify`: what it gets of a file, and where it ends."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import xlsxwriter
-from conftest import cli
+from conftest import ROOT, cli
 
 from exporters.checking import hyperformula
-from exporters.checking.verify import compare, read, verify
+from exporters.checking.hyperformula import Limits
+from exporters.checking.verify import compare, read
 from exporters.file.reading import WorkbookFile
 
 pytestmark = pytest.mark.usefixtures("hyperformula")
@@ -60,21 +63,23 @@ def test_what_it_says(formula: str, said: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "least", "said"),
+    ("limits", "said"),
     [
-        ("MOST_FORMULAS", 5, "22 formula cells; it is asked up to 5"),
-        ("MOST_CELLS", 40, "it is asked up to 40"),
-        ("MOST_ROWS", 3, "more than 3 rows"),
-        ("MEMORY", 3, "more than 3 MB"),
+        (Limits(formulas=5), "22 formula cells; it is asked up to 5"),
+        (Limits(cells=40), "it is asked up to 40"),
+        (Limits(rows=3), "more than 3 rows"),
+        (Limits(memory=3), "more than 3 MB"),
     ],
 )
-def test_limits(limit: str, least: float, said: str, others: Path, monkeypatch) -> None:
-    monkeypatch.setattr(hyperformula, limit, least)
-    assert said in verify(others, "hyperformula").skipped
+def test_limits(limits: Limits, said: str, others: Path) -> None:
+    (answer,) = hyperformula.recompute([WorkbookFile(others)], limits)
+    assert said in answer.fault
 
 
-def test_without_it(others: Path, monkeypatch) -> None:
-    monkeypatch.setattr(hyperformula, "package", lambda: "")
-    done = cli("verify", others, "--engine", "hyperformula")
-    assert done.code == 3
-    assert "not installed; install Node.js, then: npm install --global hyperformula" in done.out
+def test_without_hyperformula(others: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cellformer", "verify", others, "--engine", "hyperformula"]
+    nothing = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=nothing, capture_output=True, text=True)
+    assert done.returncode == 3
+    told = " ".join(done.stdout.split())
+    assert "not installed; install Node.js, then: npm install --global hyperformula" in told

@@ -71,12 +71,14 @@ def test_words_are_no_references_in_charts(large_weights) -> None:
     assert not any("<c:f>wow!A1</c:f>" in chart for chart in charts)
 
 
-def test_a_long_prompt_is_checked_in_parts(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(check, "MOST_TOGETHER", 2)
-    _, path = build(awkward(1.0), tmp_path / "parts.xlsx")
+def test_long_prompt_is_checked_in_parts(tmp_path: Path) -> None:
+    most = check.MOST_TOGETHER
+    model = random_model(ModelSpec(3, 2, 2 * most, n_layers=1, n_heads=1, d_head=2))
+    _, path = build(model, tmp_path / "parts.xlsx", [k % 3 for k in range(most + 5)])
     file = WorkbookFile(path)
     claims = [claim for claim in file["Check"].column(0) if "probs sum" in claim]
-    assert claims == [f"columns {k} to {min(k + 1, 4)} of probs sum to 1" for k in (0, 2, 4)]
+    spans = ((0, most - 1), (most, most + 4))
+    assert claims == [f"columns {a} to {b} of probs sum to 1" for a, b in spans]
     seen = InIronCalc(path)
     seen.model.evaluate()
     assert {seen["Check", row, 2] for row in range(5, 5 + len(claims))} == {"ok"}

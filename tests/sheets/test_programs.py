@@ -1,5 +1,6 @@
 """What LibreOffice says of a workbook that openpyxl saved: in CSV, as in the workbook it saves."""
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -91,10 +92,13 @@ def test_an_edit_is_made_alone_and_leaves_nothing(path: Path, tmp_path: Path, li
     assert first[SHEETS[1]].values == edited[SHEETS[1]].values
 
 
-def test_a_program_that_writes_one_sheet_alone_is_told(path: Path, tmp_path: Path) -> None:
-    """As LibreOffice did before it had the option: its version 7.1, and those before."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, "convert_in_libreoffice", lambda *asked: None)
-        with pytest.raises(InputError, match=r"nothing of the sheet empty; .* 7.2"):
-            programs.recompute_in_libreoffice([path], tmp_path)
+def test_old_libreoffice_is_refused(path: Path, tmp_path: Path, monkeypatch) -> None:
+    """A program that writes one sheet alone, as LibreOffice did up to its version 7.1."""
+    soffice = tmp_path / "bin" / "soffice"
+    soffice.parent.mkdir()
+    soffice.write_text("#!/bin/sh\n")
+    soffice.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{soffice.parent}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(InputError, match=r"nothing of the sheet empty; .* 7.2"):
+        programs.recompute_in_libreoffice([path], tmp_path)
     assert list(WorkbookFile(path)) == ["empty", *SHEETS]

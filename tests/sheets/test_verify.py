@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import sys
 import tempfile
 import time
 import zipfile
@@ -80,11 +81,12 @@ def test_a_program_that_dies_or_never_answers_is_a_line(
     assert said in done.out and done.code == code and done.err == ""
 
 
-def test_where_every_program_is_skipped_nothing_is_verified(path: Path, monkeypatch) -> None:
-    asked(monkeypatch, unreadable)
-    monkeypatch.setattr(verify, "ENGINES", {"odd": verify.ENGINES["odd"]})
-    monkeypatch.setattr("cellformer.command.verify.ENGINES", verify.ENGINES)
-    assert cli("verify", path).code == 3
+def test_nothing_is_verified_without_programs(path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    for library in ("ironcalc", "formulas"):
+        monkeypatch.setitem(sys.modules, library, None)
+    done = cli("verify", path)
+    assert done.code == 3 and "agrees" not in done.out
 
 
 def test_what_a_program_started_ends_with_it(path: Path, tmp_path: Path, monkeypatch) -> None:
