@@ -44,6 +44,11 @@ class Loaded:
             return self.model.graph(self.ids)
         return encoding.graph(self.model, passage(self.model, self.ids, second=self.second))
 
+    def built(self, n_tokens: int | None = None) -> Book:
+        """The workbook of the prompt, for addresses of its cells."""
+        words = passage(self.model, self.ids, n_tokens or self.n_tokens, second=self.second)
+        return self.book(self.model, words)
+
     @property
     def place_of_answer(self) -> int:
         """The row of the token whose words are ranked: an encoder's mask, or else the last
@@ -139,12 +144,11 @@ def check_takes(name: str, **asked: object) -> None:
 
 
 def book(name: str) -> Book:
-    """A workbook of the gallery, with its default prompt."""
+    """A workbook of the list, as it comes."""
     if is_worksheet(name):
         found: Book = workbooks.find(name).book()
         return found
-    loaded = load(name)
-    return loaded.book(loaded.model, passage(loaded.model, loaded.ids, loaded.n_tokens))
+    return load(name).built()
 
 
 def is_worksheet(name: str) -> bool:

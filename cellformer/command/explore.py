@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from rich.table import Table
 from cellformer import budget, names
 from cellformer.command import printing
 from cellformer.command.build import with_digits
+from cellformer.command.cells import Cells, on_sheet, watched_cell
 from cellformer.command.options import (
     Ablate,
     Beyond,
@@ -39,10 +41,10 @@ from engine import Evaluator, Graph, InputError, Model
 from engine.cells import finite
 from engine.cells.arrays import ranked
 from engine.cells.batch import variants
-from engine.cells.errors import nearest
+from engine.cells.errors import UnknownNameError, nearest
 from engine.cells.files import replacing
 from engine.cells.texts import in_csv, readable
-from engine.models import encoding
+from engine.models import encoding, formats
 from engine.models import prompt as prompts
 from engine.models.architectures.mixtral import MoeSpec
 from engine.models.choosing import Sampling
@@ -52,6 +54,7 @@ from engine.studies import ablation
 from engine.studies import lens as lenses
 from engine.studies.forecast import forecast, kv_numbers, parameters
 from engine.text.tokenizer import IdsOnly, shown, stream
+from exporters.compose.cells import SheetCell, is_address
 from exporters.model.plan import for_model
 
 MOST_STEPS = 10_001  # of a sweep
@@ -95,7 +98,8 @@ def run(
     wanted = None if target is None else word_of(model, target, graph, row)
     views = _views(graph, wanted, row) if lens or wanted is not None else None
     live = Evaluator(graph)
-    _change(live, sets, ablate, mean)
+    _ablate(live, ablate, mean)
+    Cells(graph, partial(loaded.built, tokens)).set(live, sets)
     finite.check(graph, live)
     blocks = [graph[block].name for block in show or ()]
     if as_json:
@@ -119,7 +123,7 @@ def run(
 
 def trace(
     name: Name,
-    cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]'.")],
+    cell: Annotated[str, typer.Argument(help="A cell: 'logits[2,5]', or 'Machine!B20'.")],
     depth: Annotated[int, typer.Option("--depth", min=0, help="Depth of the tree.")] = 2,
     prompt: Prompt = None,
     second: Second = None,
@@ -131,17 +135,27 @@ def trace(
 ) -> None:
     """Show a cell's formula, the cells it reads and their values, as a tree.
 
-    With --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
+    The cell is one of a block, or any formula of the workbook, by its sheet and address. With
+    --tokens, the prompt is continued: 'tokens[9,0]' shows how a word was chosen.
     """
-    if tokens is None:
-        graph = names.graph(name, prompt, ids, not no_special, second, force)
+    if names.is_worksheet(name):
+        graph = names.graph(name, prompt, ids, not no_special, second)
+        found = Cells(graph, partial(names.book, name))
     else:
         loaded = names.load(name, prompt, ids, not no_special, second=second, force=force)
-        budget.of_passes(loaded.model, tokens, force)
+        budget.of_passes(loaded.model, tokens or len(loaded.ids), force)
         graph = _continued(loaded.model, loaded, tokens)
+        found = Cells(graph, partial(loaded.built, tokens))
+    if is_address(cell):
+        return printing.trace(on_sheet(found.book, cell, sets), depth, force)
+    try:
+        block, i, j = graph.parse(cell)
+    except UnknownNameError:
+        if formats.means(name):
+            raise
+        return printing.trace(on_sheet(found.book, cell, sets), depth, force)
     live = Evaluator(graph)
-    _change(live, sets, (), False)
-    block, i, j = graph.parse(cell)
+    found.set(live, sets)
     printing.trace(live.cell(block.name, i, j), depth, force)
 
 
@@ -376,10 +390,8 @@ def _views(graph: Graph, target: int | None, row: int) -> lenses.Views:
     return lenses.add(graph, row % graph["tokens"].shape[0], wanted, rival)
 
 
-def _change(
-    live: Evaluator, sets: Sequence[str] | None, off: Sequence[str] | None, mean: bool
-) -> None:
-    """Apply --set, --ablate and --mean."""
+def _ablate(live: Evaluator, off: Sequence[str] | None, mean: bool) -> None:
+    """Apply --ablate and --mean."""
     change: dict[tuple[str, int, int], float] = {}
     for part in off or ():
         change |= ablation.off(live.graph, part)
@@ -387,22 +399,6 @@ def _change(
         change["mean_ablation", 0, 0] = 1.0
     for (block, i, j), value in change.items():
         live.set(block, i, j, value)
-    for text in sets or ():
-        _set(live, text)
-
-
-def _set(live: Evaluator, text: str) -> None:
-    target, equals, given = text.rpartition("=")
-    if not equals:
-        raise InputError(f"--set {text!r} has no value; write it as 'W_E[0,1]=0.5'")
-    block, i, j = live.graph.parse(target)
-    if isinstance(live[block.name][i, j], str):
-        return live.set(block.name, i, j, given)
-    try:
-        value = float(given)
-    except ValueError:
-        raise InputError(f"--set {text!r}: {given.strip()!r} is not a number") from None
-    live.set(block.name, i, j, value)
 
 
 def _run_tables(
@@ -412,7 +408,7 @@ def _run_tables(
     found = names.book(name)
     graph = found.graph
     live = Evaluator(graph)
-    _change(live, sets, (), False)
+    Cells(graph, lambda: found).set(live, sets)
     blocks = [graph[block] for block in show or ()]
     if as_json:
         wanted = [b.name for b in blocks] or list(graph.blocks)
@@ -433,7 +429,7 @@ def _curve_of_word(
     needs_words(loaded)
     graph, words, row = loaded.graph, printing.output_words(loaded.model), loaded.place_of_answer
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
-    block, i, j = graph.parse(cell)
+    block, i, j = Cells(graph, loaded.built).parse(cell)
     found = variants(graph, [{(block.name, i, j): float(x)} for x in values])
     logits, probs = found["logits"][:, row], found["probs"][:, row]
     for x, shares in zip(values, probs, strict=True):
@@ -452,21 +448,18 @@ def _curve_of_tables(name: str, cell: str, values: np.ndarray, target: str | Non
     found = names.book(name)
     graph, watch = found.graph, found.suggestions[0].watch
     if target is not None:
-        watched, r, c = graph.parse(target)
+        watched = watched_cell(found, target)
     elif watch is not None:
-        watched, r, c = graph[watch[0]], watch[1], watch[2]
+        watched = SheetCell(found.clean, *found.cell(*watch))
     else:
         raise InputError(f"name the cell to watch: --target '{list(graph.blocks)[-1]}[0,0]'")
-    block, i, j = graph.parse(cell)
-    live, shown_values = Evaluator(graph), []
-    for x in values.tolist():
-        live.set(block.name, i, j, x)
-        shown_values.append(live[watched.name][r, c])
-    if any(isinstance(x, str) for x in shown_values):
-        raise InputError(f"{watched.name}[{r},{c}] shows a text; watch a number with --target")
-    watched_cell = f"{watched.name}[{r},{c}]"
-    columns = {watched_cell: np.array(shown_values, dtype=np.float64)}
-    return Curve(f"{block.name}[{i},{j}]", values, columns, watched_cell)
+    block, i, j = Cells(graph, lambda: found).parse(cell)
+    after = [found.edited({block[i, j]: x}) for x in values.tolist()]
+    shown = [replace(watched, reading=reading).value for reading in after]
+    if any(isinstance(x, str) for x in shown):
+        raise InputError(f"{watched.name} shows a text; watch a number with --target")
+    columns = {watched.name: np.array(shown, dtype=np.float64)}
+    return Curve(f"{block.name}[{i},{j}]", values, columns, watched.name)
 
 
 def _rows(values: np.ndarray) -> list[list[float | str | None]]:

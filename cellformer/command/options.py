@@ -45,7 +45,7 @@ TextLength = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a cell: 'blocks.0.attn.h0.W_Q[3,2]=0.5'. Repeatable."),
+    typer.Option("--set", help="Change a cell: 'W_E[3,2]=0.5' or 'Weights!C9=0.5'. Repeatable."),
 ]
 Target = Annotated[
     str | None, typer.Option("--target", help="Word to track (default: the most likely).")

@@ -21,6 +21,7 @@ from engine.studies.ablation import Effect
 from engine.studies.lens import Views
 from engine.text.tokenizer import shown
 from exporters.compose.book import Book
+from exporters.compose.cells import SheetCell
 
 TOP = 10  # next words shown
 MAX_BRANCHES = 12  # precedents shown per cell of a trace
@@ -229,7 +230,7 @@ def _value(value: Any) -> str:
     return str(value) if isinstance(value, str | bool | np.bool_) else f"{value:.6g}"
 
 
-def trace(root: Cell, depth: int, force: bool = False) -> None:
+def trace(root: Cell | SheetCell, depth: int, force: bool = False) -> None:
     """Print a cell's formula and the cells it reads as a tree. Raises InputError for a tree beyond
     the budget, unless `force`."""
     tree = Tree(_cell_line(root))
@@ -247,7 +248,7 @@ def trace(root: Cell, depth: int, force: bool = False) -> None:
     console.print(tree)
 
 
-def _cell_line(cell: Cell) -> Text:
+def _cell_line(cell: Cell | SheetCell) -> Text:
     text = Text.assemble((cell.name, "bold"), " = ", (_value(cell.value), "cyan"))
     if cell.formula:
         text.append(f"   {cell.formula}", "dim")

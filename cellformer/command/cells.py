@@ -1,0 +1,79 @@
+"""The cells that trace, sweep and --set name: a cell of the graph, `logits[2,5]`, one of a sheet's
+own table, `machine.stage[0,1]`, or an address, `Machine!B20`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from engine import Evaluator, Graph, InputError
+from engine.cells.block import Block
+from engine.cells.expression import Area
+from exporters.compose import cells
+from exporters.compose.book import Book
+from exporters.compose.cells import SheetCell
+
+
+class Cells:
+    """Finds cells by what they are called. The workbook is built when an address asks for it."""
+
+    def __init__(self, graph: Graph, built: Callable[[], Book]):
+        self.graph, self._built = graph, built
+
+    @cached_property
+    def book(self) -> Book:
+        return self._built()
+
+    def parse(self, text: str) -> tuple[Block, int, int]:
+        """A cell of the graph. Raises InputError."""
+        if not cells.is_address(text):
+            return self.graph.parse(text)
+        found = cells.owner(self.book, *cells.position(self.book, text))
+        if found is None:
+            raise InputError(f"{text.strip()} is in no table; name a cell of one")
+        block, (i, j) = found
+        if block.name not in self.graph.blocks:
+            raise InputError(f"{text.strip()} is {block.name}[{i},{j}]: nothing here reads it")
+        self.graph.check(self.graph[block.name], i, j)
+        return self.graph[block.name], i, j
+
+    def change(self, text: str) -> tuple[Block, int, int, float | str]:
+        """The cell and the value of a --set, `W_E[0,1]=0.5`. Raises InputError."""
+        target, equals, given = text.rpartition("=")
+        if not equals:
+            raise InputError(f"--set {text!r} has no value; write it as 'W_E[0,1]=0.5'")
+        block, i, j = self.parse(target)
+        if isinstance(self.graph.values[block.name][i, j], str):
+            return block, i, j, given
+        try:
+            return block, i, j, float(given)
+        except ValueError:
+            raise InputError(f"--set {text!r}: {given.strip()!r} is not a number") from None
+
+    def set(self, live: Evaluator, changes: Sequence[str] | None) -> None:
+        """Make every --set. Raises InputError."""
+        for text in changes or ():
+            block, i, j, value = self.change(text)
+            live.set(block.name, i, j, value)
+
+
+def on_sheet(book: Book, text: str, changes: Sequence[str] | None = None) -> SheetCell:
+    """A cell with a formula, by address or by the name of a sheet's own table, after every --set.
+    Raises InputError."""
+    made = map(Cells(book.graph, lambda: book).change, changes or ())
+    edits: Mapping[Area, float | str] = {block[i, j]: value for block, i, j, value in made}
+    cell = replace(watched_cell(book, text), reading=book.edited(edits))
+    if cell.formula is None:
+        held = f"holds no formula: it is {cell.value!r}" if cell.exists else "is empty"
+        raise InputError(f"{cell.address} {held}; name a cell with a formula")
+    return cell
+
+
+def watched_cell(book: Book, text: str) -> SheetCell:
+    """A cell of the workbook, by address or by table. Raises InputError."""
+    if cells.is_address(text):
+        return SheetCell(book.clean, *cells.position(book, text))
+    at = cells.of_table(book, text)
+    if at is None:
+        block, i, j = book.graph.parse(text)
+        at = book.cell(block.name, i, j)
+    return SheetCell(book.clean, *at)

@@ -1,0 +1,150 @@
+"""Cells of a workbook as a person calls them: by address, `Machine!B20`, or by table and place."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from engine.cells.access import Rect, Span
+from engine.cells.block import Block
+from engine.cells.errors import InputError, UnknownNameError
+from engine.cells.expression import Area
+from engine.cells.formula import Named, readable
+from exporters.compose.address import address, index
+from exporters.compose.book import Book, Entry, Place, Reading
+
+ADDRESS = re.compile(
+    r"\s*(?:'(?P<quoted>(?:[^']|'')+)'|(?P<plain>[^'!]+))\s*!"
+    r"\s*\$?(?P<column>[A-Za-z]{1,3})\$?(?P<row>[1-9]\d{0,6})\s*"
+)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is meant as a cell of a sheet."""
+    return "!" in text
+
+
+def position(book: Book, text: str) -> tuple[str, int, int]:
+    """The sheet, row and column that an address names, whatever the case. Raises InputError."""
+    match = ADDRESS.fullmatch(text)
+    if match is None:
+        raise InputError(f"{text!r} is not the address of a cell; write it as Sheet!B20")
+    name = (match["quoted"] or match["plain"]).replace("''", "'").strip()
+    sheets = {sheet.casefold(): sheet for sheet in book.sheets}
+    if name.casefold() not in sheets:
+        raise UnknownNameError("sheet", name, book.sheets)
+    return sheets[name.casefold()], int(match["row"]) - 1, index(match["column"].upper())
+
+
+def owner(book: Book, sheet: str, row: int, col: int) -> tuple[Block, Span] | None:
+    """The block or table that a cell of a sheet is one of, and which of its cells it is."""
+    regions = [place for place, _ in book.sheets[sheet].regions]
+    for place in (*regions, *book.places.values(), *book.shown.values()):
+        if place.sheet == sheet and place.holds(row, col):
+            i, j = row - place.top, col - place.left
+            return place.block, (j, i) if place.turned else (i, j)
+    return None
+
+
+def of_table(book: Book, text: str) -> tuple[str, int, int] | None:
+    """Where a cell of a sheet's own table stands, `machine.stage[0,1]`; None: it is none."""
+    match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
+    place: Place | None = book.shown.get(match[1]) if match else None
+    if match is None or place is None:
+        return None
+    i, j = int(match[2]), int(match[3])
+    if not place.block.has(i, j):
+        rows, cols = place.block.shape
+        raise InputError(f"{text.strip()} is outside its table, which is {rows} x {cols}")
+    return place.sheet, *place.cell(i, j)
+
+
+@dataclass(frozen=True)
+class SheetCell:
+    """A cell of a sheet, for the values that a reading has: what `Cell` is for a graph."""
+
+    reading: Reading
+    sheet: str
+    row: int
+    col: int
+
+    @property
+    def book(self) -> Book:
+        return self.reading.book
+
+    @property
+    def address(self) -> str:
+        return address(self.sheet, Rect(self.row, self.row + 1, self.col, self.col + 1))
+
+    @property
+    def name(self) -> str:
+        """Its table and place; of a cell in no table, its address."""
+        found = owner(self.book, self.sheet, self.row, self.col)
+        if found is None:
+            return self.address
+        block, (i, j) = found
+        return f"{block.name}[{i},{j}]"
+
+    @property
+    def value(self) -> Any:
+        """What it shows; "" where it is blank."""
+        found = self.reading.cell(self.sheet, self.row, self.col)
+        return "" if found is None else found
+
+    @property
+    def formula(self) -> str | None:
+        """The formula, with names for what it reads; None where the cell holds a value."""
+        found = owner(self.book, self.sheet, self.row, self.col)
+        if found and found[0].op:
+            block, (i, j) = found
+            return readable(block, i, j)
+        formula = self._entry.formula if self._entry else None
+        beside = found[0].name if found else ""
+        return formula.text(_Named(beside, self.book)) if formula is not None else None
+
+    @property
+    def precedents(self) -> list[Self]:
+        """The cells that its formula reads; of blank ones those that can be typed in."""
+        found = dict.fromkeys((sheet, *at) for sheet, rect in self._reads() for at in rect.cells())
+        cells = [type(self)(self.reading, *at) for at in found]
+        return [cell for cell in cells if cell.exists]
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a cell, though it may be blank, and no empty paper."""
+        found = owner(self.book, self.sheet, self.row, self.col)
+        if found and found[0].op:
+            return found[0].has(*found[1])
+        return self._entry is not None or self.value != ""
+
+    @property
+    def _entry(self) -> Entry | None:
+        return self.book.sheets[self.sheet].entries.get((self.row, self.col))
+
+    def _reads(self) -> Iterator[tuple[str, Rect]]:
+        """The rectangles of sheets that its formula reads."""
+        found = owner(self.book, self.sheet, self.row, self.col)
+        if found and found[0].op:
+            block, (i, j) = found
+            for operand, rect in block.reads(Rect(i, i + 1, j, j + 1)):
+                yield self.book.locate(Area(operand, rect))
+        elif self._entry and self._entry.formula is not None:
+            yield from map(self.book.locate, self._entry.formula.areas())
+
+
+@dataclass(frozen=True)
+class _Named(Named):
+    """The notation for people, of formulas that read cells of sheets: by their tables, too."""
+
+    book: Book
+
+    def address(self, area: Area) -> str:
+        if isinstance(area.grid, Block):
+            return super().address(area)
+        sheet, (top, bottom, left, right) = self.book.locate(area)
+        first = owner(self.book, sheet, top, left)
+        last = owner(self.book, sheet, bottom - 1, right - 1)
+        if first is None or last is None or first[0] is not last[0]:
+            return address(sheet, area.rect)
+        (block, (i, j)), (_, (k, m)) = first, last
+        return super().address(Area(block, Rect(i, k + 1, j, m + 1)))
