@@ -85,7 +85,7 @@ def unrolled(first: step.Step) -> list[list[Block]]:
         others = {name: g[before + after] for name, after in names.items()}
         others["step"] = g.input(f"step{number}.step", number)
         g.at(f"step{number}").copy_with(others, once)
-        found.append([block for block in g if block.name.startswith(f"step{number}.")])
+        found.append([block for block in g if f"step{number}" in block.passes])
     return found
 
 

@@ -16,6 +16,7 @@ In a model too large to be read by hand the weights have sheets of their own, on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from engine.cells.access import Rect, Span
 from engine.cells.block import Block
@@ -44,7 +45,7 @@ PLAY, SWITCHES, LENS, ATTRIBUTION = "Play", "Switches", "Lens", "Attribution"
 LEARNING = "Nudge"
 PLACED_BY_THEIR_PAGE = (PLAY, SWITCHES, LENS, ATTRIBUTION, LEARNING)
 COSTS = (LOSS, LOSS_AFTER, f"{LOSS}.targets", f"{LOSS}.share")  # blocks that stand on Nudge
-AFTER_STEP = "Nudged "  # what begins the name of a sheet of the pass after a step
+AFTER_STEP = "Nudged"  # what begins the name of a sheet of the pass after a step
 MOVED = "the weights after the step: each less the rate times its gradient"
 SWITCHED = ("switch", "average", "off", "on", "mean_ablation")  # leaves of the blocks of Switches
 BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embed_sum", "ln_embed")
@@ -56,64 +57,66 @@ SHEETS = {
     "Readout": ("Block", "from the last residual to logits and probabilities"),
     "Backward": ("Readout", "how {gradient_of} changes with every cell: from the end back"),
     "Gradient": ("Backward", "how {gradient_of} changes with every weight, beside the weight"),
-    AFTER_STEP.strip(): ("Gradient", MOVED),
+    AFTER_STEP: ("Gradient", MOVED),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),
 }
 
 
-def purpose(name: str, gradient_of: str) -> str:
-    """What a sheet of blocks is for, in a line; `gradient_of` is what gradients are of."""
-    kind, _, layer = name.partition(" ")
-    if name.startswith(f"{AFTER_STEP}Weights"):
-        return MOVED
-    if name.startswith(AFTER_STEP):
-        return f"after the step: {purpose(layer, gradient_of)}"
-    if name.endswith(f" {SECOND}"):
-        return f"the second sentence: {purpose(name.removesuffix(f' {SECOND}'), gradient_of)}"
-    if kind == "Block":
-        return f"layer {layer}: {SHEETS[kind][1]}"
-    if layer and kind == "Weights":
-        return f"layer {layer}: type over any of them"
-    return SHEETS[kind][1].format(gradient_of=gradient_of)
+class BlockSheet(NamedTuple):
+    """A sheet of blocks: a page's, or one of SHEETS, of a layer or of the steps around them."""
+
+    kind: str
+    layer: int | None = None
+    nudged: bool = False  # of the pass after a step
+    second: bool = False  # of the second sentence
+
+    @property
+    def name(self) -> str:
+        numbered = self.kind if self.layer is None else f"{self.kind} {self.layer}"
+        return f"{AFTER_STEP} " * self.nudged + numbered + f" {SECOND}" * self.second
+
+    def purpose(self, gradient_of: str) -> str:
+        """What it is for, in a line; `gradient_of` is what gradients are of."""
+        if self.nudged:
+            forward = self._replace(nudged=False).purpose(gradient_of)
+            return MOVED if self.kind == "Weights" else f"after the step: {forward}"
+        if self.second:
+            return f"the second sentence: {self._replace(second=False).purpose(gradient_of)}"
+        what = SHEETS[self.kind][1].format(gradient_of=gradient_of)
+        of_layer = {"Block": what, "Weights": "type over any of them"}
+        if self.layer is None or self.kind not in of_layer:
+            return what
+        return f"layer {self.layer}: {of_layer[self.kind]}"
 
 
-def sheet_of(block: Block, book: ModelBook) -> str:
+def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
     """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
     or that of the steps before or after the layers."""
     if block.part == NUDGE or block.name in COSTS:
-        return LEARNING
+        return BlockSheet(LEARNING)
     if NUDGED in block.passes:
-        return AFTER_STEP + sheet_of(book.graph[block.own], book)
+        return sheet_of(book.graph[block.own], book)._replace(nudged=True)
     if block.kind == "gradient":
-        return backward_sheet_of(block, book)
+        own = book.graph.blocks.get(block.own)
+        of_weight = own is not None and own.kind == "weight"  # these stand apart, beside a copy
+        return BlockSheet("Gradient" if of_weight else "Backward", block.layer)
     if block.leaf in SWITCHED:
-        return SWITCHES
+        return BlockSheet(SWITCHES)
     if block.part == "lens":
-        return LENS
+        return BlockSheet(LENS)
     if block.part in ("target", "rival"):
-        return ATTRIBUTION
+        return BlockSheet(ATTRIBUTION)
     if on_play(block):
-        return PLAY
+        return BlockSheet(PLAY)
     if block.kind == "computed":
         outside = "Embedding" if (block.part or block.leaf) in BEFORE_LAYERS else "Readout"
-        second = f" {SECOND}" if SECOND in block.passes else ""
-        return (outside if block.layer is None else f"Block {block.layer}") + second
+        kind = outside if block.layer is None else "Block"
+        return BlockSheet(kind, block.layer, second=SECOND in block.passes)
     if block.kind == "weight" and not book.by_hand:
-        return _of_layer("Weights", block)
+        return BlockSheet("Weights", block.layer)
     reader, _ = book.graph.readers[block.name][0]
     return sheet_of(reader, book)
-
-
-def backward_sheet_of(block: Block, book: ModelBook) -> str:
-    """The sheet of a block of the backward pass: weights' gradients stand apart, each beside a copy
-    of its weight."""
-    own = book.graph.blocks.get(block.own)
-    return _of_layer("Gradient" if own and own.kind == "weight" else "Backward", block)
-
-
-def _of_layer(sheet: str, block: Block) -> str:
-    return sheet if block.layer is None else f"{sheet} {block.layer}"
 
 
 def on_play(block: Block) -> bool:
@@ -169,20 +172,20 @@ class Band:
         self.right += n_cols + 2  # a label column before, a gap after
 
 
-def bands(book: ModelBook, name: str) -> list[Band]:
+def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The blocks of one sheet, in bands by the three rules."""
     graph = book.graph
     found: list[Band] = []
     beside: dict[str, int] = {}  # a block that opens its band -> the column right of it
     done: set[str] = set()
     for block in graph:
-        if block.op is None or sheet_of(block, book) != name:
+        if block.op is None or sheet_of(block, book) != sheet:
             continue
         operands = dict.fromkeys(b for _, _, b in block.operands)
         fresh = [
             b
             for b in operands
-            if b.op is None and b.name not in done and sheet_of(b, book) == name and not on_play(b)
+            if b.op is None and b.name not in done and sheet_of(b, book) == sheet and not on_play(b)
         ]
         _, _, first = block.operands[0]
         band = found[-1] if found else Band()
@@ -217,14 +220,13 @@ def split(book: ModelBook) -> None:
 def lay_out(book: ModelBook) -> None:
     """Give every other block of the book's graph its place, with titles, equations and labels."""
     for block in book.blocks:
-        name = sheet_of(block, book)
-        if name in PLACED_BY_THEIR_PAGE or name in book.sheets:
+        place = sheet_of(block, book)
+        if place.kind in PLACED_BY_THEIR_PAGE or place.name in book.sheets:
             continue
-        sheet = book.sheet(name)
-        sheet.purpose = purpose(name, book.plan.gradient_of)
+        sheet = book.sheet(place.name)
+        sheet.purpose = place.purpose(book.plan.gradient_of)
         dress(book, sheet)
-        kind, _, _ = name.removeprefix(AFTER_STEP).partition(" ")
-        found = BANDS.get(kind, bands)(book, name)
+        found = BANDS.get(place.kind, bands)(book, place)
         row = TITLE_ROWS + 2
         for band in found:
             row = _place(book, sheet, band, row)
@@ -248,8 +250,8 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
         piece = replace(block, name=f"{block.name}.{k}", shape=shape)
         cut = values.part(*spans) if isinstance(values, Stored) else values[tuple(spans)]
         book.others[piece.name] = cut
-        sheet = book.sheet(f"Vocabulary {k}")
-        sheet.purpose = purpose(sheet.name, book.plan.gradient_of)
+        sheet = book.sheet(BlockSheet("Vocabulary", k).name)
+        sheet.purpose = SHEETS["Vocabulary"][1]
         dress(book, sheet)
         place = Place(piece, sheet.name, TITLE_ROWS + 3, MARGIN + 1, across == 0)
         book.places[piece.name] = place
@@ -282,11 +284,11 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
         sheet.link(TITLE_ROWS + 1, k, block.inside[-1], book.area(block.name))
 
 
-def weight_bands(book: ModelBook, name: str) -> list[Band]:
+def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The weights of one sheet: each head, norm and MLP a band of its own."""
     found: dict[str, Band] = {}
     for block in book.blocks:
-        if sheet_of(block, book) == name and block.name not in book.pieces:
+        if sheet_of(block, book) == sheet and block.name not in book.pieces:
             part = block.path if "." in block.own else block.name
             band = found.setdefault(part, Band())
             matrix = f"{part}.W_{block.leaf.removeprefix('b_')}"
@@ -297,11 +299,11 @@ def weight_bands(book: ModelBook, name: str) -> list[Band]:
     return list(found.values())
 
 
-def gradient_bands(book: ModelBook, name: str) -> list[Band]:
+def gradient_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
     """The gradients of one sheet's weights, each beside the copy of its weight, if there is one."""
     found: dict[str, Band] = {}
     for block in sorted(book.graph, key=lambda block: TURNED not in block.passes):
-        if block.kind == "gradient" and sheet_of(block, book) == name:
+        if block.kind == "gradient" and sheet_of(block, book) == sheet:
             n_cols = block.shape[0 if turned(block, book) else 1]
             found.setdefault(block.own, Band()).add(block, n_cols)
     order = {block.name: k for k, block in enumerate(book.graph)}
@@ -350,7 +352,7 @@ def caption(block: Block) -> str:
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
     """Give a block its place, and dress it."""
     book.places[place.block.name] = place
-    elsewhere = any(sheet_of(b, book) != sheet.name for _, _, b in place.block.operands)
+    elsewhere = any(sheet_of(b, book).name != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
     rows, cols = place.size
     area = sheet[place.top : place.top + rows, place.left : place.left + cols]

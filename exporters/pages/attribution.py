@@ -123,7 +123,7 @@ def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}
     for block in book.blocks:
-        if layout.sheet_of(block, book) == ATTRIBUTION and block.name not in placed:
+        if layout.sheet_of(block, book).kind == ATTRIBUTION and block.name not in placed:
             sheet.put(row + 1, col, block.name.replace("ln_final.", ""), "label")
             n = block.shape[1] if block.shape[0] == 1 else block.shape[0]
             for k in range(n if block.shape[1] > 1 and col == 1 else 0):

@@ -83,8 +83,9 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
             tables[name].put(
                 rank, 0, formula, styles[name], array=one and name == "id" and rank > 0
             )
-    for name in {"probability", "baseline", "drawn from"} & {*tables}:
-        ws.dress(tables[name].area, "bar")
+    for name in ("probability", "baseline", "drawn from"):
+        if name in tables:
+            ws.dress(tables[name].area, "bar")
     ws.dress(tables["change"].area, CHANGED)
     if not one:
         texts, live, built = ranked(book)

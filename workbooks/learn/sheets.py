@@ -7,6 +7,7 @@ from engine.cells.access import Rect
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import COUNTIF, EXP, IF, MIN
 from engine.cells.graph import Graph
+from engine.cells.name import GRADIENT
 from exporters.assemble.block_list import Labels, put, stack
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Place, Run, Series
@@ -227,9 +228,9 @@ def step_sheets(p: Parts) -> None:
     forward.cursor += p.batch + 1
     ws = forward
     for block in [*g]:
-        if block.name in placed or block.name.startswith(("latch.", "start.")):
+        if block.name in placed or block.part in ("latch", "start"):
             continue
-        if block.kind == "gradient" or block.name.startswith("gradient."):
+        if block.kind == "gradient" or GRADIENT in block.passes:
             ws = back
         elif ws is back:
             ws = update
