@@ -27,6 +27,7 @@ from cellformer.command import explore as exploring
 from cellformer.command import gradient as sensitivity
 from cellformer.command import wish as wishing
 from cellformer.command.options import (
+    Architecture,
     Backward,
     Batch,
     Beyond,
@@ -243,6 +244,7 @@ def train(
     text: Annotated[
         Path | None, typer.Option("--text", help="A UTF-8 text file to train on.")
     ] = None,
+    architecture: Architecture = None,
     vocab: Vocab = None,
     layers: Layers = None,
     heads: Heads = None,
@@ -268,6 +270,7 @@ def train(
     from cellformer.command import train as training
 
     sizes: dict[str, Any] = {
+        "architecture": architecture,
         "vocab": vocab,
         "n_layers": layers,
         "n_heads": heads,

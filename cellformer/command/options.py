@@ -105,6 +105,14 @@ Vocab = Annotated[
     typer.Option("--vocab", help="`characters` (default), or the number of BPE tokens to learn."),
 ]
 
+Architecture = Annotated[
+    str | None,
+    typer.Option(
+        "--architecture",
+        help="Architecture of the model: gpt2 (default), llama, gemma or any other decoder.",
+    ),
+]
+
 # how a workbook is built
 Built = Annotated[
     str | None,

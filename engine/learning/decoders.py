@@ -80,8 +80,8 @@ def new(name: str, **sizes: int) -> Decoder:
     d_mlp. Raises InputError for an architecture that predicts no next word, and for sizes that do
     not go together."""
     if name not in names():
-        fault = "predicts no next word" if name in architectures.known() else "is not known"
-        raise InputError(f"architecture {name!r} {fault}; those to train: {', '.join(names())}")
+        fault = "does not predict the next word" if name in architectures.known() else "is unknown"
+        raise InputError(f"architecture {name!r} {fault}; choose one of {', '.join(names())}")
     d_model, n_heads, d_mlp = sizes["d_model"], sizes["n_heads"], sizes["d_mlp"]
     if d_model % n_heads:
         raise InputError(f"{n_heads} heads do not divide d_model = {d_model}")

@@ -28,7 +28,9 @@ def train(text: Path, folder: Path, *more: object) -> str:
     return done.out
 
 
-@pytest.mark.parametrize("how", [("--half",), ("--vocab", "300", "--d-mlp", "20")])
+@pytest.mark.parametrize(
+    "how", [("--half",), ("--vocab", "300", "--d-mlp", "20"), ("--architecture", "llama")]
+)
 def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     out = train(text, folder, *how)
@@ -73,6 +75,13 @@ def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Pat
         ("--text text.txt --vocab words", "neither `characters` nor a number of tokens"),
         ("--text text.txt --vocab 9", "257"),
         ("--text text.txt --heads 5", "do not divide"),
+        ("--text text.txt --architecture gpt9", "'gpt9' is unknown; choose one of bloom, falcon,"),
+        (
+            "--text text.txt --architecture bert",
+            "'bert' does not predict the next word",
+        ),
+        ("--text text.txt --architecture bloom --d-mlp 9", "the MLP of bloom has 512 cells"),
+        ("shakespeare --text text.txt --architecture llama", "has its own sizes"),
         ("--text text.txt --embed-scale 1", "leave it out"),
         ("--text text.txt -o text.txt", "is a file"),
         ("--text text.txt -o text.txt/m", "cannot write"),

@@ -1,0 +1,42 @@
+"""Stacks: heads are computed together, and kernels give what the ops give."""
+
+import numpy as np
+import pytest
+from conftest import GOLDEN
+
+from engine.learning.stacks import stacks
+from engine.models import checkpoint
+from engine.models.forward import Readout
+
+IDS = [5, 3, 8, 1]
+NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
+
+
+def test_heads_are_one_stack() -> None:
+    """Queries, keys and values of one x are one product; a softmax is one step."""
+    model = checkpoint.load(GOLDEN / "gpt2")
+    graph = model.graph(IDS, Readout(by_head=False))
+    softmax = ("fraction", e := ("exp", "x", ("row_max", "x")), ("row_sum", e))
+    found = stacks(graph, "logits", ["tokens", *model.weights], [softmax])
+    names = [[step.block.name for step in stack] for stack in found]
+    (first,) = (stack for stack in names if "blocks.0.attn.h0.q" in stack)
+    assert sorted(first) == [f"blocks.0.attn.h{h}.{x}" for h in range(3) for x in "kqv"]
+    assert [f"blocks.1.attn.h{h}.pattern" for h in range(3)] in names
+    assert not any("blocks.1.attn.h0.row_max" in stack for stack in names)
+    assert names[-1] == ["logits"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_torch_gives_the_graphs_values(name: str, torch) -> None:
+    """With torch's kernels, for a batch of sentences."""
+    from engine.learning.torch_math import Pass
+
+    model = checkpoint.load(GOLDEN / name)
+    of = "vector" if model.spec.gives == "sentence" else "logits"
+    graphs = [model.graph(ids, Readout(by_head=False)) for ids in (IDS, IDS[::-1])]
+    weights = {b.name: graphs[0].inputs[b.name] for b in graphs[0] if b.kind == "weight"}
+    run = Pass(graphs[0], of, ["tokens", *weights], torch.float64)
+    tokens = np.array([graph.inputs["tokens"] for graph in graphs])
+    given = {name: torch.tensor(w) for name, w in (weights | {"tokens": tokens}).items()}
+    for graph, found in zip(graphs, run(given)[of].values, strict=True):
+        np.testing.assert_allclose(found, graph.values[of], rtol=0, atol=1e-12)
