@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.cells.access import Rect
 from engine.cells.expression import Area, Constant, Notation, Read, decimal
-from engine.cells.formula import Named, of_single_cells
+from engine.cells.formula import Named, as_shown
 from engine.cells.op import Op
 from engine.learning import optimizers
 from engine.models import ops
@@ -84,7 +84,7 @@ def formula(op: Op, notation: Notation) -> str:
         for operand in [f"{name}{k}" for k in (1, 2)] if name in op.many else [name]:
             pairs.append((name, Operand(operand, codes)))
     cells = {x.key for _, x in pairs if x.axis is None}
-    return of_single_cells(op.formula(pairs), cells, notation.looks_up_one).text(notation)
+    return as_shown(op.formula(pairs), cells, notation.looks_up_one).text(notation)
 
 
 if __name__ == "__main__":

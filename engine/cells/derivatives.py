@@ -79,8 +79,9 @@ def formula(p: Product) -> Expression:
         factor, divisor = factor / divisor, 1
     if factor == 0:
         return Constant(0)
-    size = [number(factor)] if factor != 1 or not above else []
-    found = _chain("*", [*size, *above])
+    found = _chain("*", above) if above else number(factor)
+    if above and factor != 1:
+        found = Operation("*", number(factor), found)
     for x in [*below, *([number(divisor)] if divisor != 1 else [])]:
         found = Operation("/", found, x)
     return found
@@ -212,7 +213,7 @@ def derivatives(
     def back(part: Expression, slope: Expression) -> None:
         """Add what a part of the formula is answerable for: its own slope is known."""
         if isinstance(part, Read):
-            found[part.key] = plus(found[part.key], slope) if part.key in found else slope
+            found[part.key] = plus(found.get(part.key, 0), slope)
         elif isinstance(part, Operation) and part.sign in "+-":
             for term in terms(part):
                 back(term, slope)

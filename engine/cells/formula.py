@@ -14,6 +14,7 @@ from engine.cells.access import Rect, Subscript, reads
 from engine.cells.block import Address, Block
 from engine.cells.expression import (
     ATOM,
+    LEVELS,
     Area,
     Call,
     Expression,
@@ -174,7 +175,7 @@ class Formulas:
         cells = {
             (b, at) for (_, at, b), one in zip(self._block.operands, single, strict=True) if one
         }
-        formula = of_single_cells(self._block.shared, cells, self._words.looks_up_one)
+        formula = as_shown(self._block.shared, cells, self._words.looks_up_one)
         text = formula.text(Holes(self._words, self._block, self._runs_down))
         text = self._frame(single).format(text).replace("%", "%%")
         holes = re.compile("\0(\\d+)\0")
@@ -182,17 +183,29 @@ class Formulas:
         return self._templates[single]
 
 
-def of_single_cells(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Expression:
+def as_shown(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Expression:
     """A formula where some lines are one cell each: a sum of products is the product there, and,
-    unless the notation `looks_up_one`, what is looked up in a cell is that cell."""
+    unless the notation `looks_up_one`, what is looked up in a cell is that cell. A sum within a sum
+    and a product within a product have no parentheses."""
 
     def change(part: Expression) -> Expression:
         of_one = bool(part.parts) and part.parts[0].key in cells
         if of_one and isinstance(part, Call) and part.function is SUMPRODUCT:
             return Operation("*", *part.parts)
-        return part.parts[0] if of_one and isinstance(part, Nth) and not looks_up_one else part
+        if of_one and isinstance(part, Nth) and not looks_up_one:
+            return part.parts[0]
+        return in_a_row(part)
 
     return rebuilt(formula, change)
+
+
+def in_a_row(part: Expression) -> Expression:
+    """a+(b-c) as a+b-c, a*(b/c) as a*b/c."""
+    match part:
+        case Operation("+" | "*" as sign, x, Operation(inner, y, z)):
+            if LEVELS[inner] == LEVELS[sign]:
+                return Operation(inner, in_a_row(Operation(sign, x, y)), z)
+    return part
 
 
 def _depends(subscript: Subscript) -> frozenset[int]:

@@ -42,6 +42,7 @@ from engine.cells.expression import (
     constant,
     expression,
 )
+from engine.cells.expression import POWER as AS_POWER
 from engine.cells.lines import Line
 from engine.cells.values import (
     NUMBERS,
@@ -154,7 +155,7 @@ def _called(name: str) -> Callable[..., Spelt]:
 
 
 def _product_in_words(*xs: str) -> Spelt:
-    return ("·".join(xs), PRODUCT) if len(xs) == 2 else _called("sumproduct")(*xs)
+    return ("·".join(xs), AS_POWER) if len(xs) == 2 else _called("sumproduct")(*xs)
 
 
 def _if_in_words(condition: str, *chosen: str) -> Spelt:

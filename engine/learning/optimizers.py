@@ -63,7 +63,7 @@ def spread(missing: X, adapts: X) -> X:
 @op(epsilon="0,0", adapts="0,0")
 def least(epsilon: X, adapts: X) -> X:
     """What stands under the velocity besides: 1 but for Adam, where it is next to nothing."""
-    return epsilon * adapts + 1 - adapts
+    return epsilon * adapts + (1 - adapts)
 
 
 @op(decay="0,0", adapts="0,0")

@@ -61,7 +61,7 @@ def in_effect(own: X, shared: X) -> X:
 
 @op(average="i,j", on="0,0", mean_ablation="0,0")
 def stand_in(average: X, on: X, mean_ablation: X) -> X:
-    return average * (1 - on) * mean_ablation
+    return average * ((1 - on) * mean_ablation)
 
 
 @op(x="i,:", w=":,j", on="0,0", off="0,j", b="0,j")
@@ -407,7 +407,7 @@ def silu(x: X) -> X:
 @op(x="i,j")
 def gelu_tanh(x: X) -> X:
     """GELU, tanh form (Hendrycks & Gimpel 2016, section 2); 0.79788... is sqrt(2 / pi)."""
-    return 0.5 * x * (1 + TANH(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + TANH(0.7978845608028654 * (x + 0.044715 * (x * x * x))))
 
 
 @op(x="i,j")
