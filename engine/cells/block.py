@@ -23,6 +23,7 @@ from engine.cells.expression import (
     Row,
     Steps,
     constant,
+    rebuilt,
     steps,
 )
 from engine.cells.name import Named
@@ -94,15 +95,22 @@ class Block(Named):
         return steps(self.shared)
 
     def formula(self, i: int, j: int) -> Expression:
-        """The formula of a table's cell. A small table's is made once: its value, its text and what
-        it reads are each asked for at another time."""
-        assert self.expression is not None
+        """The formula of one cell, over the cells that it reads. A small table's is made once: its
+        value, its text and what it reads are each asked for at another time."""
+        if self.expression is None:
+            return rebuilt(self.shared, lambda part: self._area(part, Rect(i, i + 1, j, j + 1)))
         if self.whole.size > MOST_KEPT:
             return self.expression(i, j)
         made = self._formulas.get((i, j))
         if made is None:
             made = self._formulas[i, j] = self.expression(i, j)
         return made
+
+    def _area(self, part: Expression, cell: Rect) -> Expression:
+        """What a cell reads, if the part of its formula is a read."""
+        if not isinstance(part, Read):
+            return part
+        return Area(part.block, reads(part.at, cell, part.block.shape, self.mask))
 
     @cached_property
     def _formulas(self) -> dict[Span, Expression]:

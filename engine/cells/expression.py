@@ -479,7 +479,7 @@ class Nth(Expression):
     """The k-th cell of a row or a column, counted from 1, or from 0 as ids are. How it is spelt
     depends on how the cells lie on their sheet, which only a notation knows."""
 
-    line: Area | Read
+    line: Any  # an area, what a cell reads of a block, or the values of these
     k: Expression
     first: int = 1
     name = "nth"
@@ -490,7 +490,6 @@ class Nth(Expression):
 
     def of(self, *parts: Expression) -> Expression:
         line, k = parts
-        assert isinstance(line, Area | Read)
         return Nth(line, k, self.first)
 
     @property

@@ -54,6 +54,7 @@ from engine.cells.values import (
     is_numeric,
     number,
     numbers,
+    numbers_or_0,
     refuse_errors,
     scalar,
     sort_key,
@@ -205,6 +206,7 @@ def _rounded(x: Any, places: Any) -> Any:
 COS: Function  # slopes name functions that stand further down
 EXP: Function
 IF: Function
+POWER: Function
 SIN: Function
 SQRT: Function
 _erf = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
@@ -234,7 +236,7 @@ POWER = Function(
     "POWER",
     SIGNS["^"],
     arrays=np.power,
-    slopes=lambda y, x, n: [(x, n * y / x), (n, y * LN(x))],
+    slopes=lambda y, x, n: [(x, n * POWER(x, n - 1)), (n, y * LN(x))],
     words=lambda x, n: (f"{x}^{n}", ATOM),
 )
 # A random number: here one half, so it is only for what does not depend on it, and is to be
@@ -266,21 +268,13 @@ def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> C
 def _product_sum(first: Any, *others: Any) -> float:
     if not others:
         return float(checked(float(np.add.reduce(numbers(first)))))
-    *most, last = [_as_0(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
+    *most, last = [numbers_or_0(np.atleast_2d(np.asarray(x))) for x in (first, *others)]
     if any(x.shape != last.shape for x in most):
         raise FormulaError("#VALUE!")
     left = most[0].ravel()
     for x in most[1:]:
         left = left * x.ravel()
     return float(checked(float(left @ last.ravel())))
-
-
-def _as_0(x: np.ndarray) -> np.ndarray:
-    """A range of products: what is no number counts as 0."""
-    if is_numeric(x):
-        return x
-    refuse_errors(x)
-    return np.array([float(v) if is_number(v) else 0.0 for v in x.flat]).reshape(x.shape)
 
 
 def _largest(x: Any, k: Any) -> Any:

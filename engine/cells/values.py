@@ -91,6 +91,14 @@ def numbers(*xs: Any) -> np.ndarray:
     return np.array(found, dtype=np.float64)
 
 
+def numbers_or_0(x: np.ndarray) -> np.ndarray:
+    """The numbers of a range; what is none counts as 0."""
+    if is_numeric(x):
+        return x
+    refuse_errors(x)
+    return np.array([float(v) if is_number(v) else 0.0 for v in x.flat]).reshape(x.shape)
+
+
 def is_numeric(x: Any) -> bool:
     """Whether a value is a range that holds numbers alone, known without a look at them."""
     return isinstance(x, Stored) or (isinstance(x, np.ndarray) and x.dtype.kind in "fiu")

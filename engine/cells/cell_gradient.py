@@ -1,0 +1,163 @@
+"""How much one cell moves with every other, whatever it is: a logit, a cell of a worksheet.
+
+Reverse mode over single cells, in numbers (Griewank and Walther 2008, chapter 3): cells are gone
+through from the last computed to the first, and each passes its slope on to the cells that its
+formula reads, by the slopes that `functions` has for every function. `gradient` does the same for
+whole blocks, as formulas.
+
+A branch that is not taken has no slope, and nor has what picks one; a text has none. Where a
+block's cells follow what is computed from them (`Graph.follow`) the way back ends.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.cells.block import Block
+from engine.cells.derivatives import slopes
+from engine.cells.evaluation import evaluate
+from engine.cells.expression import (
+    Area,
+    Call,
+    Constant,
+    Expression,
+    Held,
+    Look,
+    Negative,
+    Operation,
+    expression,
+)
+from engine.cells.functions import IF
+from engine.cells.graph import Graph
+from engine.cells.table import Reader, pending
+from engine.cells.values import RANGES, FormulaError, number, numbers_or_0
+
+
+def of_cell(graph: Graph, block: Block, i: int, j: int) -> dict[str, np.ndarray]:
+    """The gradient of a cell by every cell that it follows from: block name -> [rows, columns].
+
+    Raises InputError where there is no such cell.
+    """
+    graph.check(block, i, j)
+    found = {block.name: np.zeros(block.shape)}
+    found[block.name][i, j] = 1.0
+    read = Reader(graph.computed)
+
+    def look(area: Area) -> Any:
+        value = read(area)
+        return np.reshape(value, (1, -1)) if 1 in area.shape and area.rect.size > 1 else value
+
+    def add(area: Area, slope: Any) -> None:
+        assert isinstance(area.grid, Block)
+        cells = found.setdefault(area.grid.name, np.zeros(area.grid.shape))
+        cells[area.rect.slices] += _of_shape(slope, area.shape)
+
+    for at, cells in reversed(_computed(graph)):
+        if at.name in found:
+            for cell in cells:
+                if slope := float(found[at.name][cell]):
+                    _back(at.formula(*cell), slope, look, add)
+    return found
+
+
+def _of_shape(slope: Any, shape: tuple[int, int]) -> Any:
+    """A slope by each of some cells: of one cell that counts in many places, their sum."""
+    slope = np.asarray(slope, dtype=np.float64)
+    if shape == (1, 1):
+        return slope.sum()
+    return slope.reshape(shape) if slope.size > 1 else slope
+
+
+def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
+    """All computed cells in an order in which each comes after those that it reads."""
+    found: list[tuple[Block, list[tuple[int, int]]]] = []
+    values: dict[str, Any] = dict(graph.inputs)
+    for block in graph.tables:
+        values.setdefault(block.name, pending(block))
+    reader = _Recorder(values, found)
+    with np.errstate(all="ignore"):
+        for block in graph:
+            if block.op:
+                values[block.name] = evaluate(block, block.whole, values)
+                found.append((block, [c for c in block.whole.cells() if block.has(*c)]))
+            elif block.name not in graph.inputs:
+                reader.fill(block)
+    return found
+
+
+class _Recorder(Reader):
+    """A reader that notes when each cell of a table is computed."""
+
+    def __init__(self, values: dict[str, Any], found: list[Any]):
+        super().__init__(values)
+        self.found = found
+
+    def compute(self, block: Block, i: int, j: int) -> Any:
+        value = super().compute(block, i, j)
+        self.found.append((block, [(i, j)]))
+        return value
+
+    def _run(self, *row: Any) -> None:
+        """A row is computed cell by cell here."""
+
+
+def _back(part: Expression, slope: Any, look: Look, add: Callable[[Area, Any], None]) -> None:
+    """Pass the slope of a part of a formula on to the areas that it reads."""
+    if isinstance(part, Area):
+        add(part, slope)
+        return
+    for x, share in _shares(part, look):
+        try:
+            by = as_numbers(share.value(look))
+        except FormulaError:  # what has no value has no slope
+            continue
+        _back(x, slope * by, look, add)
+
+
+def _shares(part: Expression, look: Look) -> list[tuple[Expression, Expression]]:
+    """The parts of a formula's part, and its slope by each."""
+    match part:
+        case Operation("+" | "-" as sign, x, y):
+            return [(x, Constant(1)), (y, Constant(1 if sign == "+" else -1))]
+        case Operation("*", x, y):
+            return [(x, y), (y, x)]
+        case Operation("/", x, y):
+            return [(x, 1 / y), (y, Negative(x) / (y * y))]
+        case Held(x):  # a constant where it cancels; here it may be looked at by itself
+            return [(x, Constant(1))]
+        case Negative(x):
+            return [(x, Constant(-1))]
+        case Call(function, _) if function.lazy:
+            return _branch(part, look)
+    try:
+        given = [Constant(x.value(look)) for x in part.parts]
+        whose = {id(x): part.parts[k] for k, x in enumerate(given)}
+        found = slopes(part.of(*given), Constant(part.value(look)))
+    except FormulaError:
+        return []
+    return [(whose[id(x)], expression(share)) for x, share in found]
+
+
+def as_numbers(x: Any) -> Any:
+    """What counts as a number: of a range, what is none counts as 0."""
+    return numbers_or_0(np.asarray(x)) if isinstance(x, RANGES) else number(x)
+
+
+def _branch(part: Call, look: Look) -> list[tuple[Expression, Expression]]:
+    """The branch that is taken: the last argument that is asked for. Of an array, by each cell."""
+    asked: list[int] = []
+
+    def argument(k: int) -> Any:
+        asked.append(k)
+        return part.arguments[k].value(look)
+
+    try:
+        part.function.compute(*[partial(argument, k) for k in range(len(part.arguments))])
+    except FormulaError:
+        return []
+    if asked == [0, 1, 2]:  # a condition for each cell
+        condition, x, y = part.arguments
+        return [(x, IF(condition, 1, 0)), (y, IF(condition, 0, 1))]
+    return [(part.arguments[asked[-1]], Constant(1))]
