@@ -1,7 +1,7 @@
-"""A text to learn from: read from a file, turned into ids, and cut in two.
+"""A training text: read from a file, tokenized, and split in two.
 
-The last tenth is held out, as is usual: a model never learns from it, so its loss there says what
-was learnt and not merely remembered.
+The last tenth is held out: a model is never trained on it, so its loss there measures what was
+learned rather than memorized.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ FEWEST_PIECES = 257  # the bytes, by which any text can be written, and one piec
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text as ids, in two parts that follow each other, for a model of a certain context."""
+    """A tokenized text in two consecutive parts, for training and held out, for a context
+    length."""
 
     words: Tokenizer
     learnt: np.ndarray  # [n_learnt], more than the context
@@ -29,15 +30,15 @@ class Corpus:
     context: int
 
     def batches(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Windows that begin anywhere in what is learnt from: [n, context + 1]."""
+        """Endless random windows of the training part: [n, context + 1]."""
         starts = rng.integers(0, len(self.learnt) - self.context, n)
         return np.asarray(self.learnt[starts[:, None] + np.arange(self.context + 1)])
 
     def windows(self, most: int | None = None) -> np.ndarray:
-        """What is held out in windows end to end, or `most` of them spread evenly.
+        """Consecutive windows of the held-out part, or `most` of them, evenly spread.
 
         [n_windows, context + 1]: the last id of a window is the first of the next, so that every
-        token but the first is predicted once. A part shorter than that is one window.
+        token but the first is predicted once. A shorter part is one window.
         """
         length = min(self.context, len(self.held_out) - 1)
         n = (len(self.held_out) - 1) // length
@@ -48,8 +49,8 @@ class Corpus:
 
 
 def read(path: Path) -> str:
-    """A text file in UTF-8. Raises InputError for one that cannot be read, or holds no text: a
-    pipe would be waited for, and a device has no end."""
+    """A text file in UTF-8. Raises InputError for one that cannot be read or is empty, and for
+    pipes and devices, which may never end."""
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {path}: it is no regular file; give a text file")
     try:
@@ -68,9 +69,9 @@ def read(path: Path) -> str:
 
 
 def corpus(text: str, n_pieces: int | None, context: int) -> Corpus:
-    """A text in characters, or in pieces of a byte-level BPE learnt from what is learnt from.
+    """A text as characters, or as tokens of a byte-level BPE trained on its training part.
 
-    Raises InputError for a text that is too short or too plain to learn anything from.
+    Raises InputError for a text that is too short or too uniform to train on.
     """
     cut = int(len(text) * LEARNT)
     learnt, held_out = text[:cut], text[cut:]
@@ -87,7 +88,7 @@ def corpus(text: str, n_pieces: int | None, context: int) -> Corpus:
 
 
 def characters(text: str) -> Characters:
-    """The characters of a text, in the order of Unicode."""
+    """The characters of a text, sorted by code point."""
     found = tuple(sorted(set(text)))
     if len(found) < 2:
         raise InputError(f"the text repeats the character {found[0]!r}: there is nothing to learn")
@@ -95,7 +96,7 @@ def characters(text: str) -> Characters:
 
 
 def pieces(text: str, n_pieces: int) -> Library:
-    """A byte-level BPE (Radford et al. 2019, section 2.2) learnt from a text."""
+    """A byte-level BPE (Radford et al. 2019, section 2.2) trained on a text."""
     if n_pieces < FEWEST_PIECES:
         raise InputError(
             f"{n_pieces} tokens are too few: 256 are single bytes; ask for {FEWEST_PIECES} or more"

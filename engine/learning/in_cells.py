@@ -1,8 +1,8 @@
-"""Learning by cells: a model's weights, and one step of training after another, in numpy alone.
+"""Training by cells, in numpy alone: a model's weights, and one step after another.
 
-The forward pass, its loss and every gradient are one graph, of which each block holds a whole batch
-at once. The step is a graph too (`optimizers`): of all matrices as one row of numbers, which decay,
-and of all gains and biases as another, which do not. All is float64.
+The forward pass, its loss and every gradient are one graph, whose blocks hold a whole batch at
+once. The step is a graph too (`optimizers`): of all matrices as one row of numbers, with weight
+decay, and of all gains and biases as another, without. Everything is float64.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ WAS = "was."  # before the names of what a step starts from
 
 
 class Learner:
-    """What learns: it starts from weights by name, and every step changes those that it has."""
+    """A model in training: it begins with given weights, and every step changes them in place."""
 
     def __init__(self, decoder: Decoder, recipe: Recipe, weights: Mapping[str, np.ndarray]) -> None:
         matrices = {name: w for name, w in weights.items() if w.ndim > 1}
@@ -41,7 +41,8 @@ class Learner:
         return {name: w for row in self._rows for name, w in row.weights.items()}
 
     def step(self, n: int, ids: np.ndarray) -> float:
-        """Make step n, counted from 0, on ids [batch, length]: the mean loss before it, in nats."""
+        """Make step n, counted from 0, on ids [batch, length]; returns the mean loss before it, in
+        nats."""
         weights = {name: np.atleast_2d(w) for name, w in self.weights.items()}
         known = ids[:, 1:] != IGNORED  # [batch, n_tokens]
         graph, gradients = self._pass(known.shape[1], weights)
@@ -58,7 +59,7 @@ class Learner:
     def _pass(
         self, n_tokens: int, weights: Mapping[str, np.ndarray]
     ) -> tuple[Graph, dict[str, Block]]:
-        """The pass over so many tokens with its loss, and the gradient of each weight."""
+        """The forward pass over so many tokens with its loss, and the gradient of each weight."""
         if n_tokens not in self._passes:
             graph = blank_pass(self._decoder, weights, n_tokens)
             gradients = backward(graph, objective.loss(graph, [0] * n_tokens))
@@ -66,7 +67,7 @@ class Learner:
         return self._passes[n_tokens]
 
     def _move(self, n: int, gradients: Mapping[str, np.ndarray]) -> None:
-        """Every weight against its gradient [rows, columns]."""
+        """Update every weight, given its gradient [rows, columns]."""
         inputs = {"step": np.array([[n + 1.0]]), "rate": np.array([[self._recipe.rate(n)]])}
         for row in self._rows:
             inputs |= row.inputs(gradients)
@@ -76,7 +77,7 @@ class Learner:
 
 
 class _Row:
-    """Weights as one row of numbers, with what they remember: float64 [1, n] each."""
+    """Weights as one row of numbers, with their optimizer state: float64 [1, n] each."""
 
     def __init__(self, name: str, weights: Mapping[str, np.ndarray]) -> None:
         self.name = name
@@ -87,7 +88,8 @@ class _Row:
         self.weights = {k: x.reshape(s) for (k, s), x in zip(shapes.items(), parts, strict=True)}
 
     def inputs(self, gradients: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the update reads of it. The loss does not depend on what has no gradient."""
+        """The inputs of the update. Weights without a gradient do not affect the loss: their
+        gradient is 0."""
         found = [gradients.get(name, np.zeros(w.shape)) for name, w in self.weights.items()]
         return {
             self.name: self.values,
@@ -97,13 +99,13 @@ class _Row:
         }
 
     def take(self, values: Mapping[str, np.ndarray]) -> None:
-        """The step, in place: the weights by name are views."""
+        """Update the weights in place, since the weights by name are views."""
         self.values[...] = values[f"next.{self.name}"]
         self.velocity, self.second = values[f"velocity.{self.name}"], values[f"second.{self.name}"]
 
 
 def _update(rows: Sequence[_Row], recipe: Recipe) -> Graph:
-    """The step of every row of weights, as cells."""
+    """The optimizer's step for every row of weights, as a graph."""
     g = Graph()
     blocks = [
         [g.input(name, x, ("", row.name)) for name, x in row.inputs({}).items()] for row in rows
@@ -121,21 +123,21 @@ def _update(rows: Sequence[_Row], recipe: Recipe) -> Graph:
 
 
 def blank_pass(decoder: Decoder, weights: Mapping[str, np.ndarray], n_tokens: int) -> Forward:
-    """The forward pass over so many tokens, to be filled with others."""
+    """The forward pass over so many tokens, all 0, to be filled with others."""
     graph = Forward(decoder.spec, weights, ALL_TOKENS)
     decoder.forward(graph, [0] * n_tokens)
     return graph
 
 
 def summed(gradient: np.ndarray) -> np.ndarray:
-    """Over a batch, where it has one: [rows, columns]."""
+    """The sum over the batch axis, if there is one: [rows, columns]."""
     return gradient.sum(axis=0) if gradient.ndim > 2 else gradient
 
 
 def reader(
     decoder: Decoder, weights: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """What gives the logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
+    """A function from ids [batch, n_tokens] to logits [batch, n_tokens, d_vocab]."""
     passes: dict[int, Graph] = {}  # by how many tokens
 
     def logits(ids: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Objectives: single cells of a model's graph that a gradient can be taken of.
+"""Objectives: single cells of a model's graph whose gradient can be taken.
 
-`logit` is what a word's score comes to at one token, or how far it is ahead of a rival's; `loss` is
-how surprising the words are that really follow (cross-entropy, in nats).
+`logit` is a word's logit at one token, or its lead over a rival; `loss` is the cross-entropy of the
+words that really follow, in nats.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ NAME, LOSS = "objective", "loss"
 
 
 def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Block:
-    """The logit of a word at a token, less a rival's if there is one: `objective`, [1, 1].
+    """Add `objective`, [1, 1]: the logit of a word at a token, minus a rival's if there is one.
 
-    Which token and words these are stands in the cells `position`, `target` and `rival`. Raises
-    InputError for a graph without logits, a token or a word that there is not.
+    The cells `position`, `target` and `rival` hold the token and the words. Raises InputError for a
+    graph without logits, and for a token or a word out of range.
     """
     logits = _logits(g)
     n_tokens, n_words = logits.shape
@@ -43,15 +43,15 @@ def logit(g: Graph, position: int, target: int, rival: int | None = None) -> Blo
 def loss(
     g: Graph, targets: Sequence[int] | None = None, shares: Sequence[float] | None = None
 ) -> Block:
-    """The mean cross-entropy of the words that follow each token, at a temperature of 1: `loss`,
-    [1, 1].
+    """Add `loss`, [1, 1]: the mean cross-entropy of the words that follow each token, at
+    temperature 1.
 
-    `targets` are the ids of those words, those of the prompt itself unless given; `shares` say how
-    much each token counts, all the same unless given. (Of a prompt the last token has no next word:
-    its share is 0.) Both are inputs, `loss.targets` and `loss.share` [n_tokens, 1]: a batch has
-    others for each of its sentences.
+    `targets` are the ids of these words (default: the prompt's own); `shares` are the weights of
+    the tokens in the mean (default: equal, and 0 for a prompt's last token, which has no next
+    word). Both are inputs, `loss.targets` and `loss.share` [n_tokens, 1], which differ between
+    sentences of a batch.
 
-    Raises InputError for a graph without logits, too few targets, or words that there are not.
+    Raises InputError for a graph without logits, too few targets, or unknown words.
     """
     logits = _logits(g)
     n, n_words = logits.shape
@@ -76,9 +76,9 @@ def loss(
 
 
 def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[float]]:
-    """The word after each token of the prompt, and how much it counts: all tokens are the prompt,
-    or the first `n_prompt`. Raises InputError for a prompt of one token, or for logits that are not
-    of the words that are read."""
+    """The word after each token of the prompt, and its weight; the prompt is all tokens, or the
+    first `n_prompt`. Raises InputError for a prompt of one token, and if the model predicts other
+    words than it reads."""
     ids, logits = g.inputs["tokens"][:, 0].astype(int).tolist(), g["logits"]
     n_prompt = n_prompt or len(ids)
     if n_prompt < 2 or logits.shape[0] != len(ids) or logits.axes[1] != "vocab":
@@ -88,10 +88,9 @@ def next_words(g: Graph, n_prompt: int | None = None) -> tuple[list[int], list[f
 
 
 def follow(g: Graph) -> None:
-    """Have the targets and shares of a loss follow the sentence that is typed, of `n_prompt`
-    tokens: the target of each is the next, and all but the last count alike. A lone token has no
-    loss, nor has a sentence with a word that is unknown.
-    """
+    """Make the targets and shares of a loss follow the typed sentence of `n_prompt` tokens: each
+    token's target is the next one, and all but the last have the same share. A single token has no
+    loss, nor has a sentence with an unknown word."""
     tokens = g["tokens"]
     n_prompt, answered = (g[name][0, 0] for name in ("n_prompt", "prompt.answered"))
 
@@ -114,7 +113,7 @@ def _logits(g: Graph) -> Block:
 
 
 def _ids(g: Graph, name: str, value: int) -> Block:
-    """The cell that says which: a new one, or the one that exists."""
+    """The cell that holds an id: a new one, or the existing one."""
     if name in g.blocks:
         g.fill(name, np.array([[float(value)]]))
         return g[name]

@@ -1,9 +1,9 @@
 """Optimizers: one step of training as cells, as `torch.optim` defines it.
 
-A weight that learns has a gradient and remembers two numbers between steps: its `velocity`, the sum
-of past gradients, of which each step keeps a share, and its `second` moment, the mean square of
-past gradients. `settings` adds what all weights share, and `updated` the three next values of one
-block of weights, for values to run through and for sheets to show alike.
+Every trained weight has a gradient and two numbers that persist between steps: its `velocity`, a
+decaying sum of past gradients, and its `second` moment, a decaying mean of their squares.
+`settings` adds the cells that all weights share, and `updated` the three next values of one block
+of weights, both for training and for sheets.
 
 One formula serves three methods, and one cell chooses:
 
@@ -11,7 +11,7 @@ One formula serves three methods, and one cell chooses:
     1  with momentum       weight − rate × velocity (Polyak 1964; `torch.optim.SGD`)
     2  Adam                weight − rate × mean gradient / its root mean square (Kingma & Ba 2015)
 
-Weight decay is PyTorch's too: methods 0 and 1 add it to the gradient, and Adam takes it from the
+Weight decay is PyTorch's: methods 0 and 1 add it to the gradient, and Adam subtracts it from the
 weight itself (AdamW, Loshchilov & Hutter 2019).
 """
 
@@ -32,7 +32,7 @@ DESCENT, MOMENTUM, ADAM = range(3)
 
 @op(beta1="0,0", method="0,0")
 def kept(beta1: X, method: X) -> X:
-    """How much of the velocity a step keeps: nothing without momentum."""
+    """The share of the velocity that a step keeps: 0 without momentum."""
     return beta1 * IF(expression(0) < method, 1, 0)
 
 
@@ -44,37 +44,39 @@ def adapts(method: X) -> X:
 
 @op(beta="0,0", step="0,0")
 def missing(beta: X, step: X) -> X:
-    """The share that a mean over past steps still lacks, since it began with 0: beta^step."""
+    """beta^step: what a running mean still lacks, since it began with 0."""
     return POWER(beta, step)
 
 
 @op(rate="0,0", beta1="0,0", missing="0,0", adapts="0,0")
 def pace(rate: X, beta1: X, missing: X, adapts: X) -> X:
-    """What the velocity is multiplied by: the rate; for Adam as makes it a mean of gradients."""
+    """The factor of the velocity: the learning rate; for Adam, corrected to make a mean of
+    gradients."""
     return rate * (1 - beta1 * adapts) / (1 - missing * adapts)
 
 
 @op(missing="0,0", adapts="0,0")
 def spread(missing: X, adapts: X) -> X:
-    """What the root of the second moment is multiplied by, as it began with 0; 0 but for Adam."""
+    """The factor of the second moment's root: a correction, since it began with 0; 0 except for
+    Adam."""
     return adapts / SQRT(1 - missing)
 
 
 @op(epsilon="0,0", adapts="0,0")
 def least(epsilon: X, adapts: X) -> X:
-    """What stands under the velocity besides: 1 but for Adam, where it is next to nothing."""
+    """A term added to the velocity's divisor: Adam's epsilon; 1 for the other methods."""
     return epsilon * adapts + (1 - adapts)
 
 
 @op(decay="0,0", adapts="0,0")
 def pull(decay: X, adapts: X) -> X:
-    """How much of the weight is added to its gradient, so that it shrinks; none for Adam."""
+    """The share of the weight that is added to its gradient (weight decay); 0 for Adam."""
     return decay * (1 - adapts)
 
 
 @op(rate="0,0", decay="0,0", adapts="0,0")
 def stays(rate: X, decay: X, adapts: X) -> X:
-    """What Adam leaves of the weight itself."""
+    """The factor of the weight itself under Adam's weight decay."""
     return 1 - rate * decay * adapts
 
 
@@ -83,19 +85,19 @@ def stays(rate: X, decay: X, adapts: X) -> X:
 
 @op(x="i,:")
 def squares(x: X) -> X:
-    """Of each row of a gradient."""
+    """The sum of squares of each row of a gradient."""
     return SUMPRODUCT(x, x)
 
 
 @op(squares=":,0")
 def total(squares: X) -> X:
-    """Of all rows."""
+    """The sum of squares over all rows."""
     return SUM(squares)
 
 
 @op(totals="0,0", most="0,0", many="totals")
 def clipping(totals: Sequence[X], most: X) -> X:
-    """What every gradient is multiplied by, so that together they are no longer than `most`."""
+    """The factor of all gradients, so that together they are no longer than `most`."""
     total = totals[0]
     for x in totals[1:]:
         total = total + x
@@ -109,28 +111,30 @@ def clipping(totals: Sequence[X], most: X) -> X:
 def velocity(
     velocity: X, gradient: X, kept: X, clipping: X = None, weight: X = None, pull: X = None
 ) -> X:
-    """The share of it that is kept, and the gradient: where the weight is going."""
+    """The part of the velocity that is kept, plus the gradient: where the weight is going."""
     found = velocity * kept + (gradient if clipping is None else gradient * clipping)
     return found if weight is None else found + weight * pull
 
 
 @op(second="i,j", gradient="i,j", beta2="0,0", clipping="0,0")
 def second(second: X, gradient: X, beta2: X, clipping: X = None) -> X:
-    """The mean square of past gradients, in which each counts for less than the next."""
+    """The decaying mean of the squares of past gradients."""
     clipped = gradient if clipping is None else gradient * clipping
     return second * beta2 + clipped * clipped * (1 - beta2)
 
 
 @op(weight="i,j", velocity="i,j", second="i,j", pace="0,0", spread="0,0", least="0,0", stays="0,0")
 def weight(weight: X, velocity: X, second: X, pace: X, spread: X, least: X, stays: X = None) -> X:
-    """The next weight: against its velocity, for Adam in units of the gradient's usual size."""
+    """The next weight: a step against its velocity; for Adam, in units of the gradient's usual
+    size."""
     left = weight if stays is None else weight * stays
     return left - velocity / (SQRT(second) * spread + least) * pace
 
 
 @op(weight="i,j", gradient="i,j", rate="0,0")
 def descent(weight: X, gradient: X, rate: X) -> X:
-    """Gradient descent alone (Robbins & Monro 1951): down the slope, as far as the rate says."""
+    """Plain gradient descent (Robbins & Monro 1951): a step against the gradient, times the
+    rate."""
     return weight - rate * gradient
 
 
@@ -139,7 +143,7 @@ def descent(weight: X, gradient: X, rate: X) -> X:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all weights share in a step: cells, each [1, 1]."""
+    """Cells of a step that all weights share, each [1, 1]."""
 
     beta2: Block
     kept: Block
@@ -153,7 +157,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Updated:
-    """What follows from a step of one block of weights, each of its shape."""
+    """The next values for one block of weights, each of its shape."""
 
     weight: Block
     velocity: Block
@@ -171,11 +175,11 @@ def settings(
     step: Block | None = None,
     clipping: Block | None = None,
 ) -> Settings:
-    """Add what all weights share: the reader's inputs `method`, `rate`, `beta1` (the momentum),
-    `beta2`, `epsilon` and `decay`, and what follows from them.
+    """Add the cells that all weights share: the inputs `method`, `rate`, `beta1` (the momentum),
+    `beta2`, `epsilon` and `decay`, and what is computed from them.
 
-    `step` says which step this is, counted from 1; without one it is the input `step`. `clipping`
-    is what `clip` gives, for gradients that are to be clipped.
+    `step` is the number of this step, counted from 1 (default: the input `step`). `clipping` is the
+    result of `clip`, if gradients are to be clipped.
     """
     chosen, speed = g.input("method", method), g.input("rate", rate)
     first, other = g.input("beta1", beta1), g.input("beta2", beta2)
@@ -198,8 +202,8 @@ def settings(
 
 
 def clip(g: Graph, gradients: Iterable[Block], most: Block) -> Block:
-    """What all gradients are multiplied by, [1, 1], so that together, as one vector, they are no
-    longer than `most` (`torch.nn.utils.clip_grad_norm_`)."""
+    """Add the factor of all gradients, [1, 1], that limits their total norm to `most`
+    (`torch.nn.utils.clip_grad_norm_`)."""
     found = []
     for x in gradients:
         rows = g.block(f"squares.{x.name}", squares, x)
@@ -218,8 +222,8 @@ def updated(
 ) -> Updated:
     """Add one step of a block of weights: `velocity.<name>`, `second.<name>`, `next.<name>`.
 
-    `speed` and `size` are its velocity and second moment before the step, which begin with 0. As
-    recipes have it, gains and biases do not decay.
+    `speed` and `size` are its velocity and second moment before the step, 0 at first. Gains and
+    biases have no weight decay, as usual.
     """
     s = shared
     pulled = (w, s.pull) if decays else ()

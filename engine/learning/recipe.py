@@ -1,4 +1,4 @@
-"""Recipe: how a model is trained; the method, the rate of each step, where the weights begin."""
+"""Recipe: the training method, the learning rate of each step, the initial weights."""
 
 from dataclasses import dataclass
 from math import cos, pi
@@ -10,7 +10,7 @@ IGNORED = -1  # an id after the end of a sequence: neither read nor predicted
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: AdamW (Loshchilov & Hutter 2019) with warm-up and cosine decay."""
+    """A training recipe: AdamW (Loshchilov & Hutter 2019) with warm-up and cosine decay."""
 
     steps: int
     batch: int

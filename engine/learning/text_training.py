@@ -1,4 +1,4 @@
-"""A model of anybody's text: its sizes and recipe, checks on the way, the best one kept."""
+"""Training a model on a text: its sizes and recipe, checks during training, the best model kept."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,8 +58,8 @@ class TextRun:
         return found
 
     def _held(self, spec: ModelSpec) -> int:
-        """About how many numbers a step holds: of each weight its gradient and two moments as well,
-        and what a batch computes, forward and back. Norms and biases are left out."""
+        """Roughly how many numbers a step holds: every weight, its gradient and two moments, and a
+        batch's activations, forward and backward. Norms and biases are ignored."""
         width, hidden, length = spec.d_model, spec.d_mlp, spec.n_ctx
         words = (spec.d_vocab + length) * width
         n_weights = words + spec.n_layers * width * (4 * width + 2 * hidden)
@@ -69,7 +69,7 @@ class TextRun:
 
     @property
     def recipe(self) -> Recipe:
-        """A full learning rate for half of the steps, then its decay."""
+        """The full learning rate for the first half of the steps, then its decay."""
         return Recipe(
             steps=self.steps,
             batch=self.batch,
@@ -83,7 +83,8 @@ class TextRun:
 
 @dataclass(frozen=True)
 class Check:
-    """How far a run is: the loss on a part of what is held out, in nats per token, and a sample."""
+    """A check during training: the loss on some of the held-out text, in nats per token, and a
+    sample."""
 
     step: int
     loss: float
@@ -91,9 +92,9 @@ class Check:
 
 
 def fit(run: TextRun, corpus: Corpus, seed: int) -> Iterator[Progress | Check | Model]:
-    """Each step's progress, a check now and then and, last, the model of the best check.
+    """Yield each step's progress, checks now and then and, last, the model of the best check.
 
-    Raises InputError where the run comes to no number.
+    Raises InputError if the loss becomes infinite or undefined.
     """
     trained = run.decoder(len(corpus.words.texts))
     windows = corpus.windows(MOST_WINDOWS)
@@ -131,7 +132,7 @@ def loss(decoder: Decoder, weights: Mapping[str, np.ndarray], windows: np.ndarra
 def sample(
     decoder: Decoder, weights: Mapping[str, np.ndarray], corpus: Corpus, length: int, seed: int
 ) -> str:
-    """What a model goes on with after the first token that is held out."""
+    """A model's continuation of the first held-out token."""
     logits_of, n_ctx = training.reader(decoder, weights), decoder.spec.n_ctx
     rng = np.random.default_rng(seed)  # its own, so that samples leave the training as it is
     ids = corpus.held_out[:1].tolist()
@@ -146,7 +147,7 @@ def sample(
 
 
 def figures(model: Model, corpus: Corpus) -> list[tuple[str, str]]:
-    """How well a model does on all of what is held out."""
+    """A model's results on the whole held-out text."""
     found = loss(Decoder.of(model), model.weights, corpus.windows())
     each = found * len(corpus.held_out) / corpus.n_characters
     return [

@@ -26,14 +26,15 @@ Batches = Callable[[np.random.Generator, int], np.ndarray]  # how many -> ids [b
 
 
 class Learner(Protocol):
-    """What learns, step by step."""
+    """A model in training, with torch or in cells."""
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
         """The weights by name: views, which the next step changes."""
 
     def step(self, n: int, ids: np.ndarray) -> float:
-        """Make step n, counted from 0, on ids [batch, length]: the mean loss before it, in nats."""
+        """Make step n, counted from 0, on ids [batch, length]; returns the mean loss before it, in
+        nats."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _rounded(weights: Weights, dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
 
 
 def has_torch() -> bool:
-    """Whether torch is there to make the steps."""
+    """Whether torch is installed."""
     return find_spec("torch") is not None
 
 
@@ -77,7 +78,7 @@ def _learning() -> ModuleType:
 
 
 def reader(decoder: Decoder, weights: Weights) -> Reader:
-    """What gives the logits of a decoder with these weights."""
+    """A function from ids to the logits of a decoder with these weights."""
     found: Reader = _learning().reader(decoder, weights)
     return found
 

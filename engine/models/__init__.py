@@ -1,4 +1,4 @@
-"""Transformers as graphs of cells: how one is described, its forward pass, its files, what it says.
+"""Transformers as graphs of cells: specs, forward passes, checkpoint formats, generation.
 
 spec (sizes and choices) < foreign, tensors, formats (files of models) < ops, forward, parts (cells)
 < architectures (a file for each) < model, checkpoint < choosing, generate, prompt, encoding (the

@@ -1,5 +1,5 @@
-"""Attention with linear biases, ALiBi (Press et al. 2022, section 3): a score falls with the
-distance between its tokens, in each head by a slope of its own; nothing else knows of positions."""
+"""Attention with linear biases, ALiBi (Press et al. 2022, section 3): scores decrease linearly with
+the distance between tokens, with a slope for each head; there are no other position encodings."""
 
 import numpy as np
 
@@ -9,9 +9,10 @@ from engine.models.forward import Forward
 
 
 def slopes(n_heads: int) -> list[float]:
-    """How far a score falls with each token, by head: 2^(-8/n), 2^(-16/n), ... for n heads.
+    """The slope of each head: 2^(-8/n), 2^(-16/n), ... for n heads.
 
-    Where n is no power of two, those of the power below it, and every other one of that above.
+    If n is not a power of two: the slopes of the power below it, and every other slope of the one
+    above.
     """
     below = 1 << (n_heads.bit_length() - 1)
     return (geometric(below) + geometric(2 * below)[::2])[:n_heads]
@@ -23,7 +24,7 @@ def geometric(n: int) -> list[float]:
 
 
 def places(g: Forward, n_tokens: int) -> Block:
-    """Where the tokens stand, in units of score: position times slope, [n_tokens, n_heads]."""
+    """Position times slope, the term that scores differ by: [n_tokens, n_heads]."""
     g = g.at("alibi")
     position = g.input("positions", np.arange(n_tokens).reshape(-1, 1), ("token", ""))
     slope = g.input("slope", [slopes(g.spec.n_heads)], ("", "head"))  # [1, n_heads]

@@ -1,8 +1,8 @@
-"""Checkpoints as Hugging Face tools save them: config.json and safetensors, read and written back.
+"""Checkpoints in Hugging Face format: config.json and safetensors, read and written back.
 
-Models that come in another format are read as if they came so: see `formats`. What a config means
-and where each weight stands is in the file of its architecture.
-`model_type: cellformer` is our own layout: the fields of ModelSpec, and weights by our own names.
+Models in other formats are converted to this form first: see `formats`. The file of an architecture
+says what a config means and where each weight stands. `model_type: cellformer` is our own layout:
+the fields of ModelSpec, and weights by their names here.
 """
 
 import json
@@ -90,7 +90,8 @@ def load(name: str | Path, most_held: int = MOST_HELD) -> Model:
 
 
 def check_layers(config: Config, files: Tensors) -> None:
-    """Raise InputError for more layers than there are tensors, before any is made."""
+    """Raise InputError if a config has more layers than the files have tensors, before any is
+    made."""
     for key in LAYERS:
         n = config.values.get(key)
         if isinstance(n, int) and n > len(files.held):
@@ -101,8 +102,8 @@ def check_layers(config: Config, files: Tensors) -> None:
 
 
 def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
-    """Raise InputError for sizes that more numbers belong to than the files hold: those of the
-    queries alone, or of one column of the words' vectors."""
+    """Raise InputError for sizes that need more numbers than the files hold, in the queries alone
+    or in one column of the embedding."""
     held = sum(prod(entry.shape) for entry in files.held.values())
     queries = spec.n_layers * spec.n_heads * spec.d_head * spec.d_model
     if max(queries, spec.d_vocab, spec.d_model, spec.d_mlp) > held:
@@ -115,7 +116,7 @@ def check_sizes(spec: ModelSpec, config: Config, files: Tensors) -> None:
 
 
 def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
-    """What a config says; values that no tool writes may lead to anything where it is read."""
+    """The spec of a config; any error that an odd value causes becomes an InputError."""
     kind = config.values["model_type"]
     try:
         spec = architecture.read_config(config)
@@ -130,11 +131,10 @@ def _spec(architecture: architectures.Declared, config: Config) -> ModelSpec:
 
 
 def save(model: Model, folder: str | Path, force: bool = False) -> None:
-    """Write a model as config.json and model.safetensors, in the layout that it came from.
+    """Write a model as config.json and model.safetensors, in the layout that it was read from.
 
-    A model that stands in the folder is replaced whole, if `force`. Raises InputError for one that
-    is not to be replaced, a model of no architecture that `load` knows, and where nothing can be
-    written.
+    With `force`, a model in the folder is replaced completely. Raises InputError if the folder may
+    not be replaced or written, and for a model whose architecture has no layout.
     """
     if not saveable(model):
         raise InputError("this model cannot be saved: its architecture has no checkpoint format")
@@ -143,7 +143,7 @@ def save(model: Model, folder: str | Path, force: bool = False) -> None:
 
 
 def write(model: Model, folder: Path) -> None:
-    """Write the files of a model that is saveable into an empty folder. Raises InputError."""
+    """Write the files of a saveable model into an empty folder. Raises InputError."""
     config = dict(model.config) or {"model_type": OWN, **changed_fields(model.spec)}
     dtype = number_type(model)
     if config["model_type"] != OWN:
@@ -163,13 +163,14 @@ def _write_tensors(tensors: dict[str, np.ndarray], path: Path) -> None:
 
 
 def is_part(name: str) -> bool:
-    """Whether a file's name is that of a part of a checkpoint."""
+    """Whether a file name belongs to a checkpoint."""
     return any(fnmatch(name, pattern) for pattern in PARTS)
 
 
 @np.errstate(over="ignore")  # what overflows is not the same, and kept in float64
 def number_type(model: Model) -> np.dtype[Any]:
-    """float32, or float16 where the config says so, if that holds every number; else float64."""
+    """float32, or float16 if the config says so, provided that it holds every number exactly; else
+    float64."""
     small = np.dtype(np.float16 if model.config.get("dtype") == "float16" else np.float32)
     for dtype in (small, np.dtype(np.float32)):
         if all((w == np.asarray(w, dtype=dtype)).all() for w in model.weights.values()):
@@ -184,7 +185,7 @@ def saveable(model: Model) -> bool:
 
 
 def changed_fields(spec: ModelSpec) -> dict[str, Any]:
-    """The fields of a spec that are not at their defaults, by name."""
+    """The fields of a spec that differ from their defaults, by name."""
     defaults = {name: field.default for name, field in ModelSpec.__dataclass_fields__.items()}
     return {name: value for name, value in asdict(spec).items() if value != defaults[name]}
 
@@ -192,7 +193,7 @@ def changed_fields(spec: ModelSpec) -> dict[str, Any]:
 def foreign_tensors(
     model: Model, architecture: architectures.Declared, dtype: np.dtype[Any]
 ) -> dict[str, np.ndarray]:
-    """A model's weights as the tensors that its layout holds them in."""
+    """A model's weights as the tensors of its layout."""
     wanted = weight_shapes(architecture.forward, model.spec)
     places = held_places(architecture.pieces(model.spec), wanted)
     shapes = foreign_shapes(places, wanted)
@@ -208,7 +209,8 @@ def foreign_tensors(
 def held_places(
     pieces: Pieces, wanted: Container[str], held: Container[str] = ()
 ) -> dict[str, Piece]:
-    """Where each weight stands: of several places, the first whose tensor is held, or the first."""
+    """Where each weight stands: of several possible places, the first whose tensor exists, or the
+    first."""
     places: dict[str, Piece] = {}
     for ours, piece in pieces:
         before = places.setdefault(ours, piece)
@@ -220,7 +222,7 @@ def held_places(
 def foreign_shapes(
     places: Mapping[str, Piece], wanted: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
-    """The tensors that the pieces are cut from: foreign name -> shape."""
+    """The shapes of the tensors that pieces are cut from: foreign name -> shape."""
     found: dict[str, tuple[int, ...]] = {}
     for ours, piece in places.items():
         shape = list(wanted[ours][::-1] if piece.transposed else wanted[ours])

@@ -1,14 +1,14 @@
-"""Choosing: from logits to the next word, step by step, as tables of cells.
+"""Sampling in cells: from logits to the next word, step by step, as tables.
 
-For the word after a token, along its row: the logits by rank, and whose they are; the probabilities
-of the k likeliest (top-k); how much stands before each rank; the ranks that top-p keeps; and the
-rank that the random number falls on. Programs add up in different orders, so the last digits of a
-logit differ: they are rounded away before words are ranked. In their place stands the word's id, so
-that no two logits are the same, and of those that were the lower id comes first. The
-Sampling page of a workbook lays these tables out, and `Sampling.choose` evaluates one row of them.
+For the word after a token, along its row: the logits by rank, and their words; the probabilities of
+the k most likely (top-k); the cumulative probability before each rank; the ranks that top-p keeps;
+and the rank that the random number falls on. Programs add in different orders, so the last digits
+of a logit differ: logits are rounded before ranking, and a multiple of the word's id is subtracted,
+so that no two are equal and of equal logits the lower id comes first. The Sampling page lays these
+tables out, and `Sampling.choose` evaluates one row of them.
 
-Of a large vocabulary the first ranks are laid out, and what lies behind them is found without
-sorting: see `halving`. Either way all words are drawn from.
+For a large vocabulary only the first ranks are laid out, and what lies beyond is found without
+sorting, see `rank_search`. Either way, the sample is drawn from all words.
 """
 
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ LEAST = 1e-9  # of a share that is kept
 class Sampling:
     """How the next token is chosen. Temperature 0 is greedy: the largest logit, the first of ties.
 
-    `top_k` keeps the k most likely tokens, `top_p` the fewest that hold that share of probability
-    (Holtzman et al. 2020, section 3.1); both 0 and 1 respectively leave everything in.
+    `top_k` keeps the k most likely tokens, `top_p` the fewest that reach that probability (Holtzman
+    et al. 2020, section 3.1); 0 and 1 respectively keep all.
     """
 
     temperature: float = 0.0
@@ -77,13 +77,13 @@ class Sampling:
 
     @property
     def how(self) -> str:
-        """What the dial `choose` says."""
+        """The value of the setting `choose`."""
         return BY_NUMBER if self.temperature else GREEDILY
 
     def choose(self, logits: np.ndarray, r: float) -> int:
-        """The token that logits [d_vocab] and a random number r in [0, 1) lead to.
+        """The token for logits [d_vocab] and a random number r in [0, 1).
 
-        Raises InputError where logits are no finite numbers.
+        Raises InputError if logits are not finite.
         """
         kept, chosen = _of_one_token(self, np.size(logits))
         row = np.reshape(np.asarray(logits, np.float64), (1, -1))
@@ -101,7 +101,7 @@ GREEDY = Sampling()
 
 @lru_cache(maxsize=8)  # a text is many tokens
 def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
-    """The graph from one token's logits to the word that is chosen, and the table that holds it."""
+    """A graph from one token's logits to the chosen word, and the block of the word."""
     g = Graph(None, None)
     logits = g.input("logits", np.zeros((1, n_words)), ("token", "vocab"))
     temperature = g.input("temperature", sampling.temperature or 1.0)
@@ -110,10 +110,10 @@ def _of_one_token(sampling: Sampling, n_words: int) -> tuple[Graph, Block]:
 
 
 def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
-    """Add the choice of the word after every token: the ids that are chosen, [n_tokens, 1].
+    """Add the choice of the word after every token: the chosen ids, [n_tokens, 1].
 
-    `numbers` [n_tokens + 1] are random, one for each place: the word after token t stands in place
-    t + 1.
+    `numbers` [n_tokens + 1] are random numbers, one for each position: the word after token t
+    stands at position t + 1.
     """
     n_tokens, n_words = g["logits"].shape
     choose = g.input("choose", sampling.how, kind="table")
@@ -136,8 +136,8 @@ def choice(g: Graph, sampling: Sampling, numbers: np.ndarray) -> Block:
 
 
 def _in_range(at: Graph, top_k: Block, top_p: Block) -> tuple[Block, Block]:
-    """What top-k and top-p count for, whatever is typed for them: a whole number of words, 0 for
-    all; a share above 0, 1 for all. Each [1, 1]."""
+    """Add the valid values of top-k and top-p, whatever is typed: a whole number of words, 0 for
+    all; a probability above 0, 1 for all. Each [1, 1]."""
     k, p = top_k[0, 0], top_p[0, 0]
     whole = IF(ISNUMBER(k), INT(MAX(0, k)), 0)
     share = IF(ISNUMBER(p), MAX(LEAST, MIN(1, p)), 1)
@@ -145,12 +145,12 @@ def _in_range(at: Graph, top_k: Block, top_p: Block) -> tuple[Block, Block]:
 
 
 def _ranking(at: Graph, n_ranks: int) -> Block:
-    """The ids, from the largest logit down: [n_tokens, n_ranks].
+    """Add the ids by logit, largest first: [n_tokens, n_ranks].
 
-    Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes those
-    that do as one, and sees cycles that are none where a token waits for the one before it. Nor is
-    a formula an array formula here: where one waits for the token before, LibreOffice takes what
-    that token was.
+    Rows are fixed, so that no two cells of a column share a formula: LibreOffice computes cells
+    with a shared formula together, and would see circular references if a token waits for the one
+    before it. For the same reason there are no array formulas: LibreOffice would use the previous
+    token's old value.
     """
     logits = _ranked(at, at["logits"])
     n_tokens, n_words = logits.shape
@@ -168,7 +168,7 @@ def _ranking(at: Graph, n_ranks: int) -> Block:
 
 
 def _ranked(at: Graph, logits: Block) -> Block:
-    """Logits that are all different: rounded, and less a trifle for each word before."""
+    """Add logits that are all different: rounded, minus a tiny amount for each word before."""
     n_words = logits.shape[1]
     decimals = next((n for most, n in DECIMALS.items() if n_words < most), FEWEST)
     fewer = DIGITS - decimals  # digits for the word's id, which is less than half of the last
@@ -182,8 +182,7 @@ def _ranked(at: Graph, logits: Block) -> Block:
 
 
 def likeliest(at: Graph, logits: Block) -> Block:
-    """Add the id of each token's largest logit, of several that are the same the lowest:
-    [n_tokens, 1]."""
+    """Add the id of each token's largest logit, the lowest of ties: [n_tokens, 1]."""
     ranked = _ranked(at, logits)
 
     def ident(t: int, _: int) -> Expression:
@@ -194,7 +193,7 @@ def likeliest(at: Graph, logits: Block) -> Block:
 
 
 def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
-    """The ids that are drawn where all ranks are laid out: [n_tokens, 1]."""
+    """The sampled ids if all ranks are laid out: [n_tokens, 1]."""
     one = (order.shape[0], 1)
     weight = _weights(at, order, top_k)
     whole = at.table("whole", one, lambda t, _: SUM(weight[t, :].as_range), ONE)
@@ -210,7 +209,7 @@ def _among_all_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random
 
 
 def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, random: Block) -> Block:
-    """The ids that are drawn out of more words than ranks are laid out: [n_tokens, 1]."""
+    """The sampled ids if there are more words than ranks laid out: [n_tokens, 1]."""
     weight = _weights(at, order, top_k)
     ranks = rank_search.Ranks(at)
     in_k = ranks.at_most(top_k)
@@ -220,7 +219,7 @@ def _beyond_the_ranks(at: Graph, order: Block, top_k: Block, top_p: Block, rando
 
 
 def _weights(at: Graph, order: Block, top_k: Block) -> Block:
-    """The probabilities by rank, 0 beyond top-k: [n_tokens, n_ranks]."""
+    """Add the probabilities by rank, 0 beyond top-k: [n_tokens, n_ranks]."""
     probs = at["probs"]
 
     def weight(t: int, k: Any) -> Expression:
@@ -231,8 +230,8 @@ def _weights(at: Graph, order: Block, top_k: Block) -> Block:
 
 
 def _shares(at: Graph, weight: Block, whole: Block, top_p: Block) -> tuple[Block, Block]:
-    """The share of the weight that stands before each rank; and the shares that top-p keeps: of
-    the ranks that less than top-p stands before. Each [n_tokens, n_ranks]."""
+    """Add the cumulative probability before each rank, and the probabilities of the ranks that
+    top-p keeps (those with less than top-p before them). Each [n_tokens, n_ranks]."""
 
     def share(t: int, k: Any) -> Expression:
         return weight[t, k] / whole[t, 0]

@@ -1,8 +1,8 @@
-"""Encoders: a prompt in a row of places of which some stay empty, and two sentences side by side.
+"""Encoders: a prompt padded to a number of positions, and two sentences side by side.
 
-Nothing attends to an empty place (`attention_mask`), so a shorter sentence has the very numbers
-that it has by itself. Two sentences go through the same weights: the blocks of the second have `b.`
-before their names, and `cosine` says how alike their vectors point.
+Nothing attends to an empty position (`attention_mask`), so a shorter sentence has exactly the
+numbers that it has alone. Two sentences go through the same weights: the second one's blocks begin
+with `b.`, and `cosine` compares their vectors.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ AXIS = "token_b"  # the axis of its tokens
 
 
 def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forward:
-    """The graph of a passage, and of its second sentence where it has one."""
+    """The graph of a passage, and of its second sentence if it has one."""
     g = model.graph(passage.ids, readout)
     if model.spec.gives == "next word":
         return g
@@ -41,12 +41,12 @@ def graph(model: Model, passage: Passage, readout: Readout = EVERYTHING) -> Forw
 
 
 def _present(n_prompt: int, n_tokens: int) -> np.ndarray:
-    """1 for every token that is given, 0 for the others: [n_tokens, 1]."""
+    """1 for given tokens, 0 for empty positions: [n_tokens, 1]."""
     return (np.arange(n_tokens) < n_prompt).astype(np.float64)[:, None]
 
 
 def _add_second(g: Forward, ids: Sequence[int], n_tokens: int) -> None:
-    """Add the other sentence, and the cosine of both: [1, 1]."""
+    """Add the second sentence, and the cosine of both: [1, 1]."""
     at, axes = g.at(SECOND), (AXIS, "")
     places = [*ids, *[EMPTY] * (n_tokens - len(ids))]
     tokens = at.input("tokens", np.reshape(places, (-1, 1)), axes, "ids")
@@ -60,10 +60,10 @@ def _add_second(g: Forward, ids: Sequence[int], n_tokens: int) -> None:
 
 
 def follow(g: Forward, passage: Passage, model: Model) -> None:
-    """Have the tokens of a graph of `graph` follow a typed sentence, or two.
+    """Make the tokens of a graph of `graph` follow one typed sentence, or two.
 
-    Where no text gives a sentence's ids, or the tokenizer has no formulas, its ids are typed, and
-    how many there are.
+    If no text gives a sentence's ids, or the tokenizer has no formulas, the ids and their number
+    are typed instead.
     """
     n_tokens, sentences = len(passage.ids), [passage.ids[: passage.n_prompt]]
     sentences += [list(passage.second)] if passage.second else []
@@ -84,7 +84,7 @@ def _follow(
     n_tokens: int,
     room: int,
 ) -> None:
-    """One sentence's tokens, and which of their places are filled."""
+    """Add one sentence's tokens, and which positions are filled."""
     n_prompt: Block
     if text is None:
         n_prompt = g.input("n_prompt", len(ids), kind="table")
@@ -98,7 +98,7 @@ def _follow(
 
 
 def _look(g: Forward, mask: int | None) -> None:
-    """Have the position be the masked word's, or else the last token's."""
+    """Set the position to the masked word's, or else to the last token's."""
     last: Expression = g["n_prompt"][0, 0] - 1
     tokens = g["tokens"].area.as_range
     place = last if mask is None else IFERROR(MATCH(mask, tokens, 0) - 1, last)
@@ -106,8 +106,8 @@ def _look(g: Forward, mask: int | None) -> None:
 
 
 def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
-    """The text that a tokenizer in cells makes these ids of, and whether it adds special tokens;
-    None where there is none. Special tokens between others are spelt, as `[MASK]`."""
+    """A text that the tokenizer in cells turns into these ids, and whether it adds special tokens;
+    None if there is none. Special tokens inside the text are written out, as `[MASK]`."""
     if tokenizing.refusal(tokenizer):
         return None
     for special in (True, False):
@@ -119,7 +119,7 @@ def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None
 
 
 def _spellings(tokenizer: Tokenizer, ids: Sequence[int], special: bool) -> list[str]:
-    """What may be the text of ids."""
+    """Candidate texts for ids."""
     if not isinstance(tokenizer, Library):
         return [tokenizer.decode(ids)]
     found = read(tokenizer.inner)

@@ -1,8 +1,8 @@
-"""What an architecture's file speaks in: a config.json that it reads, and pieces of the tensors
+"""The terms of an architecture's file: the config.json that it reads, and pieces of the tensors
 that hold its weights.
 
-A `Piece` is a slice of a foreign tensor, transposed where the layer keeps [out, in]. One table of
-pieces, our name -> piece, serves loading and saving.
+A `Piece` is a slice of a foreign tensor, transposed if the tensor is [out, in]. One table of pieces
+(name here -> piece) serves loading and saving.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,23 +35,23 @@ NO_MATTER = OF_TRAINING + OF_TOKENS + OF_TASKS + OF_GENERATION + OF_FILES + OF_P
 
 
 class Config(Fields):
-    """A config.json. What nobody has asked for by the end may change what the model computes: see
-    `check_unread`. Values that stand in a file of another format are given with its path."""
+    """A config.json that notes which fields are read: an unread field may change what the model
+    computes, see `check_unread`. `path` names the file in errors."""
 
     def ignore(self, *names: str) -> None:
-        """Fields that the architecture's reference does not read either."""
+        """Mark fields that the architecture's reference implementation does not read either."""
         self.asked |= set(names)
 
     def assume(self, **values: Any) -> None:
-        """What the architecture's reference takes fields to be that the config leaves out."""
+        """Set the reference implementation's defaults for fields that the config leaves out."""
         self.values = values | self.values
 
     def rename(self, **names: str) -> None:
-        """Other names that the architecture's reference takes for fields: other=own."""
+        """Accept other names of fields, as the reference implementation does: other=own."""
         self.values = {names.get(name, name): value for name, value in self.values.items()}
 
     def check_unread(self) -> None:
-        """Raise InputError for an option that is on, and that the architecture did not ask for."""
+        """Raise InputError for an option that is set and that the architecture did not read."""
         for name, value in self.values.items():
             off = value is None or value is False or value in ("", [], {})
             if not (off or name in self.asked or any(fnmatch(name, p) for p in NO_MATTER)):
@@ -61,9 +61,9 @@ class Config(Fields):
                 )
 
     def windowed(self, n_layers: int) -> list[bool]:
-        """Which layers look back only so far, where `layer_types` says it; nothing where not.
+        """Which layers have sliding windows, by `layer_types`; empty without that field.
 
-        Raises InputError for a layer of another kind, and for a list that is not of each.
+        Raises InputError for an unknown kind of layer, and for a list of the wrong length.
         """
         kinds = self.listed("layer_types", str)
         unknown = [kind for kind in kinds if kind not in (WINDOWED, FULL)]
@@ -76,14 +76,14 @@ class Config(Fields):
         return [kind == WINDOWED for kind in kinds]
 
     def activation(self, name: str, default: str | None = None) -> Activation:
-        """An activation, by the name that it has here."""
+        """An activation function, by its name here."""
         value = self.get(name, str, default)
         if value not in ACTIVATIONS:
             raise InputError(f"{self.path}: activation {value!r} is not among {list(ACTIVATIONS)}")
         return ACTIVATIONS[value]
 
     def divide(self, whole: str, by: str) -> int:
-        """A head's size, where the config gives only the model's."""
+        """The quotient of two fields, for a head's size. Raises InputError if it is not whole."""
         a: int = self.get(whole, int)
         b: int = self.get(by, int)
         if b < 1 or a % b:
@@ -91,7 +91,7 @@ class Config(Fields):
         return a // b
 
     def refuse(self, name: str, allowed: Any, why: str) -> None:
-        """Raise InputError where a field has another value than the one that can be used."""
+        """Raise InputError if a field has another value than the supported one."""
         value = self.look(name)
         if value not in (allowed, None):
             raise InputError(f"{self.path}: {name} = {value!r} is not supported; {why}")
@@ -102,7 +102,7 @@ class Config(Fields):
 
 @dataclass(frozen=True)
 class Piece:
-    """A slice [start, stop) of a foreign tensor along one axis; stop None is all of it."""
+    """A slice [start, stop) of a foreign tensor along one axis; stop None is the end."""
 
     name: str
     axis: int = 0
@@ -124,19 +124,20 @@ Pieces = Iterator[tuple[str, Piece]]
 def head_of(
     name: str, n: int, d_head: int, axis: int, offset: int = 0, turn: bool = False
 ) -> Piece:
-    """One head's slice of a tensor that holds all heads side by side, from `offset` on."""
+    """One head's slice of a tensor with all heads side by side, from `offset` on."""
     start = offset + n * d_head
     return Piece(name, axis, start, start + d_head, turn)
 
 
 def norm(ours: str, theirs: str) -> Pieces:
-    """A norm's gain and bias."""
+    """The pieces of a norm: gain and bias."""
     yield f"{ours}.w", Piece(f"{theirs}.weight")
     yield f"{ours}.b", Piece(f"{theirs}.bias")
 
 
 def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool = True) -> Pieces:
-    """W_x and b_x for every (x, their name); `turn` where their matrices are [out, in]."""
+    """The pieces of W_x and b_x for every (x, foreign name); `turn` if the matrices are [out,
+    in]."""
     for which, name in names:
         yield f"{ours}.W_{which}", Piece(f"{theirs}.{name}.weight", transposed=turn)
         yield f"{ours}.b_{which}", Piece(f"{theirs}.{name}.bias")
@@ -145,9 +146,10 @@ def linear(ours: str, theirs: str, names: Iterable[tuple[str, str]], turn: bool 
 def grouped_heads(
     ours: str, theirs: str, spec: ModelSpec, out: str = "o_proj", keys: str = "kv"
 ) -> Pieces:
-    """Attention whose heads share keys and values: q_proj, k_proj, v_proj and `out`, [out, in].
+    """The pieces of attention with grouped keys and values: q_proj, k_proj, v_proj and `out`, [out,
+    in].
 
-    `keys` is what we call the heads of keys and values: h where none is shared.
+    `keys` is our name for the heads of keys and values: h if none is shared.
     """
     d_head = spec.d_head
     for which, kind, count in (
@@ -165,8 +167,8 @@ def grouped_heads(
 
 
 def fused_heads(ours: str, theirs: str, spec: ModelSpec, keys: str = "kv") -> Pieces:
-    """Attention out of one tensor, query_key_value, and `dense`, [out, in]. It holds group by group
-    the queries of the heads that share a key, then their key, then their value."""
+    """The pieces of attention in one tensor, query_key_value, and `dense`, [out, in]. For each
+    group it holds the queries of the heads that share a key, then their key, then their value."""
     d_head, group = spec.d_head, spec.n_heads // spec.kv_heads
     for n in range(spec.kv_heads):
         kinds = [(f"h{n * group + k}", "Q") for k in range(group)]

@@ -1,6 +1,7 @@
 """Forward: the graph of one forward pass, which an architecture's function fills with blocks.
 
-How much of the pass a graph shows is a `Readout`: no property of a model, but of what is asked.
+How much of the pass a graph shows is a `Readout`, which belongs to the question and not to the
+model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +15,10 @@ from engine.models.spec import ModelSpec
 
 @dataclass(frozen=True)
 class Readout:
-    """What a graph shows of a forward pass.
+    """How much a graph shows of a forward pass.
 
-    Each head's own share of the residual stream, and the average that can stand in for it, would be
-    a third of the cells of a model with many words, as the logits of every token would.
+    Each head's own output, with the average for mean ablation, would be a third of the cells of a
+    model with a large vocabulary, and so would the logits of every token.
     """
 
     one_token: bool = False  # the logits of the token that the block `position` names; else of all
@@ -30,7 +31,7 @@ ONE_TOKEN = Readout(one_token=True, by_head=False)
 
 
 class Forward(Graph):
-    """The graph of one forward pass, with what its architecture's function has to know."""
+    """The graph of one forward pass, with what an architecture's function needs to fill it."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ Architecture = Callable[[Forward, Sequence[int]], None]  # adds the blocks of a 
 
 @lru_cache(maxsize=64)  # a model is checked again when it is saved, and when it gets averages
 def weight_shapes(architecture: Architecture, spec: ModelSpec) -> Mapping[str, tuple[int, ...]]:
-    """The weights that an architecture asks for: name -> shape, vectors with one axis."""
+    """The weights that an architecture uses: name -> shape; vectors have one axis."""
     blank = Forward(spec)
     architecture(blank, [0])
     return {b.name: b.shape if b.axes[0] else b.shape[1:] for b in blank if b.kind == "weight"}

@@ -1,6 +1,6 @@
 """Generation, one token at a time, computing one new row of every block.
 
-The rows that are already there are the KV cache: under a causal mask no later token changes them.
+The existing rows are the KV cache: under a causal mask no later token changes them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,8 @@ EMPTY = 0  # stands where an encoder's prompt has no token; nothing attends to i
 
 @dataclass(frozen=True)
 class Passage:
-    """A prompt and its continuation, and what chose it; of an encoder, and places left empty."""
+    """A prompt and its continuation, with the sampling that chose it; or an encoder's padded
+    sentences."""
 
     ids: list[int]  # [n_tokens]
     n_prompt: int
@@ -33,7 +34,7 @@ class Passage:
 
     @property
     def prompts(self) -> list[list[int]]:
-        """What was given: the prompt, without what goes on; and the other sentence."""
+        """The given texts: the prompt without its continuation, and the second sentence."""
         given = [self.ids[: self.n_prompt], list(self.second)]
         return [ids for ids in given if ids]
 
@@ -48,7 +49,7 @@ class Step:
 
 
 class Rows:
-    """The values of a graph whose token rows are computed as they come."""
+    """The values of a graph whose token rows are computed one after another."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -59,7 +60,7 @@ class Rows:
 
     @np.errstate(all="ignore")
     def compute(self, start: int, stop: int) -> int:
-        """Compute rows [start, stop) of every block; the number of cells computed."""
+        """Compute rows [start, stop) of every block; returns the number of cells computed."""
         n_cells = 0
         for block in self.graph:
             if block.op:
@@ -70,7 +71,8 @@ class Rows:
 
 
 def _rects(block: Block, start: int, stop: int) -> list[Rect]:
-    """What rows [start, stop) of the tokens are in a block; all of it, once, if it has none."""
+    """The cells of a block for tokens [start, stop); the whole block, once, if it has no token
+    axis."""
     cols = (0, block.shape[1])
     if block.axes[0] != "token":
         return [block.whole] if start == 0 else []
@@ -84,9 +86,9 @@ def generate(
 ) -> Iterator[Step]:
     """Continue a prompt by `n_tokens` tokens; the same seed gives the same tokens.
 
-    The token at position k is chosen with the k-th random number of the seed, so a prompt that ends
-    later continues alike. Raises InputError where prompt and continuation together pass the
-    context, or the mask is not causal.
+    The token at position k is chosen with the k-th random number of the seed, so a longer prompt
+    continues in the same way. Raises InputError if prompt and continuation exceed the context, or
+    the mask is not causal.
     """
     if not (is_whole(n_tokens) and n_tokens >= 1):
         raise InputError(f"{n_tokens!r} tokens to generate; ask for at least 1")
@@ -110,11 +112,11 @@ def passage(
     seed: int = 0,
     second: Sequence[int] = (),
 ) -> Passage:
-    """A prompt, continued to `n_tokens` tokens in all; just the prompt unless given.
+    """A prompt, continued to `n_tokens` tokens in total (default: not continued).
 
-    An encoder's is not continued: places stay empty. `second` is the sentence that a sentence
-    encoder compares it with, the same unless given. Raises InputError as `generate` does, and for
-    fewer tokens than the prompt has.
+    An encoder's prompt is padded instead. `second` is the sentence that a sentence encoder compares
+    it with (default: the same). Raises InputError as `generate` does, and if `n_tokens` is below
+    the prompt's length.
     """
     if second and model.spec.gives != "sentence":
         raise InputError(
@@ -140,14 +142,14 @@ def passage(
 
 
 def random_numbers(seed: int, n: int) -> np.ndarray:
-    """The first n random numbers in [0, 1) of a seed. Raises InputError for a seed that is none."""
+    """The first n random numbers in [0, 1) of a seed. Raises InputError for an invalid seed."""
     if not (is_whole(seed) and seed >= 0):
         raise InputError(f"the random seed is {seed!r}; it must be a whole number, 0 or more")
     return np.random.default_rng(seed).random(n)
 
 
 def check_room(model: Model, n_prompt: int, more: int) -> None:
-    """Raise InputError where a prompt and its continuation together pass the context."""
+    """Raise InputError if a prompt and its continuation exceed the context."""
     room = model.spec.n_ctx - n_prompt
     if more > room:
         fits = f"ask for {room}" if room > 0 else "give a shorter prompt"

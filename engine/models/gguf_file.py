@@ -1,7 +1,7 @@
-"""A GGUF file: the values in its header, and where its tensors are.
+"""A GGUF file: the metadata in its header, and the places of its tensors.
 
-Numbers of packed tensors are unpacked by the `gguf` library, row by row as somebody asks. The
-header is read here: the library makes an array of every piece of text, which takes seconds.
+The `gguf` library unpacks quantized tensors, row by row as needed. The header is read here, since
+the library makes an array of every token's text, which takes seconds.
 """
 
 import struct
@@ -28,20 +28,20 @@ Values = dict[str, Any]
 
 
 class Header:
-    """What stands before the numbers, read from first to last."""
+    """A reader of the header, from first to last byte."""
 
     def __init__(self, path: Path, file: BinaryIO):
         self.path, self.file, self.size = path, file, path.stat().st_size
 
     def take(self, n: int) -> bytes:
-        """The next bytes. Raises InputError where the file ends before."""
+        """The next bytes. Raises InputError at the end of the file."""
         data = self.file.read(n) if n <= self.size else b""
         if len(data) < n:
             raise InputError(f"{self.path} ends within its header; fetch it again")
         return data
 
     def numbers(self, kind: int, n: int) -> tuple[Any, ...]:
-        """The next numbers of a kind; a float32 is the shortest decimal that leads to it."""
+        """The next numbers of a type; a float32 becomes the shortest decimal that rounds to it."""
         letter = NUMBERS[kind]
         values = struct.unpack(f"<{n}{letter}", self.take(n * struct.calcsize(f"<{letter}")))
         return tuple(float(str(np.float32(v))) for v in values) if kind == FLOAT32 else values
@@ -51,12 +51,12 @@ class Header:
         return self.take(self.numbers(UINT64, 1)[0]).decode("utf-8", "replace")
 
     def name(self) -> str:
-        """The next text, as a message can show it: what cannot be printed is escaped."""
+        """The next text, with unprintable characters escaped for messages."""
         text = self.text()
         return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
     def value(self, kind: int | None = None) -> Any:
-        """The next value, behind its kind unless that is known."""
+        """The next value, preceded by its type unless that is known."""
         kind = self.numbers(UINT32, 1)[0] if kind is None else kind
         if kind == STRING:
             return self.text()
@@ -76,7 +76,7 @@ class Header:
 
 
 def header(path: Path) -> tuple[Values, dict[str, Place]]:
-    """A file's metadata, and where each tensor is. Raises InputError."""
+    """A file's metadata, and the place of each tensor. Raises InputError."""
     with path.open("rb") as file:
         head = Header(path, file)
         if head.take(len(MAGIC)) != MAGIC:
@@ -104,7 +104,7 @@ def header(path: Path) -> tuple[Values, dict[str, Place]]:
 
 
 def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
-    """A tensor's name, sides, kind of numbers, and first byte."""
+    """A tensor's name, shape, number type, and first byte."""
     name, n_sides = head.name(), head.numbers(UINT32, 1)[0]
     if not 1 <= n_sides <= MOST_SIDES:
         raise InputError(
@@ -117,7 +117,7 @@ def tensor_line(head: Header) -> tuple[str, tuple[int, ...], int, int]:
 
 
 def place(path: Path, name: str, kind: int, sides: tuple[int, ...], offset: int) -> Place:
-    """Where a tensor is, and how its rows are unpacked."""
+    """The place of a tensor, and how its rows are unpacked."""
     if kind in PLAIN:
         return Place.plain(offset, sides, DTYPES[PLAIN[kind]])
     try:

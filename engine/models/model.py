@@ -21,7 +21,7 @@ def _own() -> Architecture:
 
 
 def _held(name: str, values: Any) -> Any:
-    """A weight's values as the model keeps them: nobody can write to them. Raises InputError."""
+    """A weight's values as a read-only array. Raises InputError."""
     if isinstance(values, Stored):
         return values
     try:
@@ -35,10 +35,10 @@ def _held(name: str, values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """Everything that a forward pass needs but the prompt. Its weights can be read, and not written
-    to: one with others is made by `dataclasses.replace`.
+    """Everything that a forward pass needs except the prompt. Weights are read-only; use
+    `dataclasses.replace` for a model with other weights.
 
-    Raises InputError when a weight is missing, has a wrong shape, is not finite, or is not used.
+    Raises InputError if a weight is missing, unused, not finite, or of a wrong shape.
     """
 
     spec: ModelSpec
@@ -78,12 +78,12 @@ class Model:
 
     @property
     def kind(self) -> str:
-        """What its architecture is called: the config's model type, or its function's module."""
+        """The name of its architecture: the config's model type, or its function's module."""
         module = self.architecture.__module__.rpartition(".")[2]
         return str(self.config.get("model_type", module))
 
     def graph(self, ids: Sequence[int], readout: Readout = EVERYTHING) -> Forward:
-        """The graph of a forward pass over the ids. Raises InputError for ids it cannot take."""
+        """The graph of a forward pass over the ids. Raises InputError for invalid ids."""
         self.check_ids(ids)
         graph = Forward(self.spec, self.weights, readout)
         self.architecture(graph, ids)
@@ -94,12 +94,12 @@ class Model:
         return graph
 
     def place_of_answer(self, ids: Sequence[int]) -> int:
-        """The token whose word is ranked: of an encoder the masked one, or else the last."""
+        """The token whose words are ranked: an encoder's masked one, or else the last."""
         mask = mask_of(self.vocabulary) if self.spec.gives == "masked word" else None
         return len(ids) - 1 if mask is None or mask not in ids else list(ids).index(mask)
 
     def with_decimals(self) -> "Model":
-        """This model with the shortest decimals that float32 knows its weights by."""
+        """This model with each weight rounded to the shortest decimal for its float32."""
         weights = {
             name: replace(w, decimal=True)
             if isinstance(w, Stored)
@@ -109,7 +109,7 @@ class Model:
         return replace(self, weights=weights, exact=self)
 
     def check_ids(self, ids: Sequence[int]) -> None:
-        """Raise InputError for no ids, too many, or one that is out of range."""
+        """Raise InputError for no ids, too many, or one out of range."""
         if not len(ids):
             raise InputError("the prompt is empty; give at least one token")
         if len(ids) > self.spec.n_ctx:

@@ -1,4 +1,5 @@
-"""What architectures are built from, a few ops each: norms, rotation, one head, the readout."""
+"""The parts that architectures are built from, a few ops each: norms, rotation, heads, the
+readout."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -15,7 +16,7 @@ from engine.models.spec import ModelSpec
 
 
 def softmax(g: Graph, x: Block, out: tuple[Graph, str], temperature: Block | None = None) -> Block:
-    """Shares that sum to 1 along each row of x, in steps that can be looked at."""
+    """Softmax along each row of x, as separate blocks for its steps."""
     top = g.block("row_max", ops.row_max, x)  # [n_tokens, 1]
     e = g.block("exp", ops.exp, x, top, temperature)  # as x
     total = g.block("row_sum", ops.row_sum, e)  # [n_tokens, 1]
@@ -31,7 +32,7 @@ def layer_norm(ln: Graph, x: Block, eps: float) -> Block:
 
 
 def standardize(ln: Graph, name: str, x: Block, eps: float) -> Block:
-    """LayerNorm without gain and bias: of mean 0 and deviation 1 for every token."""
+    """LayerNorm without gain and bias: mean 0 and deviation 1 for every token."""
     mean = ln.block("mean", ops.mean, x)  # [n_tokens, 1]
     scale = ln.block("scale", ops.deviation, x, ln.input("eps", eps))  # [n_tokens, 1]
     return ln.block(name, ops.normalize, x, mean, scale)  # as x
@@ -54,7 +55,7 @@ def rms_norm_above_one(ln: Graph, x: Block, eps: float, w: Block | None = None) 
 
 
 def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias: bool) -> Block:
-    """x times the weight `W_which` of axes `out`, plus `b_which` where there are biases."""
+    """x times the weight `W_which` with axes `out`, plus `b_which` if the model has biases."""
     W = g.weight(f"W_{which}", *out)
     b = g.weight(f"b_{which}", out[1]) if bias else None
     return g.block(name, ops.linear, x, W, b)  # [n_tokens, out[1]]
@@ -63,7 +64,7 @@ def linear(g: Graph, name: str, x: Block, which: str, out: tuple[str, str], bias
 def embed(
     g: Forward, ids: Sequence[int], name: str = "embed", size: str = "d_model"
 ) -> tuple[Block, Block]:
-    """The embedding, and the token vectors that the residual stream starts with."""
+    """The embedding, and the token vectors that begin the residual stream."""
     spec = g.spec
     if spec.n_layers and (spec.n_heads or spec.d_mlp) and g.readout.by_head:
         g.input("mean_ablation", 0.0)
@@ -73,7 +74,7 @@ def embed(
 
 
 def positions(g: Forward, n_tokens: int, first: int = 0) -> Block:
-    """0, 1, 2, ... for the tokens of each sentence, or from `first` on: [n_tokens, 1]."""
+    """0, 1, 2, ... for the tokens of each sentence, or counted from `first`: [n_tokens, 1]."""
     counted = first + np.arange(n_tokens) % (g.readout.sentence or n_tokens)
     return g.input("positions", counted.reshape(-1, 1), ("token", ""), "ids")
 
@@ -83,9 +84,9 @@ def rotation(
 ) -> tuple[Block, Block]:
     """Cosines and signed sines of every position's angles (Su et al. 2021, section 3.4.2).
 
-    The features i and i + d_rotary / 2 of a head turn together, or 2i and 2i + 1 where the spec
-    says that neighbours do, at frequency theta^(-2i/d_rotary) unless the spec lists other ones;
-    the features beyond d_rotary stand still. `spec` is given where it differs between layers.
+    The features i and i + d_rotary / 2 of a head rotate together (or 2i and 2i + 1, if the spec
+    pairs adjacent features), at frequency theta^(-2i/d_rotary) unless the spec lists frequencies;
+    features beyond d_rotary do not rotate. `spec` is given if it differs between layers.
     """
     g, spec = g.at(name), spec or g.spec
     half = spec.rotary // 2
@@ -108,20 +109,21 @@ def rotation(
 
 
 def of_pairs(first: np.ndarray, second: np.ndarray, neighbours: bool) -> np.ndarray:
-    """What the first and the second feature of every pair have, as the features stand."""
+    """One value for the first and one for the second feature of every pair, in the features'
+    order."""
     both = np.stack([first, second])  # [2, d_rotary / 2]
     return (both.T if neighbours else both).ravel()  # [d_rotary]
 
 
 def rotate(h: Forward, name: str, x: Block, turn: tuple[Block, Block]) -> Block:
-    """Queries or keys turned by their positions' angles: [n_tokens, d_head]."""
+    """Queries or keys rotated by their positions' angles: [n_tokens, d_head]."""
     spec = h.spec
     apart = 1 if spec.rope_neighbours else spec.rotary // 2
     return h.block(name, ops.rotate, x, x, *turn, pair=(apart, spec.rotary))
 
 
 class OfAllHeads(NamedTuple):
-    """What all heads of a layer share, each [1, 1]."""
+    """Blocks that all heads of a layer share, each [1, 1]."""
 
     scale: Block  # what scores are multiplied by
     switch: Block  # 1; 0 silences every head
@@ -129,7 +131,8 @@ class OfAllHeads(NamedTuple):
 
 
 def of_all_heads(attn: Forward, cap: float | None = None) -> OfAllHeads:
-    """Scores are multiplied by 1 / sqrt(d_head) unless the spec says otherwise."""
+    """Add the blocks that heads share. Scores are multiplied by 1 / sqrt(d_head), or as the spec
+    says."""
     spec = attn.spec
     divisor = sqrt(spec.d_head) if spec.sqrt_d_head is None else spec.sqrt_d_head
     scale = attn.block("scale", ops.reciprocal, attn.input("sqrt_d_head", divisor))
@@ -138,7 +141,8 @@ def of_all_heads(attn: Forward, cap: float | None = None) -> OfAllHeads:
 
 
 def stand_in(g: Forward, on: Block) -> Block | None:
-    """What is written while `on` is 0: nothing, or under mean ablation the average: [1, d_model].
+    """The output of a part that is switched off: zero, or the average under mean ablation: [1,
+    d_model].
 
     The average is a constant that `ablation.averages` measures; until then it is zero.
     """
@@ -149,7 +153,7 @@ def stand_in(g: Forward, on: Block) -> Block | None:
 
 
 class Head(NamedTuple):
-    """What of a head, or of an expert, its layer's output is made of."""
+    """The blocks of a head, or of an expert, that its layer's output is computed from."""
 
     z: Block  # [n_tokens, d_head]; of an expert its hidden layer, [n_tokens, d_expert]
     W_O: Block  # [d_head, d_model]
@@ -167,11 +171,10 @@ def attend(
     present: Block | None = None,
     n: int = 0,
 ) -> Head:
-    """One head (Vaswani et al. 2017, section 3.2.1): who attends to whom, and what flows.
+    """One head (Vaswani et al. 2017, section 3.2.1), up to the values weighted by its pattern.
 
-    Where tokens have `places` [n_tokens, n_heads], scores fall with the distance between them as
-    the n-th head sees it. `present` [n_tokens, 1] is 0 for a token that none attends to; None: all
-    are there.
+    With ALiBi, `places` [n_tokens, n_heads] reduce scores with distance, by column n. `present`
+    [n_tokens, 1] is 0 for tokens that nothing attends to (default: all are present).
     """
     name = "of_content" if places else "scores" if layer.cap is None else "uncapped"
     scores = h.block(name, ops.scores, q, k, layer.scale, present, mask=mask)  # [queries, keys]
@@ -194,9 +197,9 @@ def attend(
 
 
 def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
-    """What attention writes: the sum of what its heads write, [n_tokens, d_model].
+    """The output of attention: the sum of its heads' outputs, [n_tokens, d_model].
 
-    Where heads' own shares, `result`, are not shown, it is summed in one step, and heads are
+    If heads' own outputs (`result`) are not shown, they are summed in one step, and heads are
     switched off at z.
     """
     b_O = b.at("attn").weight("b_O", "d_model") if bias else None
@@ -204,7 +207,7 @@ def write_heads(b: Forward, heads: Sequence[Head], bias: bool) -> Block:
 
 
 def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = None) -> Block:
-    """What heads, or experts, write together: [n_tokens, d_model]."""
+    """The sum of the outputs of heads, or of experts: [n_tokens, d_model]."""
     results = [head.result for head in heads if head.result]
     if results:
         return b.block(name, ops.add, results, b=bias)
@@ -213,7 +216,7 @@ def sum_of(b: Forward, name: str, heads: Sequence[Head], bias: Block | None = No
 
 
 def contract(b: Forward, post: Block, bias: bool) -> Block:
-    """What the MLP writes: its hidden layer `post`, contracted."""
+    """The output of the MLP: its hidden layer `post` times W_out."""
     mlp = b.at("mlp")
     W_out = mlp.weight("W_out", "d_mlp", "d_model")
     b_out = mlp.weight("b_out", "d_model") if bias else None
@@ -222,19 +225,19 @@ def contract(b: Forward, post: Block, bias: bool) -> Block:
 
 
 def unembed(g: Forward, x: Block, W_E: Block, cap: float | None = None, bias: bool = False) -> None:
-    """The words that the stream, as it ends, leads to: see `looked_at` and `rank_words`."""
+    """The final scores of the words for the stream: see `looked_at` and `rank_words`."""
     rank_words(g, looked_at(g, x), W_E, cap, bias)
 
 
 def looked_at(g: Forward, x: Block) -> Block:
-    """The vectors that are read out: of all tokens, or of the one at the `position`."""
+    """The vectors to read out: of all tokens, or of the one at `position`."""
     if not g.readout.one_token:
         return x
     return g.block("last", ops.embed, g.input("position", x.shape[0] - 1, kind="ids"), x)
 
 
 def rank_words(g: Forward, x: Block, W_E: Block, cap: float | None, bias: bool) -> None:
-    """One score for each word: how far x points its way; then softmax, with a temperature."""
+    """The logit of each word, its dot product with x; then softmax with a temperature."""
     name = "logits" if cap is None else "uncapped"
     W_U = W_E if g.spec.tied else g.weight("W_U", x.axes[1], "vocab")
     b_U = g.weight("b_U", "vocab") if bias else None

@@ -1,7 +1,7 @@
 """Pooling: from the vectors of a sentence's tokens to one vector for the sentence.
 
-(Reimers & Gurevych 2019, "Sentence-BERT", section 3.) Tokens that are not present count for
-nothing. Behind it may stand a linear map, and a division by the vector's length.
+(Reimers & Gurevych 2019, "Sentence-BERT", section 3.) Empty positions do not count. A linear map
+and a division by the vector's length may follow.
 """
 
 from engine.cells.block import Block
@@ -10,10 +10,10 @@ from engine.models.forward import Forward
 
 
 def pool(g: Forward, x: Block, present: Block) -> Block:
-    """The sentence's vector, [1, d_model] or [1, d_sentence], in the block `vector`.
+    """Add the sentence's vector, [1, d_model] or [1, d_sentence], as the block `vector`.
 
-    `x` [n_tokens, d_model] is the stream as it ends, `present` [n_tokens, 1] is 1 or 0. The block
-    `length` [1, 1] is how long the vector is.
+    `x` [n_tokens, d_model] is the final stream, `present` [n_tokens, 1] is 1 or 0. The block
+    `length` [1, 1] is the vector's length.
     """
     spec, at = g.spec, g.at("pooling")
     v = _of_all_tokens(at, x, present)  # [1, d_model]
@@ -31,7 +31,7 @@ def pool(g: Forward, x: Block, present: Block) -> Block:
 
 
 def _of_all_tokens(at: Forward, x: Block, present: Block) -> Block:
-    """What the tokens' vectors come to together: [1, d_model]."""
+    """The mean, maximum or other pooling of the tokens' vectors: [1, d_model]."""
     pooling = at.spec.pooling
     if pooling == "first":
         return at.block("first", ops.embed, at.input("which", 0, kind="ids"), x)

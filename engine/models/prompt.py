@@ -1,8 +1,8 @@
-"""A prompt as cells: a sentence is typed, split into tokens and looked up; it continues itself.
+"""A prompt in cells: a typed sentence is split into tokens and looked up, and continues itself.
 
-`follow` gives the tokens of a graph formulas: a token is what was typed at its place, or after the
-prompt what the token before it chose (see `choosing`). So typing another sentence is one more cell
-that is set, and a workbook writes its own continuation.
+`follow` gives the tokens of a graph formulas: a token is what was typed at its position, or, after
+the prompt, what the token before it chose (see `choosing`). So typing another sentence is one more
+edit of a cell, and a workbook writes its own continuation.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,8 @@ TOKENS = ("token", "")
 
 
 def graph(model: Model, passage: Passage) -> Graph:
-    """The graph of a passage whose tokens follow what is typed and chosen."""
+    """The graph of a passage whose tokens are formulas over the typed sentence and the chosen
+    words."""
     g = model.graph(passage.ids)
     set_temperature(g, passage)
     follow(g, passage, model)
@@ -58,10 +59,10 @@ def set_temperature(g: Graph, passage: Passage) -> None:
 
 
 def follow(g: Graph, passage: Passage, model: Model) -> None:
-    """Have the tokens of a graph, which are those of a passage, follow a sentence.
+    """Make the tokens of a passage's graph follow a typed sentence.
 
-    Where the sentence ends, it continues itself; a model whose tokens see those after them cannot,
-    and keeps the tokens of the passage.
+    After its end, the sentence continues itself; in a model with attention in both directions it
+    cannot, and the passage's tokens stay.
     """
     ids = typed_ids(g, passage, model.vocabulary)
     n_prompt = g["n_prompt"]
@@ -81,9 +82,9 @@ def follow(g: Graph, passage: Passage, model: Model) -> None:
 def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
     """Add a sentence, and the ids of its tokens: [n_tokens, 1].
 
-    A token may be picked in the place of what was typed. Its case is forgiven where it fits one
-    word alone; of one that is unknown the id is 0, and nothing is `prompt.answered`. `n_prompt`
-    counts up to the first that is missing.
+    A token may be picked instead of the typed word. Case is ignored if only one word fits; an
+    unknown word has the id 0, and then `prompt.answered` is empty. `n_prompt` counts up to the
+    first missing one.
     """
     n_tokens = len(passage.ids)
     at, one, words = g.at("prompt"), (n_tokens, 1), shown(tokenizer.texts)
@@ -129,8 +130,8 @@ def typed_ids(g: Graph, passage: Passage, tokenizer: Tokenizer) -> Block:
 
 
 def nearest(at: Graph, vocabulary: Block, unknown: Expression) -> None:
-    """Add the word of the vocabulary that is most like one that is unknown, `nearest`: it begins
-    and ends alike, and is about as long. Case makes no difference."""
+    """Add `nearest`, the word of the vocabulary that is most similar to an unknown one: the same
+    beginning and end, and about the same length, ignoring case."""
 
     def alike(v: int, _: int) -> Expression:
         word, same = vocabulary[v, 0], expression(0)
@@ -147,11 +148,11 @@ def nearest(at: Graph, vocabulary: Block, unknown: Expression) -> None:
 
 
 def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
-    """Have the tokens of a graph with the logits of one token alone follow a sentence, and have
-    that one be the last that is given.
+    """Make the tokens of a graph follow a typed sentence, if only one token has logits: the last
+    one given.
 
-    An id that is typed at a place stands for what the sentence has there: so a passage that no text
-    gives is built, too. Behind the last stand the tokens of the passage, which it does not see.
+    An id typed at a position replaces the sentence's token there, so that passages without a text
+    can be built, too. After the last token come the passage's, which it does not see.
     """
     n_tokens, n_given = len(passage.ids), passage.n_prompt
     at, one, given = g.at("prompt"), (n_tokens, 1), passage.ids[: passage.n_prompt]
@@ -182,17 +183,16 @@ def answer(g: Graph, passage: Passage, tokenizer: Tokenizer) -> None:
 
 
 def spelt(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
-    """The text that a tokenizer in cells makes these ids of, and whether it adds special tokens.
+    """A text that the tokenizer in cells turns into these ids, and whether it adds special tokens.
 
-    None where words are split at spaces instead: of word lists, whose words have none, and where
-    no text gives the ids.
+    None for vocabularies of words, which are split at spaces instead, and if no text gives the ids.
     """
     words = isinstance(tokenizer, WordList) and not isinstance(tokenizer, Characters)
     return None if words or tokenizing.refusal(tokenizer) else text_of(tokenizer, ids)
 
 
 def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None:
-    """The text that a tokenizer makes these ids of, and whether it adds special tokens; or None."""
+    """A text that a tokenizer turns into these ids, and whether it adds special tokens; or None."""
     text = tokenizer.decode(ids)
     for special in (True, False):
         with suppress(InputError):  # a special token that the model has no row for
@@ -204,7 +204,7 @@ def text_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, bool] | None
 def tokenized(
     g: Graph, passage: Passage, tokenizer: Tokenizer, text: str, special: bool, vocabulary: Block
 ) -> Block:
-    """Add a sentence and its tokenizer in cells: the names of its tokens, [n_tokens, 1]."""
+    """Add a sentence and its tokenizer in cells; returns the tokens' texts, [n_tokens, 1]."""
     n_tokens = len(passage.ids)
     ids = tokenizing.add(g, tokenizer, text, n_tokens, room(text, passage), special).ids
 
@@ -215,7 +215,7 @@ def tokenized(
 
 
 def room(text: str, passage: Passage) -> int:
-    """How many characters, or bytes, a sentence may have that is built with a text."""
+    """The maximum length of a typed sentence, in characters or bytes, given the passage's text."""
     n = len(text.encode())
     return max(n, passage.text_length or max(tokenizing.TEXT_LENGTH, 2 * n))
 
@@ -223,7 +223,7 @@ def room(text: str, passage: Passage) -> int:
 def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
     """Add a sentence and its words: [n_tokens, 1].
 
-    Each row takes the first word off the sentence and hands the rest on.
+    Each row takes the first word off the sentence and passes on the rest.
     """
     at, one = g.at("prompt"), (n_tokens, 1)
     sentence = g.input("sentence", text, kind="table")
@@ -244,9 +244,9 @@ def split_at_spaces(g: Graph, text: str, n_tokens: int) -> Block:
 
 
 def look(g: Graph, words: Sequence[str]) -> None:
-    """Have lens and attribution, see `lens.add`, follow what is typed: they look at the end of the
-    prompt, for the two words that are the likeliest there, out of those that have a logit, `words`.
-    What is typed `instead` of each stands in its place."""
+    """Make lens and attribution (see `lens.add`) follow the typed sentence: they look at the end of
+    the prompt, and at its two most likely words among `words`, those with a logit. Words typed into
+    `instead` replace them."""
     n_prompt = g["n_prompt"]
     outputs = g.input("outputs", column(words), (g["logits"].axes[1], ""), "table")
     at, n_tokens = g.at("look"), g["tokens"].shape[0]
@@ -267,7 +267,7 @@ def look(g: Graph, words: Sequence[str]) -> None:
 
 
 def _instead(at: Graph, name: str) -> Expression:
-    """The id of a word that is typed for the `target` or the `rival`, -1 where none is: [1, 1]."""
+    """The id of the word typed for the `target` or the `rival`, -1 if there is none: [1, 1]."""
     typed = at.input(f"{name}.instead", "", kind="table")[0, 0]
     sought = word_lookup.place_of(typed, at, "look.words")
     exact = at.table(f"{name}.exact", (1, 1), lambda *_: sought)[0, 0]
@@ -277,10 +277,10 @@ def _instead(at: Graph, name: str) -> Expression:
 
 
 def _at(area: Area, k: Expression) -> Expression:
-    """The k-th of some cells, of which there may be one alone."""
+    """The k-th of some cells, or the only one."""
     return Nth(area.as_range, k) if area.rect.size > 1 else area
 
 
 def column(texts: Sequence[str | float]) -> np.ndarray:
-    """Texts, and numbers, as a column of cells."""
+    """Texts, or numbers, as a column of cells."""
     return np.array(texts, dtype=object).reshape(-1, 1)

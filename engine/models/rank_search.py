@@ -1,8 +1,8 @@
-"""Ranks of many words, found without sorting them: for large vocabularies.
+"""Ranks in a large vocabulary, found by binary search instead of sorting.
 
-No two logits are the same (see `choosing`), and that of rank m is LARGE(logits, m): the first m
-words hold the probabilities of all larger logits, and its own. The last rank before which no
-more than so much stands is found by halving: it tries steps of ..., 4, 2 and 1 ranks.
+All logits are different (see `choosing`), and the one of rank m is LARGE(logits, m): the first m
+words together have the probabilities of all larger logits, and its own. The last rank with at most
+a given probability before it is found by halving: steps of ..., 4, 2 and 1 ranks.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ MOST = 0.999999999999  # of a random number
 
 
 def in_range(number: Expression) -> Expression:
-    """A random number, from 0 to below 1 whatever is typed for it."""
+    """A random number, forced into [0, 1) whatever is typed for it."""
     return MAX(0, MIN(MOST, N(number)))
 
 
@@ -31,7 +31,7 @@ class Ranks:
         self.n_tokens, self.n_words = self.logits.shape
 
     def one(self, name: str, formula: Callable[[int], Any]) -> Block:
-        """A table with a number for each token: [n_tokens, 1]."""
+        """A table with one number for each token: [n_tokens, 1]."""
         return self.graph.table(name, (self.n_tokens, 1), lambda t, _: formula(t), ONE)
 
     def logit(self, t: int, rank: Any) -> Expression:
@@ -39,19 +39,19 @@ class Ranks:
         return LARGE(self.logits[t, :].as_range, rank)
 
     def hold(self, t: int, logit: Any) -> Expression:
-        """How much probability the first words hold, the last of which has that logit."""
+        """The probability of all words with at least this logit."""
         logits, probs = self.logits[t, :].as_range, self.probs[t, :].as_range
         return SUMPRODUCT((logits >= logit) * probs)
 
     def at_most(self, top_k: Block) -> Expression:
-        """How many words top-k keeps."""
+        """The number of words that top-k keeps."""
         k = top_k[0, 0]
         return IF(k == 0, self.n_words, MIN(k, self.n_words))
 
     def count(self, name: str, limit: Callable[[int], Expression], strictly: bool) -> Block:
-        """How many of the first words together hold no more than a limit, or `strictly` less:
-        [n_tokens, n_steps], of which the last column is the result. Rows are fixed as where words
-        are ranked."""
+        """How many of the first words together have at most a given probability, or `strictly`
+        less: [n_tokens, n_steps], with the result in the last column. Rows are fixed, as in
+        `choosing`."""
         at, n_steps = self.graph.at(name), self.n_words.bit_length()
         shape = self.n_tokens, n_steps
 
@@ -79,11 +79,13 @@ class Ranks:
         return count
 
     def drawn(self, whole: Block, top_k: Block, top_p: Block, random: Block) -> Block:
-        """The ids that the random numbers fall on, among what top-k and top-p keep of `whole`."""
+        """The ids that the random numbers fall on, among those that top-k and top-p keep of
+        `whole`."""
         last = self.n_words.bit_length() - 1
 
         def share(t: int) -> Expression:
-            """What less than top-p is; where that is all, more than all, whatever is rounded."""
+            """The limit of top-p; a limit of all is raised above all, so that rounding does not
+            matter."""
             return IF(top_p[0, 0] < 1, top_p[0, 0] * whole[t, 0], 2)
 
         def keeps(t: int) -> Expression:

@@ -1,13 +1,13 @@
-"""Rotary positions as a config.json describes them (Su et al. 2021), and the scalings that let a
-model read on beyond the length that it was trained at.
+"""Rotary positions (RoPE) as a config.json describes them (Su et al. 2021), and the scalings that
+extend a model beyond the length of its training.
 
-Each pair of features turns at its own frequency, theta^(-2i/d_rotary). A scaling makes them slower:
+Each pair of features rotates at its own frequency, theta^(-2i/d_rotary). A scaling reduces them:
 
-    linear     all alike (Chen et al. 2023)
-    llama3     the slow ones; those between slow and fast in part (Llama Team 2024)
-    yarn       likewise, by another ramp, and cosines and sines grow (Peng et al. 2023)
+    linear     all by the same factor (Chen et al. 2023)
+    llama3     the low ones; those between low and high in part (Llama Team 2024)
+    yarn       likewise, with another ramp, and larger cosines and sines (Peng et al. 2023)
     longrope   each by a factor of its own (Ding et al. 2024), which the config lists
-    dynamic    none within the length that the model was trained at, and no prompt here is longer
+    dynamic    none within the length of training, and no prompt here is longer
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ LONGEST = "max_position_embeddings"
 
 
 class Rotary(NamedTuple):
-    """How positions turn the features of a head."""
+    """The rotary positions of a head's features."""
 
     theta: float
     d_rotary: int  # features that turn
@@ -43,11 +43,11 @@ def read(
     default_theta: float = 10000.0,
     default_original: int | None = None,
 ) -> Rotary:
-    """Rotary positions of heads of `d_head` features, in the newer or the older form of a config.
+    """Rotary positions of heads of `d_head` features, from the newer or the older form of a config.
 
-    `base` and `part` are what theta and the share of features that turn are called in the older
-    one. An architecture without a `part` turns all of them, whatever the config says: so do its
-    reference's modules.
+    In the older form, `base` and `part` are the names of theta and of the share of rotary features.
+    An architecture without a `part` rotates all features, whatever the config says, as its
+    reference does.
     """
     given = c.look("rope_scaling") or c.look("rope_parameters") or {}
     c.ignore("rope_parameters", "partial_rotary_factor", ORIGINAL, base)
@@ -78,7 +78,7 @@ def read(
 
 
 class Scaling:
-    """One scaling's options. Raises InputError for those that are not known, and their values."""
+    """The options of a scaling. Raises InputError for unknown or invalid ones."""
 
     def __init__(self, c: Config, kind: object, values: Mapping[str, Any]):
         self.c, self.kind, self.values = c, str(kind), values
@@ -94,7 +94,7 @@ class Scaling:
             )
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A positive number."""
+        """An option that is a positive number."""
         value = self.values.get(name)
         value = default if value is None else value
         if (
@@ -107,7 +107,7 @@ class Scaling:
         return float(value)
 
     def numbers(self, name: str, count: int) -> np.ndarray:
-        """A list of so many positive numbers."""
+        """An option that is a list of so many positive numbers."""
         value = self.values.get(name)
         if not isinstance(value, list) or len(value) != count:
             raise InputError(
@@ -116,14 +116,15 @@ class Scaling:
         return np.array([Scaling(self.c, self.kind, {name: v}).number(name) for v in value])
 
     def original(self) -> float:
-        """How many tokens the model was trained on before it was stretched."""
+        """The context length of training, before the extension."""
         outside = self.c.look(ORIGINAL)
         if outside is not None:
             return float(self.c.get(ORIGINAL, int))
         return self.number(ORIGINAL, self.c.get(LONGEST, int))
 
     def stretch(self) -> float:
-        """The scaling's factor; where there is none, how much longer prompts have become."""
+        """The scaling's factor; by default, the ratio of the new context length to the original
+        one."""
         return self.number("factor", self.c.get(LONGEST, int) / self.original())
 
     def scaled(self, theta: float, d_rotary: int) -> Rotary:
@@ -140,7 +141,7 @@ class Scaling:
 
 
 def frequency(theta: float, d_rotary: int) -> np.ndarray:
-    """Radians a token of every pair, without a scaling: [d_rotary / 2]."""
+    """The frequency of every pair without scaling, in radians per token: [d_rotary / 2]."""
     exponents = -2 * np.arange(d_rotary // 2) / max(d_rotary, 1)
     return np.asarray(theta**exponents)
 
@@ -154,7 +155,7 @@ def linear(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def llama3(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
-    """Llama 3: by how often a pair turns within the length of training."""
+    """Llama 3: depends on how many times a pair rotates within the length of training."""
     low, high = s.number("low_freq_factor"), s.number("high_freq_factor")
     turns = s.original() * plain / (2 * pi)
     kept = np.clip((turns - low) / (high - low), 0, 1)
@@ -162,13 +163,14 @@ def llama3(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
-    """Peng et al. 2023, section 3.2: a ramp over the pairs, from as they were to divided."""
+    """Peng et al. 2023, section 3.2: a ramp over the pairs, from unchanged to divided."""
     if "factor" not in s.values:
         raise InputError(f"{s.c.path}: rope_scaling 'yarn' has no factor")
     factor, original = s.stretch(), s.original()
 
     def pair_that_turns(times: float) -> float:
-        """The pair, as a fraction, that turns so often within the length of training."""
+        """The (fractional) index of the pair that rotates so many times within the length of
+        training."""
         return r.d_rotary * log(original / (times * 2 * pi)) / (2 * log(r.theta))
 
     first = pair_that_turns(s.number("beta_fast", 32.0))
@@ -182,7 +184,7 @@ def yarn(s: Scaling, r: Rotary, plain: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def yarn_factor(s: Scaling, factor: float) -> float:
-    """What yarn multiplies cosines and sines by, unless the config says it."""
+    """Yarn's factor of cosines and sines, if the config does not set it."""
 
     def grown(by: float) -> float:
         return 0.1 * by * log(factor) + 1 if factor > 1 else 1.0

@@ -1,9 +1,9 @@
-"""What stands beside an encoder in a folder of sentence-transformers: the list of modules.json.
+"""The modules of a sentence-transformers folder: modules.json, beside the encoder.
 
-The encoder itself comes first; then Pooling, and perhaps Dense and Normalize. They are kept in the
-config as `sentence_modules`, a list of each one's own config with its `type`, so that a model that
-is saved elsewhere has them too. A folder without them holds a model for masked words, or one whose
-tokens' mean is taken, as the library does by itself.
+After the encoder come Pooling, and optionally Dense and Normalize. The config keeps them as
+`sentence_modules`, a list of their own configs with a `type`, so that a saved model has them too. A
+folder without modules has a model for masked words, or one whose tokens' mean is taken, the
+library's default.
 """
 
 import json
@@ -36,7 +36,7 @@ KNOWN = ("Transformer", "Pooling", "Dense", "Normalize")
 
 
 def read(folder: Path, config: Config) -> dict[str, TensorEntry]:
-    """Note a folder's modules in its config; the tensors that they have. Raises InputError."""
+    """Add a folder's modules to its config; returns their tensors. Raises InputError."""
     found: dict[str, TensorEntry] = {}
     if KEY in config.values or not (folder / FILE).is_file():  # saved here, or none
         return found
@@ -68,7 +68,7 @@ def _list(path: Path) -> list[Config]:
 
 
 def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) -> None:
-    """Write the modules as sentence-transformers reads them."""
+    """Write the modules in sentence-transformers' format."""
     from safetensors.numpy import save_file
 
     if KEY not in config:
@@ -93,21 +93,21 @@ def save(config: Mapping[str, Any], tensors: Mapping[str, Any], folder: Path) ->
 
 
 def longest(c: Config, n_positions: int) -> int:
-    """How many tokens a sentence may have: as many as there are positions, or fewer."""
+    """The maximum number of tokens of a sentence: that of positions, or fewer."""
     for module in _modules(c):
         n_positions = min(n_positions, module.get("max_seq_length", int, 0) or n_positions)
     return n_positions
 
 
 def _modules(c: Config) -> list[Config]:
-    """The modules that a config has noted."""
+    """The modules in a config."""
     return [Config(c.path, module) for module in c.listed(KEY, dict)]
 
 
 def readout(c: Config) -> dict[str, Any]:
-    """The fields of ModelSpec that say what is read out: a masked word, or a sentence's vector.
+    """The fields of ModelSpec for the output: a masked word, or a sentence's vector.
 
-    Raises InputError for a head or a module that is not known here, by its name.
+    Raises InputError for an unsupported head or module, with its name.
     """
     modules = _modules(c)
     if c.look(KEY) is None:
@@ -134,7 +134,7 @@ def readout(c: Config) -> dict[str, Any]:
 
 
 def _meaning(c: Config, module: Config) -> dict[str, Any]:
-    """What one module says."""
+    """The fields of ModelSpec for one module."""
     kind = module.get("type", str)
     if kind == "Transformer" and module.get("do_lower_case", bool, False):
         raise InputError(f"{c.path}: do_lower_case beside a tokenizer is not known here")
@@ -155,6 +155,6 @@ def _meaning(c: Config, module: Config) -> dict[str, Any]:
 
 
 def pieces() -> Pieces:
-    """Where the module Dense has its weights."""
+    """The pieces of the weights of a Dense module."""
     yield "dense.W", Piece(f"{LINEAR}weight", transposed=True)
     yield "dense.b", Piece(f"{LINEAR}bias")

@@ -1,4 +1,4 @@
-"""ModelSpec: what a decoder or an encoder is, in numbers and choices."""
+"""ModelSpec: the sizes and architectural choices of a decoder or an encoder."""
 
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -19,10 +19,10 @@ MAX_LAYERS = 2_000  # the largest Llama has 126
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Sizes and choices of a decoder or an encoder, in TransformerLens's vocabulary.
+    """Sizes and choices of a decoder or an encoder, with TransformerLens's names.
 
     `n_heads=0` leaves attention out of every block, `d_mlp=0` the MLP; `n_layers=0` is a bigram
-    model. Fields that an architecture does not have are left at their defaults.
+    model. Fields that an architecture does not use keep their defaults.
     """
 
     d_vocab: int
@@ -104,7 +104,7 @@ class ModelSpec:
             raise InputError(f"d_rotary is {self.rotary}, and must be even: features turn in pairs")
 
     def _check_kinds(self) -> None:
-        """Every field is of its kind: sizes are whole numbers, choices among those there are."""
+        """Check the type of every field: sizes are whole numbers, choices are known."""
         for name, kind in get_type_hints(type(self)).items():
             value = getattr(self, name)
             if not _fits(value, kind):
@@ -127,7 +127,7 @@ class ModelSpec:
         return self.d_head if self.d_rotary is None else self.d_rotary
 
     def window(self, layer: int) -> int | None:
-        """How many keys a query of this layer sees; None: all up to itself."""
+        """The number of keys that a query of this layer sees; None: all up to itself."""
         return self.windows[layer] if self.windows else None
 
     def size(self, axis: str) -> int:
@@ -138,7 +138,7 @@ class ModelSpec:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a field's kind; a number, and small enough to be meant."""
+    """Whether a value has a field's type and, if a number, a plausible size."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return value in inner
@@ -153,7 +153,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _said(kind: Any) -> str:
-    """A field's kind in words."""
+    """A field's type in words."""
     words = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
     inner = [_said(one) for one in get_args(kind) if one is not Ellipsis]
     if get_origin(kind) is tuple:

@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint, by their Hugging Face names, whichever file each is in."""
+"""The tensors of a checkpoint by their Hugging Face names, from whichever file each is in."""
 
 import re
 import warnings
@@ -47,9 +47,9 @@ BUFFERS = (  # stored in some checkpoints, and no weights
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """A tensor in a file, read when it is fetched; `file` where slices of it can be read.
+    """A tensor in a file, read when it is needed; `file` is set if slices of it can be read.
 
-    `name` is what the file calls it, and a `turned` matrix is stored there the other way round.
+    `name` is the file's own name for it, and a `turned` matrix is stored transposed.
     """
 
     shape: tuple[int, ...]
@@ -61,7 +61,7 @@ class TensorEntry:
 
 
 def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
-    """A tensor of a file whose places are known."""
+    """The entry of a tensor at a known place in a file."""
     shape = file.shape(name)[::-1] if turned else file.shape(name)
 
     def fetch() -> np.ndarray:
@@ -73,13 +73,13 @@ def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
 
 @dataclass(frozen=True)
 class Held:
-    """An array that stands for a file: of a tensor that somebody else has read, or mapped."""
+    """A tensor in memory with the interface of a file: one already read, or memory-mapped."""
 
     path: Path
     values: np.ndarray
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Its sides."""
+        """Its shape."""
         return self.values.shape
 
     def dtype(self, name: str) -> Any:
@@ -92,13 +92,13 @@ class Held:
 
 
 def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:
-    """A tensor in memory; the path is for messages."""
+    """The entry of a tensor in memory; the path is for messages."""
     file = Held(path, values)
     return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values), file, name)
 
 
 def label(dtype: Any) -> str:
-    """What a type of numbers is called in safetensors files; its own name for other ones."""
+    """The name of a number type in safetensors files; other types keep their own."""
     return {kind: name for name, kind in DTYPES.items()}.get(dtype, str(dtype))
 
 
@@ -129,7 +129,7 @@ def in_safetensors(path: Path) -> dict[str, TensorEntry]:
 
 
 def whole(opened: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A tensor of an open safetensors file."""
+    """A whole tensor of an open safetensors file."""
     values: np.ndarray = opened.get_tensor(name)
     return values.reshape(shape)
 
@@ -140,7 +140,7 @@ def in_torch(path: Path) -> dict[str, TensorEntry]:
 
 
 def arrays(path: Path, tensors: Mapping[Any, Any]) -> dict[str, np.ndarray]:
-    """Tensors of torch's as arrays; those of bfloat16, which numpy lacks, are widened."""
+    """Torch's tensors as arrays; bfloat16, which numpy lacks, becomes float32."""
     import torch
 
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
@@ -169,7 +169,7 @@ def _array(path: Path, name: str, tensor: Any) -> np.ndarray:
 
 
 def torch_load(path: Path) -> dict[Any, Any]:
-    """What torch saved in a file, through its loader for weights alone: no code is run."""
+    """The content of a torch file, read by torch's loader for weights alone, which runs no code."""
     try:
         import torch
     except ImportError:
@@ -188,7 +188,8 @@ def torch_load(path: Path) -> dict[Any, Any]:
 
 
 def inside(folder: Path, name: str, what: str) -> Path:
-    """The path of a name that a folder's own file gives. Raises InputError for one outside it."""
+    """The path of a file name found inside a folder's file. Raises InputError if it is outside the
+    folder."""
     if re.search(r"^[/\\]|:|(^|[/\\])\.\.([/\\]|$)", name):
         raise InputError(
             f"{folder / what} {name!r} is outside its folder, and not read; "
@@ -198,7 +199,7 @@ def inside(folder: Path, name: str, what: str) -> Path:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold a checkpoint's weights: one, or the shards that its index names."""
+    """The files of a checkpoint's weights: one, or the shards in its index."""
     for single, index in (
         ("model.safetensors", "model.safetensors.index.json"),
         ("pytorch_model.bin", "pytorch_model.bin.index.json"),
@@ -218,7 +219,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def of_folder(folder: Path) -> dict[str, TensorEntry]:
-    """The tensors of a checkpoint folder as Hugging Face tools save it."""
+    """The tensors of a checkpoint folder in Hugging Face format."""
     found: dict[str, TensorEntry] = {}
     for path in weight_files(folder):
         found |= (in_safetensors if path.suffix == ".safetensors" else in_torch)(path)
@@ -226,7 +227,7 @@ def of_folder(folder: Path) -> dict[str, TensorEntry]:
 
 
 class Tensors:
-    """The tensors of a checkpoint, whichever of its files each is in; `path` is for messages."""
+    """The tensors of a checkpoint, from all its files; `path` is for messages."""
 
     def __init__(self, path: Path, held: Mapping[str, TensorEntry]):
         self.path = path
@@ -239,21 +240,21 @@ class Tensors:
         self.values: dict[str, np.ndarray] = {}
 
     def can_stay(self, names: Iterable[str]) -> bool:
-        """Whether every matrix of those tensors can stay in its file."""
+        """Whether all matrices among these tensors can stay in their files."""
         entries = [self.held[name] for name in names]
         return all(entry.file for entry in entries if len(entry.shape) > 1)
 
     def restore_prefix(self, embedding: str, known: Collection[str]) -> None:
-        """Give names the base model's prefix where a checkpoint leaves it out.
+        """Add the base model's prefix to tensor names if a checkpoint leaves it out.
 
-        `embedding` has the prefix; some of the names that are `known` stand outside the base model.
+        `embedding` has the prefix; some `known` names stand outside the base model.
         """
         first, dot, _ = embedding.partition(".")
         if dot and not any(name.startswith(first + dot) for name in self.held):
             self.held = {n if n in known else first + dot + n: t for n, t in self.held.items()}
 
     def differ(self, one: str, other: str) -> bool:
-        """Whether there are both tensors, and they are not the same."""
+        """Whether both tensors exist and are different."""
         if one not in self.held or other not in self.held:
             return False
         return not np.array_equal(self.held[one].fetch(), self.held[other].fetch())
@@ -261,10 +262,10 @@ class Tensors:
     def check(
         self, wanted: Mapping[str, tuple[int, ...]], head: str, unread: Sequence[str] = ()
     ) -> None:
-        """Raise InputError that lists everything missing, extra, or of a wrong shape or type.
+        """Raise InputError with a list of everything missing, extra, or of a wrong shape or type.
 
-        `head` is the unembedding, which may stand beside an embedding that it is tied to; `unread`
-        are patterns of names that the architecture's reference may have and nothing here reads.
+        `head` is the unembedding, which may be present although it is tied to the embedding;
+        `unread` are patterns of names that the reference may have and that are not used here.
         """
         faults = [f"{name} is missing" for name in wanted if name not in self.held]
         for name, held in self.held.items():
@@ -283,7 +284,7 @@ class Tensors:
             raise InputError(f"weights in {self.path} do not fit its config: {listed}{more}")
 
     def stored(self, piece: Piece) -> "np.ndarray | Stored":
-        """A piece as it stays in its file; a vector is read."""
+        """A piece that stays in its file; a vector is read."""
         held = self.held[piece.name]
         if len(held.shape) == 1 or held.file is None:
             return self.read(piece)
@@ -293,7 +294,7 @@ class Tensors:
         return part.swapaxes(0, 1) if piece.transposed else part
 
     def read(self, piece: Piece) -> np.ndarray:
-        """A piece as float64, in our orientation. Raises InputError where it is not finite."""
+        """A piece as float64, oriented as here. Raises InputError if it is not finite."""
         if piece.name not in self.values:
             values = self.held[piece.name].fetch().astype(np.float64)
             if not np.isfinite(values).all():

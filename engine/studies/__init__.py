@@ -1,1 +1,1 @@
-"""Questions to a model: what a part is worth, what each layer knows, what a workbook will cost."""
+"""Analyses of a model: ablation, logit lens, sensitivity, the size of its workbook."""

@@ -1,9 +1,10 @@
-"""Ablation: switch off heads, MLPs and experts, one at a time, and see what the logits lose.
+"""Ablation: switch off heads, MLPs and experts, one at a time, and measure the change of the
+logits.
 
-A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` is for all heads of
-a layer, and `blocks.0.mlp.switch` for its MLP, or all its experts. What is off writes nothing (zero
-ablation) or, where `mean_ablation` is 1, its average over reference prompts (mean ablation; Wang et
-al. 2023, section 2.1).
+A switch is a cell, 1 or 0 (`blocks.0.attn.h1.switch`); `blocks.0.attn.switch` is for all heads of a
+layer, and `blocks.0.mlp.switch` for its MLP, or all its experts. A part that is off writes nothing
+(zero ablation) or, if `mean_ablation` is 1, its average over reference prompts (mean ablation; Wang
+et al. 2023, section 2.1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,12 @@ SWITCH = "switch"
 
 
 def parts(graph: Graph) -> list[str]:
-    """What can be switched off, in the order of the forward pass."""
+    """The parts that can be switched off, in the order of the forward pass."""
     return [block.path for block in graph if block.leaf == SWITCH]
 
 
 def off(graph: Graph, part: str) -> Change:
-    """The change that switches a part off. Raises InputError for a part that is none."""
+    """The change of cells that switches a part off. Raises InputError for an unknown part."""
     name = f"{part.removesuffix(f'.{SWITCH}')}.{SWITCH}"
     if name not in graph.blocks:
         known = nearest(part, parts(graph))
@@ -36,7 +37,7 @@ def off(graph: Graph, part: str) -> Change:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a target word loses at one token when one part alone is off."""
+    """The effect of switching off one part alone on a target word at one token."""
 
     part: str
     logit: float  # change of the target's logit
@@ -45,7 +46,7 @@ class Effect:
 
 
 def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> list[Effect]:
-    """Every part switched off alone, in one batch; `mean` replaces it by its average."""
+    """The effect of every part, each switched off alone, in one batch; `mean`: by mean ablation."""
     names = parts(graph)
     under: Change = {("mean_ablation", 0, 0): float(mean)} if names else {}
     values = variants(graph, [{**under, **off(graph, name)} for name in names])
@@ -58,13 +59,13 @@ def effects(graph: Graph, target: int, row: int = -1, mean: bool = False) -> lis
 
 
 def with_averages(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
-    """The model with the averages that it came with, or else with those over these prompts: a
-    workbook and the command ask here, so that mean ablation is the same in both."""
+    """The model with the averages that it came with, or else those over these prompts. Workbooks
+    and the command both use this, so that mean ablation is the same in both."""
     return model if model.averages else averaged(model, prompts)
 
 
 def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
-    """The model with `average`s: what each part writes, over all tokens of the prompts."""
+    """The model with `average`s: the mean output of each part over all tokens of the prompts."""
     alike: dict[int, list[int]] = {}  # which prompts have so many tokens: computed in one batch
     for n, ids in enumerate(prompts):
         model.check_ids(ids)
@@ -82,8 +83,8 @@ def averaged(model: Model, prompts: Sequence[Sequence[int]]) -> Model:
 
 
 def _written(model: Model, prompts: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
-    """What each part writes at the tokens of prompts of one length, by the name of its average:
-    [n_prompts, n_tokens, d_model], of one prompt without the first axis."""
+    """The output of each part at the tokens of prompts of one length, by the name of its average:
+    [n_prompts, n_tokens, d_model]; without the first axis for one prompt."""
     graph = model.graph(prompts[0])
     values: Mapping[str, np.ndarray] = graph.values
     if len(prompts) > 1:

@@ -1,8 +1,8 @@
-"""Folding: a model whose inputs were changed, as one whose weights alone say so.
+"""Folding: turning edits of switches and settings into a change of weights alone.
 
-A checkpoint holds weights; a workbook has switches and settings too. What can be said by weights
-is folded into them: a switch into the matrix that writes, mean ablation into the bias beside it,
-the divisor of the scores into the queries (or the gain of their norm). The rest is refused.
+A checkpoint holds only weights; a workbook has switches and settings too. What weights can express
+is folded into them: a switch into the output matrix, mean ablation into the bias beside it, the
+divisor of the scores into the queries (or the gain of their norm). Everything else is refused.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ FOLDED = ("switch", "average", "mean_ablation", "sqrt_d_head", "eps")
 
 
 def folded(model: Model, change: Change) -> Model:
-    """The model that gives, for any prompt, the logits of `model` under the change.
+    """A model with, for any prompt, the logits of `model` under the change.
 
     Raises InputError for a change that weights cannot express.
     """
@@ -48,8 +48,8 @@ def folded(model: Model, change: Change) -> Model:
 
 
 def _of_a_prompt(graph: Graph, block: Block) -> bool:
-    """Whether an input is of a prompt, not of a model: tokens, which of them are there, and what
-    comes after what is read out."""
+    """Whether an input belongs to a prompt and not to the model: tokens, which of them are present,
+    and inputs that are read only after the readout."""
     order = list(graph.blocks)
     end = order.index("logits" if "logits" in order else "vector")
     readers = [order.index(reader.name) for reader, _ in graph.readers[block.name]]
@@ -60,7 +60,7 @@ def _of_a_prompt(graph: Graph, block: Block) -> bool:
 def _switch(
     graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], part: str
 ) -> None:
-    """What a part writes, times its switch, and the rest of its average."""
+    """Multiply a part's output by its switch, and add the rest of its average."""
     if f"{part}.average" not in values:
         return  # it is of all heads, or experts, of a layer: they look at it
     layer = Name(part).path
@@ -85,7 +85,7 @@ def _switch(
 def _divisor(
     graph: Graph, weights: dict[str, np.ndarray], values: Mapping[str, np.ndarray], divisor: Block
 ) -> None:
-    """Queries times the old divisor over the new."""
+    """Multiply queries by the old divisor of scores over the new."""
     name = divisor.name
     if values[name][0, 0] == 0:
         raise InputError(f"{name} is 0, and nothing can be divided by it; change it back")
@@ -101,7 +101,7 @@ def _divisor(
 
 
 def _with_eps(model: Model, graph: Graph, values: Mapping[str, np.ndarray]) -> Model:
-    """A checkpoint has one eps for all norms."""
+    """The model with one new eps for all norms, as a checkpoint has. Raises InputError."""
     eps = {float(values[name][0, 0]) for name in values if graph[name].leaf == "eps"}
     if eps <= {model.spec.norm_eps}:
         return model

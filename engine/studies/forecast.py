@@ -1,4 +1,4 @@
-"""What a model is in numbers: parameters per part, the KV cache, the size of its workbook."""
+"""A model in numbers: parameters per part, the KV cache, the size of its workbook."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ TOKENIZER = 8_000  # formulas of a tokenizer of pieces
 
 @dataclass(frozen=True)
 class Forecast:
-    """The workbook of a prompt: its cells, how many of them formulas, its size in megabytes."""
+    """The size of a workbook: its cells, how many of them are formulas, megabytes."""
 
     n_cells: int
     n_formulas: int
@@ -59,7 +59,7 @@ class Forecast:
 
     @property
     def held(self) -> float:
-        """The memory of LibreOffice that has opened it, in GB."""
+        """The memory that LibreOffice needs to open it, in GB."""
         numbers = self.n_cells - self.n_formulas
         each = HELD_PER_SHARED if self.shared else HELD_PER_FORMULA
         return (HELD_ALWAYS + numbers * HELD_PER_NUMBER + self.n_formulas * each) / 1e9
@@ -85,30 +85,30 @@ def _part(name: str) -> str:
 
 
 def kv_numbers(model: Model) -> int:
-    """How many numbers the cache of keys and values grows by with each token."""
+    """How many numbers of keys and values each token adds to the cache."""
     spec = model.spec
     return 2 * spec.n_layers * (spec.kv_heads if spec.n_heads else 0) * spec.d_head
 
 
 def numbers_of_pass(model: Model, n_tokens: int) -> int:
-    """How many numbers a pass over so many tokens computes: those of all its tables, blanks too."""
+    """How many numbers a pass over so many tokens computes, blank cells included."""
     return sum(prod(block.shape) for block in _graph(model, n_tokens, EVERYTHING) if block.op)
 
 
 def cells_of_part(model: Model, n_tokens: int, readout: Readout, live: Sequence[str]) -> int:
-    """How many cells of such a pass a workbook holds in which the blocks under `live` recompute."""
+    """The number of cells of a workbook in which only the blocks under `live` recompute."""
     return cells_of(_graph(model, n_tokens, readout), live)
 
 
 def _graph(model: Model, n_tokens: int, readout: Readout) -> Forward:
-    """The graph of a prompt, whichever; nothing of it is computed."""
+    """The graph of any prompt of so many tokens; nothing of it is computed."""
     if model.spec.gives == "next word":
         return model.graph([0] * n_tokens, readout)
     return encoding.graph(model, passage(model, [0] * n_tokens), readout)
 
 
 def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
-    """What the workbook of a prompt of `n_tokens` will hold, which shows that much of it."""
+    """The size of the workbook of a prompt of `n_tokens`, with this readout."""
     graph = _graph(model, n_tokens, readout)
     formulas = sum(block.n_cells for block in graph if block.op) + labels(graph, n_tokens)
     if not readout.one_token:
@@ -126,7 +126,8 @@ def forecast(model: Model, n_tokens: int, readout: Readout) -> Forecast:
 
 
 def labels(graph: Forward, n_tokens: int) -> int:
-    """Formulas beside the blocks: token texts above and beside them, and the table of words."""
+    """The number of formulas beside the blocks: token texts above and beside them, and the table of
+    words."""
     names = ("token", AXIS)
     texts = sum(sum(map(block.axes.count, names)) * n_tokens for block in graph if block.op)
     words = graph.blocks.get("probs")
@@ -151,8 +152,8 @@ def pages(model: Model, n_tokens: int) -> int:
 
 
 def bytes_per_number(model: Model, carried: bool, addressed: bool) -> float:
-    """What a weight takes in the file: a sample is written and compressed as the workbook does it,
-    each with its address or not, and once more as a checkpoint where that is carried along."""
+    """The bytes of a weight in the file, measured on a sample: written and compressed as in the
+    workbook, with or without an address, and again as a checkpoint if the workbook holds one."""
     largest = max(model.weights.values(), key=lambda weights: weights.size)
     rows = slice(0, -(-SAMPLE // largest.shape[-1]))
     if isinstance(largest, Stored):

@@ -1,14 +1,14 @@
 """The logit lens and direct logit attribution: blocks that read a graph's residual stream.
 
-Both look at one token, the `position`, and one word, the `target` (beside a `rival`): cells that
-the reader sets. Both follow the graph back from its logits, whatever architecture it is of.
+Both look at one token, the `position`, and one word, the `target` (beside a `rival`), cells that
+the user sets. Both trace the graph back from its logits, so they work for every architecture.
 
 - Lens (nostalgebraist 2020): the readout, final norm included, applied to the stream after every
-  sublayer. What would the model say if it stopped here? Blocks `lens.N.x` to `lens.N.probs`.
-- Attribution (Elhage et al. 2021, "Logit attribution"): a logit is linear in what was written into
-  the stream, once each norm's divisor is taken as it is, and so is the ratio of what a soft cap, or
-  an encoder's readout, makes of a number. So each head, MLP and embedding has its share,
-  `target.<writer>.credit`, and the shares add up to the logit exactly.
+  sublayer. What would the model predict if it stopped here? Blocks `lens.N.x` to `lens.N.probs`.
+- Attribution (Elhage et al. 2021, "Logit attribution"): with each norm's divisor held constant, and
+  the ratio by which a soft cap or an encoder's head changes a number, a logit is linear in what was
+  written into the stream. So each head, MLP and embedding has its share, `target.<writer>.credit`,
+  and the shares add up to the logit exactly.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from engine.models import ops
 
 @dataclass
 class Views:
-    """What was added to a graph."""
+    """The blocks that `add` added to a graph."""
 
     stages: list[Block] = field(default_factory=list)  # the stream after each sublayer
     credits: dict[str, dict[str, Block]] = field(default_factory=dict)  # word -> writer -> credit
@@ -51,10 +51,10 @@ GAINS = (ops.affine, ops.gain_above_one, ops.stretch)  # they multiply its featu
 
 
 def stages(g: Graph) -> list[Block]:
-    """The residual stream after the embedding, then after every sublayer.
+    """The residual stream after the embedding, and after every sublayer.
 
-    Followed back from the end: the stream is what a sum's first term carries on. Where norms stand
-    after the sums, a stage is what they give.
+    Found from the end back: the stream is the first term of each sum. In models with norms after
+    the sums, a stage is the norm's output.
     """
     found, stage, x = [], g["resid_final"], g["resid_final"]
     while (before := x.operands[0][2]).op in (ops.add, *NORMS):
@@ -67,12 +67,13 @@ def stages(g: Graph) -> list[Block]:
 
 
 def terms(x: Block) -> list[Block]:
-    """What a sum is made of, its bias left out."""
+    """The terms of a sum, without its bias."""
     return [block for name, _, block in x.operands if name == "xs"]
 
 
 class Scoring(NamedTuple):
-    """How the end of the stream is scored: each word's logit is x along the word's vector."""
+    """How the final stream is scored: each word's logit is the dot product of x and the word's
+    vector."""
 
     x: Block  # [n_tokens, d_model]
     words: Block  # their vectors
@@ -82,7 +83,7 @@ class Scoring(NamedTuple):
 
 
 def scoring(g: Graph) -> Scoring:
-    """What the logits are made of. Raises ValueError where another op than these makes them."""
+    """The op and operands of the logits. Raises ValueError for an unsupported op."""
     scores = g["logits"]
     read = operands(scores)
     cap = read["cap"] if scores.op is ops.soft_cap else None
@@ -100,18 +101,18 @@ def scoring(g: Graph) -> Scoring:
 
 
 def operands(block: Block) -> dict[str, Block]:
-    """What a block reads, by the name of the parameter; of many, the last."""
+    """The operands of a block, by parameter; the last one of a parameter with several."""
     return {name: operand for name, _, operand in block.operands}
 
 
 def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
-    """The share of each writer in a word's logit at every token: [n_tokens, 1], or [1, 1] where
-    it is the same for all. From the unembedding back to the embedding.
+    """The share of each writer in a word's logit at every token: [n_tokens, 1], or [1, 1] if it is
+    the same for all. Computed from the unembedding back to the embedding.
 
-    `d` is the direction that a vector's share is read along, [1, d_model], or [n_tokens, d_model]
-    before a bend; `by` [n_tokens, 1] is what the share is divided by, None for 1. Ops that carry
-    the vector on change them, as all do between the end of the stream and the words; a block of any
-    other op has written its share.
+    `d` is the direction that shares are read along, [1, d_model], or [n_tokens, d_model] before an
+    activation function; `by` [n_tokens, 1] is the divisor of a share, None for 1. An op that
+    carries the stream on, as all between its end and the words do, changes both; the output of any
+    other op is a writer's share.
     """
     end, at = scoring(g), g.at(word)
     d = at.block("direction", ops.embed if end.by_rows else ops.column, g[word], end.words)
@@ -138,13 +139,14 @@ def credits(g: Graph, word: str) -> Iterator[tuple[str, Block]]:
 
 
 def maps(x: Block) -> bool:
-    """Whether a block is the stream in other coordinates; token vectors are no stream yet."""
+    """Whether a block is the stream in other coordinates; token vectors are not yet the stream."""
     read = operands(x)
     return x.op is ops.linear and "b" not in read and read["x"].op is not ops.embed
 
 
 def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
-    """What was written, along a direction; a bias is the same at every token, its share is not."""
+    """The dot product of a writer's output and a direction; a bias is the same at every token, but
+    its share is not."""
     everywhere, turns = wrote.axes[0] == "token", d.axes[0] == "token"
     if everywhere or not (turns or by):
         op = ops.credit_of_token if turns else ops.credit
@@ -156,7 +158,7 @@ def credit(at: Graph, wrote: Block, d: Block, by: Block | None) -> Block:
 def through(
     g: Graph, word: str, x: Block, d: Block, by: Block | None
 ) -> tuple[Block, Block | None]:
-    """The direction before an op that does there what `d` does after it, and the divisor so far."""
+    """The direction and the divisor before an op, given those after it."""
     at, read = g.at(f"{word}.{x.path}" if x.path else word), operands(x)
     if x.op is ops.linear:
         name = f"{read['w'].name}.turned"  # both words read it

@@ -1,9 +1,9 @@
-"""Nudge: what a model says of a sentence after one step of learning it.
+"""Nudge: a model's predictions for a sentence after one step of training on it.
 
-The step is gradient descent's (Robbins & Monro 1951): every weight, less a rate times its gradient
-of the sentence's loss. A part, which is a head, an MLP, a norm or an embedding, may stay as it is.
-The forward pass is then computed once more with these weights, beside the one before: its blocks
-are called `nudged.<name>`, and `nudged.loss` is what the sentence costs after the step.
+The step is gradient descent (Robbins & Monro 1951): every weight minus a rate times its gradient of
+the sentence's loss. A part (a head, an MLP, a norm or an embedding) can be left unchanged. The
+forward pass is then computed again with the new weights, beside the first: its blocks are called
+`nudged.<name>`, and `nudged.loss` is the loss after the step.
 """
 
 import numpy as np
@@ -27,9 +27,9 @@ KEPT = 0.5  # of what the gradients promise
 def add(g: Graph, n_prompt: int) -> None:
     """Add the loss of a graph's first `n_prompt` tokens, its gradients, and the second pass.
 
-    The rate is the largest of `RATES` that keeps half of what the gradients promise (Armijo 1966):
-    the loss falls at least half as far as down a straight line. Raises InputError where a sentence
-    has nothing to predict, or does not say which words should follow.
+    The rate is the largest of `RATES` for which the loss falls by at least half of what the
+    gradients promise (Armijo 1966). Raises InputError for a sentence that has nothing to predict,
+    or whose next words are unknown.
     """
     if g["logits"].axes[1] != "vocab":
         raise InputError(
@@ -50,7 +50,8 @@ def add(g: Graph, n_prompt: int) -> None:
 
 
 def _rate(g: Graph, steepness: float) -> float:
-    """The rate to begin with; `steepness` is what the loss falls by, for each 1 of it, at first."""
+    """The initial rate; `steepness` is the fall of the loss per unit of rate that gradients
+    promise."""
     live = Evaluator(g)
     for rate in RATES:
         live.set(RATE, 0, 0, rate)
@@ -61,7 +62,7 @@ def _rate(g: Graph, steepness: float) -> float:
 
 
 def _step(g: Graph, weight: Block, gradient: Block) -> Block:
-    """A weight after the step: as the weight."""
+    """Add a weight after the step, of the weight's shape."""
     at = g.at(f"{NUDGE}.{part(weight)}")
     rate = g.blocks.get(f"{at.prefix}rate")
     if rate is None:  # it is the first weight of its part
@@ -75,7 +76,7 @@ def part(weight: Block) -> str:
 
 
 def gradients(g: Graph) -> dict[str, list[Block]]:
-    """The gradients of all weights that take the step, by the part that they belong to."""
+    """The gradients of all weights that take the step, by part."""
     found: dict[str, list[Block]] = {}
     for block in g:
         if block.op is optimizers.descent:

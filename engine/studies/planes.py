@@ -1,4 +1,4 @@
-"""Planes through a cloud of vectors: its principal components, and what is only rounding noise."""
+"""Principal components of a cloud of vectors, without those that are only rounding noise."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from engine.cells.rounding import NOISE
 
 
 def principal(x: np.ndarray, n: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """The first n principal components of rows x [n_words, d], as rows [n, d], and the share of
-    the spread that each holds [n].
+    """The first n principal components of rows x [n_words, d], as rows [n, d], and the share of the
+    variance that each explains [n].
 
-    A component has no sign: its largest entry is made positive. One that holds nothing but
-    rounding noise, or that the rows are too few for, is zero, and so is its share.
+    A component's sign is arbitrary: its largest entry is made positive. Components of rounding
+    noise alone, and those beyond the number of rows, are zero, with a share of zero.
     """
     _, spread, axes = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     spread, total = spread**2, float((spread**2).sum())

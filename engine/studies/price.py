@@ -1,8 +1,8 @@
-"""The price of an edit: what becomes of the next words that nobody asked to change.
+"""The side effects of an edit: how other next words change.
 
-Two models predict the word after every token of some texts: for how many another word comes first,
-how far the probabilities are apart (the Kullback-Leibler divergence of the second from the first)
-and, where rules forbid words, how much each model leaves to the words that keep them.
+Two models predict the word after every token of some texts: for how many the most likely word
+changes, how far the probabilities are apart (the Kullback-Leibler divergence of the second from the
+first) and, if rules forbid words, how much probability each model leaves to words that keep them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,14 +18,15 @@ BATCH = 16  # texts that are computed together
 
 
 class Text(NamedTuple):
-    """A text; what binds the word after each of its tokens: the rule, and the ids that break it."""
+    """A text, with the rules for the word after each of its tokens: each rule, and the ids that
+    break it."""
 
     ids: Sequence[int]
     rules: Sequence[Mapping[str, Collection[int]]]  # [n_tokens]
 
 
 class Price(NamedTuple):
-    """What became of the next words that a rule binds, or of all."""
+    """The side effects on the next words of one rule, or on all."""
 
     what: str
     n: int
@@ -36,8 +37,8 @@ class Price(NamedTuple):
 
 
 def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:
-    """What becomes of the word after every token of the texts: of all, then rule by rule in the
-    order in which these come up. Raises InputError for ids that the models cannot take."""
+    """The side effects on the word after every token of the texts: over all, then by rule, in the
+    order in which rules appear. Raises InputError for ids that the models cannot take."""
     found: dict[str, list[tuple[float, float, float, float]]] = {ALL: []}
     for begin in range(0, len(texts), BATCH):
         some = texts[begin : begin + BATCH]
@@ -53,15 +54,15 @@ def price(before: Model, after: Model, texts: Sequence[Text]) -> list[Price]:
 
 
 def _mean(what: str, cases: Sequence[tuple[float, float, float, float]]) -> Price:
-    """Of all cases of a rule; where there are none, nothing becomes of them."""
+    """The mean over all cases of a rule; zeros if there are none."""
     changed, *means = np.mean(cases, axis=0) if cases else (0, 0, 1, 1)
     return Price(what, len(cases), round(changed * len(cases)), *map(float, means))
 
 
 def _logs(model: Model, texts: Sequence[Text]) -> np.ndarray:
-    """The logarithms of the next words' probabilities: [n_texts, n_tokens of the longest, d_vocab].
+    """The log-probabilities of the next words: [n_texts, n_tokens of the longest, d_vocab].
 
-    The others are filled up at their ends: what comes before does not see it.
+    Shorter texts are padded at the end, which earlier tokens do not see.
     """
     longest = max(len(text.ids) for text in texts)
     ids = [[*text.ids, *[text.ids[-1]] * (longest - len(text.ids))] for text in texts]

@@ -1,7 +1,8 @@
-"""Sensitivity: which weights, heads and MLPs move a word's logit, and how far that can be trusted.
+"""Sensitivity: which weights, heads and MLPs move a word's logit most, and how good the estimates
+are.
 
-A gradient says what a small change does. What a weight or a part does as a whole, when it is set to
-0, it only estimates; so each estimate stands beside the real effect:
+A gradient describes a small change. For setting a weight or a part to 0 it gives only an estimate,
+so each estimate is shown beside the real effect:
 
 - weight × gradient, for single weights (first order);
 - attribution patching, for heads and MLPs: the gradient by their switch (Nanda 2023; Syed et al.
@@ -31,7 +32,7 @@ STEPS = 16  # of integrated gradients, each at the middle of its part of the way
 
 
 class Weight(NamedTuple):
-    """One weight, and what the objective would lose of it."""
+    """One weight, and the effect on the objective of setting it to 0."""
 
     block: str
     i: int
@@ -43,7 +44,7 @@ class Weight(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """Its name."""
+        """The name of its cell."""
         return f"{self.block}[{self.i},{self.j}]"
 
 
@@ -57,7 +58,7 @@ class Group(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A head, an MLP or an expert: what the objective changes by as it is switched off."""
+    """A head, an MLP or an expert, and the effect on the objective of switching it off."""
 
     name: str
     patching: float  # to first order
@@ -67,7 +68,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How the objective `of`, a single cell, depends on everything."""
+    """How a single cell, the objective `of`, depends on all weights and parts."""
 
     graph: Graph
     forward: Graph  # the same without the backward pass: what edits are tried in
@@ -77,7 +78,7 @@ class Sensitivity:
 
     @property
     def value(self) -> float:
-        """The objective as it is."""
+        """The objective's value."""
         return float(self.graph.values[self.of.name][0, 0])
 
     def largest(self, n: int, times_weight: bool = False) -> list[Weight]:
@@ -102,18 +103,18 @@ class Sensitivity:
         return Weight(name, i, j, value, gradient, -value * gradient, effect)
 
     def _weights(self, name: str) -> np.ndarray:
-        """A weight's values, out of its file where they are there."""
+        """A weight's values, read from its file if they are there."""
         return np.asarray(self.graph.values[name])
 
     def _effect(self, change: Change) -> float:
-        """What the objective changes by."""
+        """The change of the objective under a change of cells."""
         live = Evaluator(self.forward)
         for (name, i, j), value in change.items():
             live.set(name, i, j, value)
         return float(live[self.of.name][0, 0]) - self.value
 
     def groups(self, heads: bool = False) -> list[Group]:
-        """The sums of each weight block; or of all blocks of a head, an MLP, a norm together."""
+        """Sums over each weight block; or over all blocks of a head, an MLP or a norm together."""
         sums: dict[str, list[tuple[int, float, float]]] = {}
         for name, g in self.gradients.items():
             path = (heads and Name(name).path) or name
@@ -125,7 +126,7 @@ class Sensitivity:
         ]
 
     def parts(self) -> list[Part]:
-        """Every head, MLP and expert switched off: estimated twice, and really."""
+        """Every head, MLP and expert switched off: two estimates and the real effect."""
         return [
             Part(
                 name,
@@ -137,7 +138,7 @@ class Sensitivity:
         ]
 
     def _slopes(self, part: str, places: Sequence[float]) -> float:
-        """The mean gradient by a part's switch as it stands at each of some places."""
+        """The mean gradient by a part's switch over some values of the switch."""
         given = np.reshape(places, (-1, 1, 1))
         found = filled(self.graph, {f"{part}.{ablation.SWITCH}": given})
         return float(np.mean(found[self.switches[part].name]))
@@ -147,8 +148,8 @@ MIDDLES = tuple((np.arange(STEPS) + 0.5) / STEPS)
 
 
 def of_logit(graph: Graph, row: int, target: int, rival: int | None = None) -> Sensitivity:
-    """The sensitivity of a word's logit at a token, or of its lead over a rival. The graph gets the
-    backward blocks. Raises InputError for a token or a word that there is not."""
+    """The sensitivity of a word's logit at a token, or of its lead over a rival. Adds the backward
+    blocks to the graph. Raises InputError for a token or a word out of range."""
     row = row % graph["logits"].shape[0]
     of = objective.logit(graph, row, target, rival)
     forward = copy(graph)

@@ -10,8 +10,9 @@ EXAGGERATION = 4.0
 
 
 def tsne(x: np.ndarray, runs: Sequence[tuple[int, float]]) -> np.ndarray:
-    """Coordinates [n_runs, n, 2] of rows x [n, d] for each seed and perplexity, all at once; the
-    same seed gives the same points (section 3.4). Workbooks of one model ask for the same again."""
+    """Coordinates [n_runs, n, 2] of rows x [n, d], one run for each seed and perplexity; the same
+    seed gives the same points (section 3.4). Results are cached, since workbooks of one model ask
+    for the same."""
     return _placed(np.asarray(x, dtype=np.float64).tobytes(), len(x), tuple(runs)).copy()
 
 

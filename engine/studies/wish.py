@@ -1,12 +1,12 @@
-"""Wishes: the smallest change of some weights after which the model says a word first.
+"""Wishes: the smallest change of some weights that makes a model predict a given word.
 
-A word is first where its logit is ahead of every other's: its lead over each rival is at least
-MARGIN. Of all changes of the chosen weights that bring this about, the one of the least Euclidean
-norm is sought. Gradient descent in small steps finds one. Then, as in sequential quadratic
-programming (Nocedal and Wright 2006, chapter 18), the leads are taken for straight about the change
-found so far; of all changes that would then do, the smallest is the aim. On the way to it the
-change is cut to where the word is just first, which makes each smaller than the one before.
-The least of all it need not be: there may be a smaller one far from where the descent ended.
+A word comes first if its lead over each rival's logit is at least MARGIN. Of all changes of the
+chosen weights that achieve this, the one of least Euclidean norm is sought. Gradient descent in
+small steps finds a first one. Then, as in sequential quadratic programming (Nocedal and Wright
+2006, chapter 18), the leads are linearized around the current change, and the smallest change that
+would suffice is computed; on the way to it, the change is cut to where the word just comes first.
+Each is smaller than the one before. The result need not be the smallest of all: a smaller one may
+exist far from where the descent ended.
 """
 
 from collections.abc import Sequence
@@ -56,12 +56,12 @@ class Wish:
 
     @property
     def share(self) -> float:
-        """The norm as a share of that of the weights; infinite where these are all 0."""
+        """The norm divided by that of the weights; infinite if these are all 0."""
         whole = norm(self.weights)
         return self.norm / whole if whole else np.inf
 
     def cells(self) -> list[tuple[str, int, int, float, float]]:
-        """Every weight that changes, with what it was and is, those that move most first."""
+        """Every changed weight with its old and new value, largest change first."""
         found = []
         for name, change in self.change.items():
             was = self.weights[name]
@@ -71,7 +71,7 @@ class Wish:
         return sorted(found, key=lambda cell: -abs(cell[4] - cell[3]))
 
     def made(self, model: Model) -> Model:
-        """The model with the change."""
+        """The changed model."""
         changed = {
             name: np.reshape(self.weights[name] + change, np.shape(model.weights[name]))
             for name, change in self.change.items()
@@ -80,14 +80,14 @@ class Wish:
 
 
 def norm(weights: dict[str, np.ndarray]) -> float:
-    """The Euclidean norm of blocks together."""
+    """The Euclidean norm of several blocks together."""
     return float(np.sqrt(sum((w**2).sum() for w in weights.values())))
 
 
 def chosen(graph: Graph, parts: Sequence[str]) -> list[Block]:
-    """The weights under some names, `blocks.1.attn.h2` or `W_E`; with none, all.
+    """The weights under some names, `blocks.1.attn.h2` or `W_E` (default: all).
 
-    Raises InputError for a name that no weight is under.
+    Raises InputError for a name with no weight under it.
     """
     weights = [block for block in graph if block.kind == "weight"]
     for part in parts:
@@ -102,10 +102,10 @@ def _under(block: str, part: str) -> bool:
 
 
 def fulfil(graph: Graph, row: int, target: int, parts: Sequence[str] = ()) -> Wish:
-    """The smallest change found of the weights under `parts`, all unless given, that makes the
-    word `target` come first at a token; none where it is first. The graph gets the backward blocks.
+    """The smallest change found of the weights under `parts` (default: all) that makes the word
+    `target` come first at a token; none if it already does. Adds the backward blocks to the graph.
 
-    Raises InputError where a name has no weight under it, and where these weights cannot do it.
+    Raises InputError for a name with no weight under it, and if no such change is found.
     """
     search = Search(graph, row, target, chosen(graph, parts))
     delta = search.begun()
@@ -140,13 +140,13 @@ class Search:
         self.scale = 1.0  # of the last step that made the change smaller
 
     def split(self, delta: np.ndarray) -> dict[str, np.ndarray]:
-        """A change [n_weights], block by block: [rows, columns] each."""
+        """A change [n_weights] as blocks, [rows, columns] each."""
         ends = np.cumsum([w.size for w in self.weights.values()])[:-1]
         parts = zip(self.weights.items(), np.split(delta, ends), strict=True)
         return {name: part.reshape(w.shape) for (name, w), part in parts}
 
     def changed(self, change: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The weights after a change, block by block."""
+        """The weights after a change, as blocks."""
         return {name: self.weights[name] + part for name, part in change.items()}
 
     def logits(self, delta: np.ndarray) -> np.ndarray:
@@ -156,15 +156,15 @@ class Search:
         return found
 
     def lead(self, delta: np.ndarray) -> float:
-        """How far the word is ahead of its best rival after a change; NaN counts as not at all."""
+        """The word's lead over its best rival after a change; -inf for NaN."""
         logits = self.logits(delta)
         rivals = np.delete(logits, self.target)
         lead = float(logits[self.target] - rivals.max())
         return lead if np.isfinite(lead) else -np.inf
 
     def slopes(self, delta: np.ndarray, n: int = N_RIVALS) -> tuple[np.ndarray, np.ndarray]:
-        """The leads over the likeliest rivals after a change [n_rivals], and their gradients by the
-        weights [n_rivals, n_weights]."""
+        """The leads over the most likely rivals after a change [n_rivals], and their gradients by
+        the weights [n_rivals, n_weights]."""
         logits = self.logits(delta)
         rivals = np.array([v for v in ranked(logits) if v != self.target][:n])
         inputs = self.changed(self.split(delta))
@@ -180,8 +180,8 @@ class Search:
         return logits[self.target] - logits[rivals], gradient
 
     def begun(self) -> np.ndarray:
-        """A change after which the word is first, by gradient descent of its surprise, in steps of
-        one length; where that does not lead there, what it has come to."""
+        """A change that makes the word first, by gradient descent in steps of one length on its
+        surprise; or the last change tried."""
         delta = np.zeros(sum(w.size for w in self.weights.values()))
         length = 0.0
         for _ in range(MOST_BEGUN):
@@ -197,8 +197,8 @@ class Search:
         return delta
 
     def _length(self, leads: np.ndarray, slopes: np.ndarray) -> float:
-        """The length of the first steps: a part of the way, if leads were straight, and no more
-        than that part of all weights."""
+        """The length of the first steps: a part of the way to the goal if leads were linear, and at
+        most that part of the weights' norm."""
         way = float(np.linalg.norm(smallest(slopes, MARGIN - leads)))
         return min(way, norm(self.weights) or way) / PARTS
 
@@ -211,8 +211,8 @@ class Search:
         return self.cut(delta, FINE)
 
     def better(self, delta: np.ndarray) -> np.ndarray | None:
-        """A smaller change, on the way from this one to what would be the smallest if leads were
-        straight; None where there is none."""
+        """A smaller change, on the way from this one to the smallest one if leads were linear; None
+        if none is found."""
         leads, slopes = self.slopes(delta)
         aim = smallest(slopes, MARGIN - leads + slopes @ delta)
         most = np.linalg.norm(delta) * (1 - LEAST_GAIN)
@@ -226,7 +226,7 @@ class Search:
         return None
 
     def cut(self, delta: np.ndarray, precision: float) -> np.ndarray:
-        """A change cut to as much of it as it takes for the word to be first."""
+        """A change scaled down to where the word is just first."""
         low, high = 0.0, 1.0
         while high - low > precision:
             middle = (low + high) / 2
@@ -236,10 +236,10 @@ class Search:
 
 @np.errstate(all="ignore")
 def smallest(slopes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The x of the least norm with slopes·x ≥ wanted, [n_weights].
+    """The x of least norm with slopes·x ≥ wanted, [n_weights].
 
-    It is a sum of slopes with weights that are not negative; one after the other is set to what its
-    own condition asks, until none moves (Hildreth 1957).
+    It is a sum of slopes with nonnegative coefficients; each in turn is set to what its own
+    condition requires, until none changes (Hildreth 1957).
     """
     products = slopes @ slopes.T  # [n_rivals, n_rivals]
     weights = np.zeros(len(wanted))

@@ -1,11 +1,11 @@
-"""Token ids to text in cells: a sentence and its continuation as one line, as it is decoded.
+"""Decoding in cells: token ids to one line of text, for a sentence and its continuation.
 
-Each token adds its text to the line. Where tokens are bytes, some are no text by themselves: the
-cells then count how many bytes of a character are still to come, and put it together from its
-bits; what is no UTF-8 becomes U+FFFD, as the `tokenizers` library has it. There are two ways:
+Each token adds its text to the line. Tokens that are bytes may be incomplete characters: the cells
+count how many bytes of a character are missing and assemble it from its bits. Invalid UTF-8 becomes
+U+FFFD, as in the `tokenizers` library, in one of two ways:
 
-- byte-level pieces: a character that is broken off is one such sign (Unicode, table 3-8);
-- bytes that stand in for pieces: unless all that follow each other are UTF-8, each is such a sign.
+- byte-level tokens: one U+FFFD for each character that is cut off (Unicode, table 3-8);
+- byte-fallback tokens: one U+FFFD for each byte, unless a whole run of bytes is valid UTF-8.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,21 +37,23 @@ TOKENS = ("token", "")
 
 
 def add(g: Graph, tokenizer: Tokenizer) -> None:
-    """Add the text of a graph's tokens, `text.whole` [1, 1]; nothing where they have none."""
+    """Add the text of a graph's tokens, `text.whole` [1, 1]; adds nothing if tokens have no
+    text."""
     decoding = detokenizing.read(tokenizer)
     if decoding:
         KINDS[decoding.of](g, decoding).add()
 
 
 class Line:
-    """The tables from token ids to a line of text: tokens that are texts."""
+    """Tables from token ids to a line of text, for tokens that are whole texts."""
 
     def __init__(self, g: Graph, decoding: Decoding):
         self.graph, self.tokens = g.at("text"), g["tokens"]
         self.n, self.decoding = self.tokens.shape[0], decoding
 
     def add(self) -> None:
-        """Add the texts of the pieces, that of each token, and the line as it grows."""
+        """Add the text of each vocabulary entry, the text of each token, and the line as it
+        grows."""
         self._pieces()
         text = self.column("text", self.steps())
         line = self.column("line", lambda t: self.before(line, t, "") & text[t, 0])
@@ -61,7 +63,8 @@ class Line:
         self.graph.table("whole", (1, 1), lambda i, j: whole)
 
     def steps(self) -> Callable[[int], Expression]:
-        """Add what the texts are made of; gives the text that the token at a place adds."""
+        """Add intermediate columns; returns a function from a token's position to the text that it
+        adds."""
         if self.decoding.first == self.decoding.later:
             return lambda t: self.own(self.later, t)
         first = self._texts("first", self.decoding.first)
@@ -75,13 +78,13 @@ class Line:
         return lambda t: IF(self.before(begun, t) == 0, self.own(first, t), self.own(self.later, t))
 
     def end(self) -> Expression:
-        """What comes behind the last token's text."""
+        """The text after the last token's."""
         return expression("")
 
     # --- what all of them share -------------------------------------------------------------
 
     def _pieces(self) -> None:
-        """The text of every id, and what is told of those that are no text by themselves."""
+        """The text of every id, and the FIELDS of ids that are bytes."""
         self.later = self._texts("later", self.decoding.later)
         if self.decoding.odd:
             rows = [ALL_TEXT, *sorted(self.decoding.odd.values())]
@@ -99,20 +102,20 @@ class Line:
         return self.graph.table(name, (self.n, 1), lambda t, _: expression(cell(t)), TOKENS)
 
     def before(self, column: Block, t: int, at_first: Any = 0) -> Expression:
-        """What a column says of the token before; of what comes before the first, that."""
+        """A column's value for the previous token; `first` for the first token."""
         return column[t - 1, 0] if t else expression(at_first)
 
     def piece(self, t: int, name: str) -> Expression:
-        """What FIELDS say of the piece at a place."""
+        """A field of FIELDS for the token at a position."""
         return INDEX(self.odd[:, FIELDS.index(name)].fixed, self.row[t, 0])
 
     def own(self, texts: Block, t: int) -> Expression:
-        """The text of the piece at a place; blank cells are empty texts."""
+        """The text of the token at a position; blank cells are empty texts."""
         return INDEX(texts.area.fixed.as_range, self.tokens[t, 0] + 1) & ""
 
 
 class ByteLevel(Line):
-    """Pieces that are bytes: one may continue a character, and leave another open."""
+    """Byte-level tokens: one may complete a character and leave another incomplete."""
 
     def steps(self) -> Callable[[int], Expression]:
         before, piece = self.before, self.piece
@@ -165,7 +168,7 @@ class ByteLevel(Line):
 
 
 class Fallback(Line):
-    """Single bytes that stand in for pieces: what follows each other is text, or is not."""
+    """Byte-fallback tokens: single bytes; each run of them is valid UTF-8 or not."""
 
     def steps(self) -> Callable[[int], Expression]:
         before, piece = self.before, self.piece
@@ -221,7 +224,7 @@ class Fallback(Line):
         return text
 
     def unless_left_out(self, t: int, column: Block, here: Any, at_first: Any = 0) -> Expression:
-        """What is told here; of a token that is left out, what was told before it."""
+        """A value; for a token that decoding skips, the previous token's."""
         return IF(self.piece(t, "left out") == 1, self.before(column, t, at_first), here)
 
     def end(self) -> Expression:
@@ -229,7 +232,7 @@ class Fallback(Line):
 
 
 def character(code: Expression) -> Expression:
-    """The character of a code, if there is one."""
+    """The character of a code point, or U+FFFD."""
     return IFERROR(UNICHAR(code), NO_TEXT)
 
 

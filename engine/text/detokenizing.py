@@ -1,6 +1,6 @@
-"""What a tokenizer makes of each id when it decodes: the text that it adds, or the bytes.
+"""What each token id becomes when a tokenizer decodes it: a text, or bytes.
 
-Read from the decoder of the `tokenizers` library, step by step; see `textline` for the cells.
+Read from the decoder of the `tokenizers` library; `decoded_text` has the cells.
 """
 
 import codecs
@@ -27,7 +27,7 @@ NARROW = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x8
 
 @dataclass
 class Decoding:
-    """What a tokenizer makes of each id."""
+    """The text or bytes of each id."""
 
     later: list[str]  # the text that it adds to a line
     first: list[str]  # the same of one that a line begins with
@@ -41,7 +41,7 @@ class Decoding:
 
 
 def read(tokenizer: Tokenizer) -> Decoding | None:
-    """How a tokenizer decodes; None where it has no text, or a way that has no formulas here."""
+    """How a tokenizer decodes; None if it has no text, or a decoder that has no formulas here."""
     if isinstance(tokenizer, Characters):
         return Decoding(list(tokenizer.words), list(tokenizer.words))
     if isinstance(tokenizer, WordList):
@@ -78,7 +78,8 @@ def _of_library(tokenizer: Library) -> Decoding | None:
 
 
 def _of_byte_level(pieces: Sequence[str]) -> Decoding:
-    """Every piece is bytes: those that continue a character, text, those that leave one open."""
+    """Byte-level tokens: bytes that complete a character, text, bytes of an incomplete
+    character."""
     texts, odd, alphabet = [], {}, byte_alphabet()
     for i, piece in enumerate(pieces):
         spelled = all(c in alphabet for c in piece)
@@ -91,7 +92,7 @@ def _of_byte_level(pieces: Sequence[str]) -> Decoding:
 
 
 def _of_bytes(held: bytes) -> tuple[str, tuple[int, ...]]:
-    """The text amidst bytes, and what FIELDS say of those before and behind it."""
+    """The text between incomplete characters, and the FIELDS for the bytes before and after it."""
     n = next((k for k, byte in enumerate(held) if byte & 0xC0 != 0x80), len(held))
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(held[n:])
@@ -106,7 +107,7 @@ def _of_bytes(held: bytes) -> tuple[str, tuple[int, ...]]:
 
 
 def _left_open(begun: bytes) -> Open:
-    """What is to come of a character of which these bytes are there."""
+    """The missing bytes of a character that begins with these bytes."""
     if not begun:
         return CLOSED
     n = 2 if begun[0] < 0xE0 else 3 if begun[0] < 0xF0 else 4
@@ -118,7 +119,7 @@ def _left_open(begun: bytes) -> Open:
 
 
 def _of_sentence_pieces(pieces: Sequence[str], steps: list[dict[str, Any]]) -> Decoding | None:
-    """SentencePiece's: a sign for the space, and bytes that stand in for pieces."""
+    """SentencePiece's tokens: ▁ for a space, and byte fallback."""
     kinds = [step["type"] for step in steps]
     if "Strip" in kinds and (kinds[-1] != "Strip" or "Fuse" not in kinds):
         return None
@@ -166,5 +167,5 @@ TIDIED = (  # as the library's `cleanup` has it
 
 
 def held(text: str) -> str:
-    """A text that a file can hold: U+FFFD for control characters but a line's end and a tab."""
+    """A text that an .xlsx file can hold: control characters but newline and tab become U+FFFD."""
     return "".join(c if c in "\n\t" or c >= " " else NO_TEXT for c in text)

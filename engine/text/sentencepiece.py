@@ -1,7 +1,7 @@
-"""SentencePiece's own file, tokenizer.model: its pieces and what becomes of a text before them.
+"""SentencePiece's own file, tokenizer.model: its tokens and its normalization.
 
-A protocol buffer, of which the few fields are read that matter for byte pairs of a text that is
-left as it is, which is how Llama, Mistral and Gemma were trained.
+A protocol buffer. Only the fields for BPE without normalization are read, as Llama, Mistral and
+Gemma use it.
 """
 
 import struct
@@ -24,11 +24,11 @@ REMEDY = "AutoTokenizer.from_pretrained and save_pretrained make a tokenizer.jso
 
 
 class UnreadError(InputError):
-    """A file that is whole, it may be, and isn't read here: a model has its ids all the same."""
+    """A file that may be valid but is not supported: its model can still be used with token ids."""
 
 
 def tokenizer(path: Path) -> Any:
-    """The library's tokenizer of a file, without what is put around a text. Raises UnreadError."""
+    """The library's tokenizer of a file, without special tokens. Raises UnreadError."""
     from engine.text.vocabularies import Kind, sentence_pieces
 
     try:
@@ -53,7 +53,7 @@ def tokenizer(path: Path) -> Any:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message, each with its number: numbers, and the bytes of what is longer."""
+    """The fields of a protocol buffer message, each with its number: integers, or bytes."""
     at, n = 0, 0
     while at < len(data):
         key, at = _number(data, at)
@@ -76,7 +76,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """A varint (seven bits per byte), and the offset after it."""
     value = 0
     for k in range(MOST_DIGITS):
         byte = data[at + k]

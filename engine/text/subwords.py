@@ -1,8 +1,8 @@
-"""Tokenizers of the `tokenizers` library: ids of a text, the text of ids, every piece's own text.
+"""Tokenizers of the `tokenizers` library: text to ids, ids to text, the text of each token.
 
-They are read as transformers reads them: tokenizer.json as it stands, its post-processor included;
-GPT-2's vocab.json with merges.txt, BERT's vocab.txt, SentencePiece's tokenizer.model; and what
-added_tokens.json, special_tokens_map.json and tokenizer_config.json add to them.
+They are loaded as transformers does: tokenizer.json with its post-processor; GPT-2's vocab.json and
+merges.txt; BERT's vocab.txt; SentencePiece's tokenizer.model; each with added_tokens.json,
+special_tokens_map.json and tokenizer_config.json.
 """
 
 import codecs
@@ -33,7 +33,7 @@ NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # special tokens tha
 class Library:
     """A tokenizer of the library, for an embedding of `n` rows.
 
-    A row that has no piece is shown as its number; a piece that has no row is refused when used.
+    A row without a token is shown as its number; a prompt with a token without a row is refused.
     """
 
     inner: Any
@@ -49,7 +49,7 @@ class Library:
 
     @cached_property
     def byte_fallback(self) -> bool:
-        """Whether what is in no piece becomes pieces of one byte each."""
+        """Whether text outside the vocabulary becomes one token per byte."""
         return any(step["type"] == "ByteFallback" for step in decoder_steps(self.inner.decoder))
 
     def encode(self, text: str, special: bool = True) -> list[int]:
@@ -68,7 +68,7 @@ class Library:
 
 
 def check_known(ids: Sequence[int], n: int) -> None:
-    """Raise InputError for an id that stands for nothing, of `n` that there are."""
+    """Raise InputError for an id that is not below `n`."""
     for i in ids:
         if not (is_whole(i) and 0 <= i < n):
             raise InputError(f"no token has the id {i!r}; ids run from 0 to {n - 1}")
@@ -78,14 +78,14 @@ def check_known(ids: Sequence[int], n: int) -> None:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """GPT-2's alphabet: the character that stands for each byte in a byte-level piece."""
+    """GPT-2's alphabet: the character for each byte in a byte-level token."""
     seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
     unseen = [b for b in range(256) if b not in seen]
     return {chr(b): b for b in seen} | {chr(256 + k): b for k, b in enumerate(unseen)}
 
 
 def _spelled_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that are no UTF-8 by themselves, as SentencePiece writes a byte."""
+    """Bytes that are not valid UTF-8, written as SentencePiece writes a byte: <0x0A>."""
     assert isinstance(error, UnicodeDecodeError)
     found = error.object[error.start : error.end]
     return "".join(f"<0x{byte:02X}>" for byte in found), error.end
@@ -95,9 +95,9 @@ codecs.register_error("spelled bytes", _spelled_bytes)
 
 
 def _convention(decoder: Any) -> Callable[[str], str]:
-    """How a piece alone becomes the text that it stands for, its leading space included.
+    """A function from a token's own spelling to its text, with its leading space.
 
-    The decoder's own answer for one id will not do: it strips the space that a text begins with.
+    The library's decoder cannot be used for single ids: it strips a leading space.
     """
     steps = decoder_steps(decoder)
     if any(step["type"] == "ByteLevel" for step in steps):
@@ -119,7 +119,7 @@ def _convention(decoder: Any) -> Callable[[str], str]:
 
 
 def decoder_steps(decoder: Any) -> list[dict[str, Any]]:
-    """What a decoder does, step by step, as tokenizer.json says it."""
+    """The steps of a decoder, as in tokenizer.json."""
     if decoder is None:
         return []
     whole = json.loads(decoder.__getstate__())
@@ -130,7 +130,7 @@ _BYTES = byte_alphabet()
 
 
 def _of_bytes(piece: str) -> str:
-    """The text of a byte-level piece; one that was added whole is no spelling of bytes."""
+    """The text of a byte-level token; an added token is its own text."""
     if not all(character in _BYTES for character in piece):
         return piece
     return bytes(_BYTES[character] for character in piece).decode("utf-8", "spelled bytes")
@@ -140,9 +140,9 @@ def _of_bytes(piece: str) -> str:
 
 
 def read(folder: Path, n: int) -> Library | None:
-    """The tokenizer of a checkpoint folder's files; None where there are none.
+    """The tokenizer of a checkpoint folder; None if it has no tokenizer files.
 
-    Raises InputError for files that cannot be used; `sentencepiece.UnreadError` for another kind.
+    Raises InputError for invalid files, `sentencepiece.UnreadError` for unsupported ones.
     """
     config = _Config(folder)
     inner = _inner(folder, config)
@@ -154,7 +154,7 @@ def read(folder: Path, n: int) -> Library | None:
 
 
 def _inner(folder: Path, config: "_Config") -> Any:
-    """The library's own tokenizer. What adds special tokens is in tokenizer.json, or follows."""
+    """The library's own tokenizer; special tokens come from tokenizer.json, or are added later."""
     from engine.text import vocabularies
 
     single, vocab, merges, words, model = (folder / name for name in FILES)
@@ -184,7 +184,7 @@ def _inner(folder: Path, config: "_Config") -> Any:
 
 
 class _Config:
-    """What the files beside a vocabulary say of its special and added tokens."""
+    """The special and added tokens in the files beside a vocabulary."""
 
     def __init__(self, folder: Path):
         self.folder, path = folder, folder / "tokenizer_config.json"
@@ -192,17 +192,17 @@ class _Config:
         self.said = Fields(path, self.values)
 
     def default(self, parts: Sequence[str], token: str) -> None:
-        """Say what the token of these parts is where the files do not."""
+        """Set these special tokens (`bos`, ...) if no file does."""
         self.values = {f"{part}_token": token for part in parts} | self.values
 
     def token(self, part: str) -> str | None:
-        """The token of a part, `bos`; None where there is none."""
+        """A special token by its role, `bos`; None if there is none."""
         return _content(self.values.get(f"{part}_token"))
 
     def add_to(self, inner: Any) -> None:
-        """Add the tokens that the vocabulary lacks, mark as special those that it has.
+        """Add tokens that the vocabulary lacks, and mark special tokens as such.
 
-        Raises InputError for an id that is not the next one: the library counts on.
+        Raises InputError for an id that is not the next free one: the library assigns ids in order.
         """
         known = {token.content for token in inner.get_added_tokens_decoder().values()}
         special = set(self._special())
@@ -219,7 +219,7 @@ class _Config:
         inner.add_special_tokens(lacking)
 
     def post_process(self, inner: Any) -> None:
-        """Put the begin- and end-of-text tokens where the files ask for them."""
+        """Add begin- and end-of-text tokens to every text if the files ask for them."""
         from tokenizers import processors
 
         wanted = {p: self.values.get(f"add_{p}_token") and self.token(p) for p in ("bos", "eos")}
@@ -243,7 +243,7 @@ class _Config:
                 yield content
 
     def _added(self, special: set[str]) -> list[tuple[int, Any]]:
-        """Every added token with its id, in the order of the ids."""
+        """Every added token with its id, by id."""
         from tokenizers import AddedToken
 
         found = {}
@@ -265,6 +265,6 @@ class _Config:
 
 
 def _content(token: Any) -> str | None:
-    """A token that a file gives as text, or as text with how it is matched."""
+    """The text of a token that a file gives as a string or as an object."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else None

@@ -1,7 +1,7 @@
-"""Text to token ids and back, and how a token is shown.
+"""Tokenizers: text to token ids and back, and how sheets show a token.
 
-A tokenizer has `texts`, what each id stands for, `encode` and `decode`. Word lists and characters
-are ours; subword pieces are the `tokenizers` library's, see `engine.text.subwords`.
+A tokenizer has `texts` (the text of each id), `encode` and `decode`. Word lists and characters are
+implemented here; subwords use the `tokenizers` library, see `engine.text.subwords`.
 """
 
 import json
@@ -28,33 +28,33 @@ BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # how SentencePiece writes a byte
 
 
 class Tokenizer(Protocol):
-    """What a model needs of its tokenizer."""
+    """The interface that a model needs of its tokenizer."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text of every id, the space that it begins with included."""
+        """The text of every id, with its leading space."""
 
     @property
     def begin(self) -> int | None:
-        """The token that a text begins with, if there is one."""
+        """The begin-of-text token, if there is one."""
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The tokens after which a text is at its end."""
+        """The end-of-text tokens."""
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        """The ids of a text, with the special tokens that the tokenizer itself adds unless not
-        `special`. Raises InputError for text that has none."""
+        """The ids of a text, with the tokenizer's special tokens if `special`. Raises InputError
+        for a text that cannot be tokenized."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, as it is read: special tokens left out, bytes joined to characters."""
+        """The text of ids: without special tokens, bytes joined to characters."""
 
 
 @dataclass(frozen=True)
 class WordList:
-    """A vocabulary of whole words, split at white space; a word's id is its place in the list.
+    """A vocabulary of whole words, split at white space; a word's id is its index in the list.
 
-    A word's case is forgiven where it fits one word alone, as on the sheets.
+    Case is ignored if only one word fits, as on the sheets.
     """
 
     words: tuple[str, ...]
@@ -81,7 +81,7 @@ class WordList:
         return " ".join(self.words[i] for i in ids)
 
     def _whole(self, word: str) -> bool:
-        """Whether a text, once split, is this one entry."""
+        """Whether a text, split at white space, is exactly this one word."""
         return word.split() == [word]
 
     def _id(self, word: str) -> int:
@@ -90,7 +90,8 @@ class WordList:
         return self._ids[word]
 
     def _forgiven(self, word: str) -> str:
-        """The one word of the list that this is but for its case, or the word itself."""
+        """The only word of the list that differs from this one in case alone, or else the word
+        itself."""
         alike = self._lowered.get(word.lower(), [])
         return alike[0] if len(alike) == 1 and word not in self._ids else word
 
@@ -125,7 +126,7 @@ class Characters(WordList):
 
 @dataclass(frozen=True)
 class IdsOnly:
-    """No vocabulary: ids stand for themselves."""
+    """No vocabulary: texts are the ids themselves."""
 
     n: int
     begin: int | None = None
@@ -145,15 +146,15 @@ class IdsOnly:
 
 
 def mask_of(tokenizer: Tokenizer) -> int | None:
-    """The token that stands for a masked word, if there is one."""
+    """The id of the mask token, if there is one."""
     return next((tokenizer.texts.index(text) for text in MASKS if text in tokenizer.texts), None)
 
 
 def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
-    """The text of ids, each part of it as soon as no later id can change it.
+    """Decode ids as they come: yields each part of the text as soon as no later id can change it.
 
-    All parts together are what `decode` gives. A byte waits for those that may complete it, and
-    where bytes stand in for pieces, for all that follow it: one that fits nowhere spoils the rest.
+    The parts together equal `decode`. A byte waits for those that may complete it; with byte
+    fallback, for the whole run of bytes, which a single invalid byte spoils.
     """
     runs = isinstance(tokenizer, Library) and tokenizer.byte_fallback
     seen: list[int] = []
@@ -173,7 +174,7 @@ def stream(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
 
 
 def load_tokenizer(folder: Path, n: int) -> Tokenizer:
-    """The tokenizer of a checkpoint folder with `n` token ids; ids only where there is none."""
+    """The tokenizer of a checkpoint folder with `n` token ids; `IdsOnly` if it has none."""
     found = _load(folder, n)
     config, generation = (json_object(folder / f) for f in ("config.json", GENERATION))
     begin, ends = (
@@ -200,13 +201,13 @@ def _load(folder: Path, n: int) -> WordList | IdsOnly | Library:
 
 
 def _ids(value: Any) -> list[int]:
-    """Token ids, which a file gives as one number, as a list, or as null."""
+    """Token ids from a config, where they are a number, a list or null."""
     values = value if isinstance(value, list) else [value]
     return [i for i in values if isinstance(i, int) and i >= 0]
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write a tokenizer's files where `load_tokenizer` finds them."""
+    """Write a tokenizer's files, for `load_tokenizer` to read."""
     if isinstance(tokenizer, Library):
         tokenizer.inner.save(str(folder / "tokenizer.json"))
     elif isinstance(tokenizer, WordList):
@@ -226,7 +227,7 @@ def _word_list(path: Path) -> list[str]:
 
 
 def refuse_duplicates(words: tuple[str, ...]) -> None:
-    """Raise InputError where one text has two ids: a sheet could not tell them apart."""
+    """Raise InputError if two ids have the same text: a sheet could not tell them apart."""
     seen: dict[str, int] = {}
     for i, word in enumerate(words):
         if word in seen:
@@ -239,9 +240,9 @@ def refuse_duplicates(words: tuple[str, ...]) -> None:
 
 @lru_cache(maxsize=4)
 def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Every token as a sheet shows it: readable, without a space, no two alike.
+    """Every token as sheets show it: readable, without spaces, all different.
 
-    Those that would look alike get their id after a `\\#`, which no text that is shown has.
+    Tokens that would look alike get their id after a `\#`, which no other shown text contains.
     """
     found = [show(text) for text in texts]
     count = Counter(found)
@@ -249,10 +250,10 @@ def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def show(text: str) -> str:
-    """One token as a sheet shows it: a space as ␣, what cannot be seen escaped, the long cut.
+    """One token as sheets show it: a space as ␣, invisible characters escaped, long texts cut.
 
-    A backslash and a ␣ of the token's own are escaped too, so that what is shown is unambiguous,
-    and so is `_x0041_`, which is how a spreadsheet file spells A.
+    A backslash, a ␣ and `_x0041_` (a spreadsheet file's spelling of A) in the token itself are
+    escaped, so that what is shown is unambiguous.
     """
     text = text[: LONGEST + len("_x0041_")]  # nothing of the rest is seen
     if text.isalnum() and text.isascii() and len(text) <= LONGEST:
@@ -270,7 +271,7 @@ def _sign(character: str) -> str:
 
 
 def _cut(text: str, mark: str = "") -> str:
-    """A text of which as much stays as has room with its mark."""
+    """A text, cut if long, with a mark."""
     if _width(text) + len(mark) <= LONGEST:
         return text + mark
     while _width(text) + 1 + len(mark) > LONGEST:

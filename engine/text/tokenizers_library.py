@@ -1,12 +1,12 @@
-"""The `tokenizers` library behind one wall: what it makes of a foreign file is ids, or one line.
+"""The only module that calls the `tokenizers` library: every failure becomes one InputError.
 
-It is written in Rust, and ends in four ways that are no answer. An exception, and a panic, which
-`except Exception` does not catch and which prints a page first: `asked` makes a line of both. An
-abort, or a stack that is full, which nothing holds once it has begun: `check` bounds by arithmetic,
-before the library reads a file, what leads there (ids and pieces without measure, texts that
-normalizing swells, a map of characters that points outside itself). And hours: a pattern that tries
-every way to split a text. Such a pattern, and nothing else, is left to a process of its own, which
-is ended after PATIENCE seconds; the patterns of known tokenizers are `quick`, and stay here.
+The library is written in Rust and can fail in four ways. Exceptions, and panics, which `except
+Exception` does not catch and which print a page: `asked` turns both into an error. Aborts and stack
+overflows cannot be caught: `check` refuses files that lead there before the library reads them
+(huge ids and tokens, texts that grow without bound in normalizing, a character map that points
+outside itself). Endless computation: a regular expression that backtracks. A tokenizer with such a
+pattern runs in a child process, which is ended after PATIENCE seconds; the patterns of known
+tokenizers are `quick` and run in this process.
 """
 
 import base64
@@ -40,7 +40,8 @@ PANIC = "PanicException"  # what pyo3 calls it; its module cannot be imported
 
 @contextmanager
 def asked(what: str) -> Iterator[None]:
-    """Have whatever the library raises, or prints before it panics, be one line that begins so."""
+    """A context manager: turn exceptions and panics of the library into an InputError that begins
+    so."""
     try:
         with _quiet():
             yield
@@ -54,7 +55,7 @@ def asked(what: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Have what is printed to standard error from outside Python go nowhere."""
+    """A context manager: discard what other code than Python prints to standard error."""
     try:
         kept = os.dup(2)
     except OSError:  # it is closed
@@ -87,8 +88,8 @@ def from_file(path: Path) -> Any:
 
 
 def from_text(text: str) -> Any:
-    """A tokenizer as its own file spells it, without what fills or cuts texts of a batch, or leaves
-    merges out by chance: training does so, and ids would be others every time."""
+    """A tokenizer from the text of a tokenizer.json, without padding, truncation and BPE dropout,
+    which would give other ids in each run."""
     from tokenizers import Tokenizer
 
     inner = Tokenizer.from_str(text)
@@ -100,7 +101,7 @@ def from_text(text: str) -> Any:
 
 
 def encode(inner: Any, text: str, special: bool) -> list[int]:
-    """The ids of a text. Raises InputError where it has none, and names the word."""
+    """The ids of a text. Raises InputError, with the word, for a text without ids."""
     if len(text) * _growth_of(inner) > MOST_TEXT:
         raise InputError(
             f"a text of {len(text):,} characters is too long for this tokenizer; give a shorter one"
@@ -134,7 +135,7 @@ def decode(inner: Any, ids: Sequence[int]) -> str:
 
 
 def _without_id(inner: Any, text: str) -> str | None:
-    """The first word of a text that the tokenizer's model has no id for."""
+    """The first word of a text without an id."""
     with suppress(InputError), asked("parts"):
         whole = inner.normalizer.normalize_str(text) if inner.normalizer else text
         before = inner.pre_tokenizer
@@ -151,7 +152,7 @@ def _without_id(inner: Any, text: str) -> str | None:
 
 
 def splitting(pattern: str, behavior: str) -> Callable[[str], list[str]]:
-    """How a pattern of our own splits a text."""
+    """A function that splits a text by one of our own patterns."""
     from tokenizers import Regex, pre_tokenizers
 
     split = pre_tokenizers.Split(Regex(pattern), behavior).pre_tokenize_str
@@ -159,14 +160,14 @@ def splitting(pattern: str, behavior: str) -> Callable[[str], list[str]]:
 
 
 def berts_words(text: str) -> list[str]:
-    """The words that BERT splits a text into."""
+    """A text split as BERT's pre-tokenizer does."""
     from tokenizers import pre_tokenizers
 
     return [word for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text)]
 
 
 def normalizing(parts: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:
-    """What normalizers, as a tokenizer.json spells them, make of a text. Raises InputError."""
+    """A function that applies normalizers, given as in tokenizer.json. Raises InputError."""
     from tokenizers import Tokenizer, models
 
     check({"normalizer": list(parts)}, "the tokenizer")
@@ -180,7 +181,8 @@ def normalizing(parts: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:
 def unmade(
     vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], left_out: Iterable[str]
 ) -> str | None:
-    """The first piece of a vocabulary that its merges do not make, those left out aside."""
+    """The first token of a vocabulary that its merges do not produce, except those in
+    `left_out`."""
     from tokenizers import models
 
     others = set(left_out)
@@ -193,7 +195,7 @@ def unmade(
 
 
 def learnt(text: str, n_pieces: int) -> Any:
-    """A byte-level BPE (Radford et al. 2019, section 2.2) learnt from a text."""
+    """Train a byte-level BPE (Radford et al. 2019, section 2.2) on a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if n_pieces > MOST_PIECES:
@@ -213,7 +215,7 @@ def learnt(text: str, n_pieces: int) -> Any:
 
 
 def check(spec: Mapping[str, Any], where: str) -> None:
-    """Raise InputError for what the library would not survive."""
+    """Raise InputError for a tokenizer file that would crash the library."""
     model = spec.get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, dict):
@@ -232,7 +234,7 @@ def check(spec: Mapping[str, Any], where: str) -> None:
 
 
 def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:
-    """Raise InputError for a piece that is no text or too long, and an id beyond all measure."""
+    """Raise InputError for a token that is not a text or too long, and for a huge id."""
     for piece in pieces:
         if not isinstance(piece, str) or len(piece) > LONGEST_PIECE:
             what = f"one of {len(piece):,} characters" if isinstance(piece, str) else repr(piece)
@@ -247,7 +249,7 @@ def check_pieces(pieces: Iterable[Any], ids: Iterable[Any], where: str) -> None:
 
 
 def growth(part: Any) -> float:
-    """How many characters normalizing makes of one, at most: what each step replaces grows."""
+    """The most characters that normalizing can make of one."""
     found = 1.0
     for step in _steps(part):
         content, pattern = step.get("content", ""), step.get("pattern")
@@ -260,7 +262,7 @@ def growth(part: Any) -> float:
 
 
 def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
-    """The steps of a part of a tokenizer.json, however they are put into each other."""
+    """The steps of a part of a tokenizer.json, with nested sequences flattened."""
     for value in part if isinstance(part, list) else [part]:
         if isinstance(value, dict):
             yield value
@@ -270,10 +272,10 @@ def _steps(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _sound(charsmap: Any) -> bool:
-    """Whether a map of characters stays within itself.
+    """Whether a precompiled character map never points outside itself.
 
-    It is a tree of 32-bit units, walked byte by byte, and behind it the texts that its leaves point
-    to: a unit says how far its children are, and a child which byte leads to it.
+    It is a tree of 32-bit units, walked byte by byte, followed by the texts that its leaves point
+    to: a unit holds the offset of its children, and a child the byte that leads to it.
     """
     try:
         data = base64.b64decode(charsmap, validate=True)
@@ -311,8 +313,8 @@ AGAIN = re.compile(r"\)[*+{]|\\[1-9k]")  # what stands in brackets, again
 
 
 def quick(pattern: str) -> bool:
-    """Whether a pattern cannot try many ways: nothing in brackets is repeated, and of what follows
-    each other at most two are without a bound."""
+    """Whether a regular expression cannot backtrack much: no group is repeated, and at most two
+    adjacent parts are unbounded."""
     plain = re.sub(r"([*+?}])[+?]", r"\1", SIGNS.sub("x", pattern))
     most = max(len(re.findall(OFTEN, way)) for way in plain.split("|"))
     return most <= 2 and not AGAIN.search(plain)
@@ -327,7 +329,7 @@ def _growth_of(inner: Any) -> float:
 
 
 def _facts(inner: Any) -> tuple[float, tuple[str, ...]]:
-    """How much normalizing adds, and the patterns of a tokenizer."""
+    """How much normalizing can grow a text, and the patterns of a tokenizer."""
     parts = (inner.normalizer, inner.pre_tokenizer, inner.decoder)
     return _facts_of(*(part and part.__getstate__() for part in parts))
 
@@ -352,8 +354,8 @@ print(json.dumps(found))
 
 
 def _in_child(inner: Any, method: str, given: Any, special: bool) -> Any:
-    """What the library answers in a process of its own. Raises InputError where it takes too long,
-    or comes to its end."""
+    """A result of the library, computed in a child process. Raises InputError if it takes too long
+    or crashes."""
     asked_for = json.dumps([inner.to_str(), method, given, special])
     command = [sys.executable, "-P", "-c", CHILD]
     remedy = "its pattern tries too many ways; give token ids with --ids"

@@ -1,8 +1,8 @@
-"""Tokenizers of the `tokenizers` library, from vocabularies as older files and formats keep them.
+"""Tokenizers of the `tokenizers` library, built from the vocabularies of older files and formats.
 
-Three kinds: byte-level BPE (GPT-2's), which comes with its merges and the name of a pattern that
-splits a text first; SentencePiece's BPE, whose merges follow from the scores of its pieces; and
-BERT's list of pieces. What they hold is foreign: it goes through the library's wall.
+Three kinds: byte-level BPE (GPT-2's), with its merges and the name of a pre-tokenizer pattern;
+SentencePiece's BPE, whose merges follow from the tokens' scores; and BERT's WordPiece. Files are
+checked by `tokenizers_library` before use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Ends = Sequence[str | None]  # what comes before a text, and behind it
 
 
 class Kind(IntEnum):
-    """What a piece of a vocabulary is, by the number that SentencePiece and GGUF have for it."""
+    """A token's kind, by its number in SentencePiece and GGUF."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -49,9 +49,9 @@ def byte_level(
     kinds: Sequence[int],
     ends: Ends = (None, None),
 ) -> Tokenizer:
-    """Byte-level BPE; `pattern` is what llama.cpp calls the way that a text is split first.
+    """Byte-level BPE; `pattern` is llama.cpp's name for the pre-tokenizer.
 
-    `ends` are the pieces that every text is put between, if any.
+    `ends` are the tokens before and after every text, if any.
     """
     check_pieces(pieces, (), "the vocabulary")
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
@@ -67,7 +67,7 @@ def byte_level(
 
 
 def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tokenizer:
-    """The same of GPT-2's two files, or of Qwen's, which splits words otherwise; `prefix` puts a
+    """Byte-level BPE from GPT-2's two files, or Qwen's, with another pre-tokenizer; `prefix` puts a
     space before every text."""
     pieces = read_json(vocab)
     if not isinstance(pieces, dict):
@@ -87,7 +87,7 @@ def byte_level_files(vocab: Path, merges: Path, qwen: bool, prefix: bool) -> Tok
 
 
 def word_pieces(path: Path, options: Mapping[str, bool]) -> Tokenizer:
-    """BERT's tokenizer, a piece a line."""
+    """BERT's WordPiece tokenizer, from a file with one token per line."""
     check_size(path)
     with asked(str(path)):
         pieces = WordPiece.read_file(str(path))
@@ -102,7 +102,7 @@ def _pair(merge: str) -> tuple[str, str]:
 
 
 def _splitter(pattern: str) -> Any:
-    """The pre-tokenizer of a name: what splits a text before its bytes are merged."""
+    """The pre-tokenizer of a name."""
     as_gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
     if pattern in AS_GPT2:
         return as_gpt2
@@ -123,7 +123,7 @@ def sentence_pieces(
     ends: Ends = (None, None),
     space_before: bool = True,
 ) -> Tokenizer:
-    """SentencePiece's BPE: spaces are ▁, and what is in no piece becomes pieces of single bytes."""
+    """SentencePiece's BPE: spaces are ▁, and text outside the vocabulary becomes single bytes."""
     check_pieces(pieces, (), "the vocabulary")
     used = {p: i for i, p in enumerate(pieces) if kinds[i] != Kind.UNUSED}
     unknown = next((p for p, k in zip(pieces, kinds, strict=True) if k == Kind.UNKNOWN), None)
@@ -141,9 +141,10 @@ def sentence_pieces(
 
 
 def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, str]]:
-    """The pairs that make up pieces: those of the best piece first, shorter pieces before longer.
+    """The pairs that make up each token: those of the token with the best score first, then by the
+    halves' ids.
 
-    SentencePiece merges the two neighbours whose union has the best score, however it came about.
+    SentencePiece merges the adjacent pair whose union has the best score, whatever pair that is.
     """
     place = {piece: i for i, piece in enumerate(pieces)}
     found = [
@@ -156,7 +157,7 @@ def _merges(pieces: Sequence[str], scores: dict[str, float]) -> list[tuple[str, 
 
 
 def _finish(inner: Tokenizer, pieces: Sequence[str], kinds: Sequence[int], ends: Ends) -> Tokenizer:
-    """Pieces that are never split, and those that every text is put between."""
+    """Set special tokens, and the tokens before and after every text."""
     whole = {Kind.CONTROL: True, Kind.UNKNOWN: True, Kind.USER_DEFINED: False}  # special or not
     inner.add_tokens(
         [

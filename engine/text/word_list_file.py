@@ -1,7 +1,7 @@
-"""A list of words in a file, one a line: each is to be one token of a model.
+"""A file with a list of words, one per line, each of which must be one token of a model.
 
-A line that begins with `# ` names the group of the words below it. A word is looked for as it
-stands within a text, after a space, and then as one that begins it.
+A line that begins with `# ` names the group of the words below it. A word is looked up first with a
+leading space, as within a text, and then without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ NO_GROUP = "words"
 
 
 def read(path: Path) -> dict[str, list[str]]:
-    """The words of a file by their groups, in its order. Raises InputError for a file that cannot
-    be read, is no list, or has too few or too many words, or one twice."""
+    """The words of a file by group, in the file's order. Raises InputError for a file that cannot
+    be read, is not such a list, has too few or too many words, or has one twice."""
     found: dict[str, list[str]] = {}
     group, seen = NO_GROUP, dict[str, int]()
     for number, line in enumerate(_text(path).splitlines(), 1):
@@ -55,8 +55,8 @@ def _text(path: Path) -> str:
 
 
 def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, list[int]]:
-    """The token of each word. Raises InputError for a word that is none, or several, and for two
-    words that are the same one."""
+    """The token of each word, by group. Raises InputError for a word that is not exactly one token,
+    and for two words with the same token."""
     if isinstance(tokenizer, IdsOnly):
         raise InputError(f"{tokenizer.reason}; a list of words needs one")
     seen = dict[int, str]()
@@ -74,7 +74,7 @@ def ids(groups: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> dict[str, 
 
 
 def _token(word: str, tokenizer: Tokenizer) -> int:
-    """The one token that a word is."""
+    """The only token of a word."""
     words = isinstance(tokenizer, WordList)
     if words and word in tokenizer.texts:
         return tokenizer.texts.index(word)
@@ -93,7 +93,7 @@ def _token(word: str, tokenizer: Tokenizer) -> int:
 
 
 def _encoded(text: str, tokenizer: Tokenizer) -> list[int]:
-    """The ids of a text without special tokens; none where the tokenizer has none for it."""
+    """The ids of a text without special tokens; none if it cannot be tokenized."""
     with suppress(InputError):
         return tokenizer.encode(text, special=False)
     return []

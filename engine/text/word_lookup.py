@@ -1,9 +1,9 @@
-"""Finding a word among many in one cell, its case regarded.
+"""Looking up a word in a long list with one formula, case-sensitively.
 
-MATCH ignores case and takes wildcards. Together with EXACT it is an array formula, whose value
-LibreOffice does not take out of a file: cells that read it then miss the first edit. So all the
-words stand in one text, with spaces between them, and FIND looks for one of them there; how many
-spaces come before it is its place.
+MATCH ignores case and takes wildcards. With EXACT it would be an array formula, whose value
+LibreOffice does not read from a file, so that cells which read it miss the first edit. Instead, one
+text holds all words with spaces between them, and FIND looks for the word; the number of spaces
+before it is its index.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ LONGEST = 32_000  # characters of a text that are filled; a cell holds 32,767, a
 
 
 def add(g: Graph, words: Sequence[str]) -> None:
-    """Add `words` [n_texts, 1]: all words, none of which has a space, as one text, or as several
-    where one cell has no room for them."""
+    """Add `words` [n_texts, 1]: all words as one text, or several if a cell has no room. No word
+    may contain a space."""
     texts = [f" {' '.join(part)} " for part in _parts(words)]
     g.input("words", np.array(texts, dtype=object).reshape(-1, 1), ("", ""), "table")
 
@@ -38,8 +38,8 @@ def _parts(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def place_of(text: Expression, g: Graph, words: str) -> Expression:
-    """The place of a text among the words of a block that `add` gave, by the block's name: counted
-    from 0; -1 if it is none of them."""
+    """The index of a text among the words of a block of `add`, by the block's name, from 0; -1 if
+    absent."""
     found: Expression = expression(-1)
     sought, n_before = " " & text & " ", 0
     for k, held in enumerate(g.inputs[words][:, 0]):
@@ -52,7 +52,7 @@ def place_of(text: Expression, g: Graph, words: str) -> Expression:
 
 
 def add_lowered(g: Graph, words: Sequence[str]) -> None:
-    """Add `lowered`, all words in lower case as one text; nothing where one cell has no room."""
+    """Add `lowered`, all words in lower case as one text; adds nothing if a cell has no room."""
     texts = [f" {' '.join(part)} " for part in _parts([word.lower() for word in words])]
     if len(texts) == 1:
         g.input("lowered", texts[0], kind="table")

@@ -1,7 +1,6 @@
-"""The glossary: the terms of the sheets, each in a plain sentence, and where each can be seen.
+"""The glossary: the terms of the sheets, each with its meaning and the places where it appears.
 
-Read by the sheet Glossary, and by the notes on headers: where a header is a term, its cell says
-what it means.
+Used by the sheet Glossary and by the notes on headers that are terms.
 """
 
 from typing import NamedTuple
@@ -10,9 +9,9 @@ from exporters.compose.book import Sheet
 
 
 class Term(NamedTuple):
-    """A term, what it is, where it is seen, and how headers write it.
+    """A term, its meaning, where it appears, and its spellings in headers.
 
-    `where` names sheets and leaves of blocks: the first that a workbook has is what it leads to.
+    `where` names sheets and leaves of blocks: the link leads to the first that a workbook has.
     """
 
     name: str
@@ -24,7 +23,7 @@ class Term(NamedTuple):
 TERMS = (
     Term(
         "ablation",
-        "Switching a part off, to see what the model says without it.",
+        "Switching a part off, to see what the model predicts without it.",
         ("Switches",),
         ("mean ablation",),
     ),
@@ -40,7 +39,7 @@ TERMS = (
     ),
     Term(
         "attention",
-        "The part of a layer in which a token fetches from others what it looks at.",
+        "The part of a layer in which a token reads from the tokens that it looks at.",
         ("Heads", "attn_out"),
         ("all heads",),
     ),
@@ -52,7 +51,7 @@ TERMS = (
     ),
     Term(
         "baseline",
-        "What the workbook said as it was built: constants, to compare with.",
+        "The results of the unedited workbook: constants, to compare with.",
         ("Play",),
         ("as built", "built with"),
     ),
@@ -63,7 +62,7 @@ TERMS = (
     ),
     Term(
         "causal mask",
-        "A token sees none of those after it: their scores are left blank.",
+        "A token does not see the tokens after it: their scores are blank.",
         ("scores",),
     ),
     Term(
@@ -87,7 +86,7 @@ TERMS = (
         "The list of numbers that stands for a token: its place among all others.",
         ("embed",),
     ),
-    Term("entropy", "How open the choice is: 0 when one word is certain.", ("Sampling",)),
+    Term("entropy", "How uncertain the choice is: 0 when one word is certain.", ("Sampling",)),
     Term(
         "gradient",
         "How much a number would change with each other one that it is computed from.",
@@ -96,13 +95,13 @@ TERMS = (
     ),
     Term(
         "greedy",
-        "Choosing the likeliest token every time; the opposite is sampling.",
+        "Choosing the most likely token every time; the opposite is sampling.",
         ("Play",),
         ("choose",),
     ),
     Term(
         "head",
-        "One look of attention, with queries, keys and values of its own; layers have several.",
+        "A unit of attention with its own queries, keys and values; a layer has several.",
         ("Heads",),
     ),
     Term(
@@ -111,7 +110,7 @@ TERMS = (
     Term(
         "id", "The number of a token in the vocabulary, counted from 0.", ("tokens",), ("token id",)
     ),
-    Term("key", "What a token offers to be matched against queries.", ("k",), ("K",)),
+    Term("key", "What a token offers, to be matched with queries.", ("k",), ("K",)),
     Term(
         "layer",
         "Attention and an MLP, one after the other; a model is a stack of layers. Also "
@@ -121,14 +120,14 @@ TERMS = (
     ),
     Term(
         "layer norm",
-        "Brings each token's list to one size: less its mean, divided by its spread.",
+        "Brings each token's list to the same size: minus its mean, divided by its spread.",
         ("normalized",),
         ("ln1", "ln2", "ln_final"),
     ),
     Term("learning rate", "What gradients are multiplied by in a step of training.", ("Nudge",)),
     Term(
         "lens",
-        "What the model would say if it stopped after a part: the logit lens.",
+        "What the model would predict if it stopped after a part: the logit lens.",
         ("Lens",),
         ("after", "likeliest 1", "best guess by now"),
     ),
@@ -151,7 +150,7 @@ TERMS = (
     ),
     Term(
         "MLP",
-        "The part of a layer that works on each token alone: widen, bend, narrow.",
+        "The part of a layer that works on each token alone: expand, nonlinear function, contract.",
         ("mlp_out",),
     ),
     Term(
@@ -161,8 +160,8 @@ TERMS = (
     ),
     Term(
         "position",
-        "A token's place in the sentence, counted from 0; on Play also the place that "
-        "is looked at.",
+        "A token's place in the sentence, counted from 0; on Play, the place of the token that is "
+        "looked at.",
         ("position", "pos_embed"),
     ),
     Term("principal component", "The direction in which a cloud of points is widest.", ("Words",)),
@@ -180,13 +179,13 @@ TERMS = (
     Term("query", "What a token is looking for: it is matched with every key.", ("q",), ("Q",)),
     Term(
         "residual stream",
-        "The list of numbers that runs through the model for each token, to which every part adds.",
+        "The list of numbers that runs through the model for each token; every part adds to it.",
         ("resid_pre",),
         ("sum: the stream",),
     ),
     Term(
         "rotary position",
-        "Queries and keys are turned by their position, so that scores know distance (RoPE).",
+        "Queries and keys are rotated by their position, so that scores depend on distance (RoPE).",
         ("rot_q",),
     ),
     Term(
@@ -204,7 +203,7 @@ TERMS = (
     Term("softmax", "Turns scores into shares: exponentials, divided by their sum.", ("probs",)),
     Term(
         "special token",
-        "A token that is no word: it begins, ends or parts a text (<BOS>, <EOS>, "
+        "A token that is not a word: it begins, ends or separates texts (<BOS>, <EOS>, "
         "<SEP>), or fills a gap (<PAD>).",
         ("vocabulary", "Play"),
     ),
@@ -221,21 +220,21 @@ TERMS = (
     Term(
         "token", "A word, or a piece of one: what a model reads and writes.", ("tokens",), ("word",)
     ),
-    Term("tokenizer", "What cuts a text into tokens.", ("Tokenizer", "Play")),
-    Term("top-k", "Only the k likeliest tokens may be chosen; 0: all.", ("top_k",)),
+    Term("tokenizer", "The program that cuts a text into tokens.", ("Tokenizer", "Play")),
+    Term("top-k", "Only the k most likely tokens may be chosen; 0: all.", ("top_k",)),
     Term(
         "top-p",
-        "Only the likeliest tokens that hold this share together may be chosen.",
+        "Only the most likely tokens that together reach this probability may be chosen.",
         ("top_p",),
     ),
     Term(
         "trajectory",
-        "The way that a token's stream takes from part to part, on a plane.",
+        "The path of a token's stream from part to part, on a plane.",
         ("Trajectory",),
     ),
     Term(
         "unembedding",
-        "A list of numbers for each word, which the stream is held against at the end.",
+        "A list of numbers for each word, with which the stream is compared at the end.",
         ("W_U", "W_E"),
     ),
     Term("value", "What a token gives to those that look at it.", ("v",), ("V",)),
@@ -243,7 +242,7 @@ TERMS = (
     Term("vocabulary", "All tokens that a model knows.", ("W_E",)),
     Term(
         "weight",
-        "A number that training has found, or a person; it is the same for every sentence.",
+        "A number that training, or a person, has set; it is the same for every sentence.",
         ("Weights", "W_Q", "W_E"),
     ),
 )
@@ -258,7 +257,7 @@ FIRST_SCREEN = 30  # rows
 
 
 def add_notes(sheet: Sheet) -> None:
-    """A note on the first header of a sheet's first screen that is a term, for each term."""
+    """Add a note to the first header on a sheet's first screen for each term."""
     waiting = {text: term for term in TERMS for text in (term.name, *term.headers)}
     entries = sheet.entries.items()
     headers = {at: e for at, e in entries if at[0] < FIRST_SCREEN and e.style in HEADERS}

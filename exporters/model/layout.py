@@ -53,10 +53,10 @@ BEFORE_LAYERS = ("embed", "pos_embed", "rotary", "alibi", "segment_embed", "embe
 # the sheets that blocks have to themselves: the sheet that each comes after, and its purpose
 SHEETS = {
     "Embedding": (SWITCHES, "from token ids to vectors"),
-    "Block": ("Embedding", "step by step, from the stream that comes in to the one that goes out"),
+    "Block": ("Embedding", "step by step, from the residual stream before it to the one after it"),
     "Readout": ("Block", "from the last residual to logits and probabilities"),
-    "Backward": ("Readout", "how {gradient_of} changes with every cell: from the end back"),
-    "Gradient": ("Backward", "how {gradient_of} changes with every weight, beside the weight"),
+    "Backward": ("Readout", "the gradient of {gradient_of} by every cell, from the end back"),
+    "Gradient": ("Backward", "the gradient of {gradient_of} by every weight, beside the weight"),
     AFTER_STEP: ("Gradient", MOVED),
     "Weights": ("Words", "embeddings and the last norm; blue: type over any of them"),
     "Vocabulary": ("Weights", "the embedding: a column per word; blue: type over any of them"),

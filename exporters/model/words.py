@@ -1,4 +1,4 @@
-"""What each block means, in words: for headings and the index."""
+"""The meaning of each block in a few words, for headings and the index."""
 
 from collections.abc import Sequence
 
@@ -15,20 +15,20 @@ MEANING = {
     "W_U": "unembedding: one column per word",
     "queries": "the posited query, and each word's own vector",
     "clock": "sines and cosines of each position",
-    "frequency": "how fast each pair of features turns",
+    "frequency": "how fast each pair of features rotates with position",
     "factor": "what every cosine and sine is multiplied by",
-    "sign": "one of a pair turns forward, one back",
+    "sign": "one feature of a pair rotates forward, one back",
     "cos": "cosine of position times frequency",
     "sin": "sine of position times frequency, signed",
-    "rot_q": "query, turned by its position; ~ is the partner feature",
-    "rot_k": "key, turned by its position; ~ is the partner feature",
+    "rot_q": "query, rotated by its position; ~ is the partner feature",
+    "rot_k": "key, rotated by its position; ~ is the partner feature",
     "W_gate": "MLP weights: gate",
     "gate": "how far each hidden cell opens",
     "act": "the gate, after its activation function",
     "q_norm": "gain of the query norm",
     "k_norm": "gain of the key norm",
     "embed": "each token's vector, looked up",
-    "word": "each token's vector, before it is stretched, or widened",
+    "word": "each token's vector, before scaling or projection",
     "W_project_E": "embedding: from the size of a word's vector to the stream's",
     "W_project_U": "unembedding: from the stream's size to that of a word's vector",
     "sqrt_d_model": "what each token's vector is multiplied by",
@@ -38,18 +38,18 @@ MEANING = {
     "segment_embed": "each segment's vector, looked up",
     "embed_sum": "what a token is, where it stands, which text it is of",
     "attention_mask": "1 where there is a token; nothing attends to a 0",
-    "part": "what each token counts for in the mean",
-    "present": "vectors, far below where there is no token",
-    "max": "the largest of each feature, over the tokens",
+    "part": "the weight of each token in the mean",
+    "present": "the vectors; very low where there is no token",
+    "max": "the maximum of each feature over the tokens",
     "first": "the first token's vector",
     "which": "the token that stands for the sentence",
     "unit": "divided by its length",
     "vector": "the sentence as one vector",
     "length": "how long the sentence's vector is",
     "cosine": "how alike the two vectors point: 1, the same way; 0, at right angles",
-    "resid_pre": "the residual stream as the block finds it",
+    "resid_pre": "the residual stream before the block",
     "resid_mid": "the residual stream after attention",
-    "resid_post": "the residual stream as the block leaves it",
+    "resid_post": "the residual stream after the block",
     "resid_final": "the final residual: the query that is put to the vocabulary",
     "sqrt_d_head": "what scores are divided by",
     "scale": "what scores are multiplied by",
@@ -61,34 +61,34 @@ MEANING = {
     "k": "key: what do I offer to be matched against?",
     "v": "value: what do I carry, if matched?",
     "scores": "how well each query matches each key; the future is blank",
-    "row_max": "largest, taken off before the exponential",
+    "row_max": "the largest score, subtracted before the exponential",
     "exp": "exponential",
-    "row_sum": "their sum",
+    "row_sum": "the sum of the exponentials",
     "pattern": "who attends to whom; each column sums to 1",
-    "z": "values, mixed by the pattern",
+    "z": "values, weighted by the pattern",
     "result": "what this head writes into the stream",
     "attn_out": "what attention writes into the stream",
     "added": "what is written, as it is added to the stream",
     "read": "the stream, as the vocabulary reads it",
-    "multiplier": "what is multiplied by, in every cell",
+    "multiplier": "the factor that every cell is multiplied by",
     "W_in": "MLP weights: expand",
     "W_out": "MLP weights: contract",
-    "pre": "hidden layer, before the bend",
-    "post": "hidden layer, bent",
+    "pre": "hidden layer, before the activation function",
+    "post": "hidden layer, after the activation function",
     "W_router": "router weights: one column per expert",
     "router": "how well each expert suits the token",
-    "share_of_all": "that, as shares of all experts: they sum to 1",
+    "share_of_all": "the same as shares of all experts: they sum to 1",
     "number": "experts' numbers: of equals the first is chosen",
     "rank": "how many experts come before it",
     "n_chosen": "how many experts work at each token",
     "chosen": "shares of those that were chosen; 0 for the others",
-    "total": "what the chosen have of all",
-    "share": "by what share it works at each token",
-    "W_share": "weights: by what share it works",
+    "total": "what the chosen experts have together",
+    "share": "this expert's share at each token",
+    "W_share": "weights: the expert's share",
     "mlp_out": "what the MLP writes into the stream",
     "mean": "mean over features",
     "eps": "keeps the deviation above zero",
-    "normalized": "of one length for every token, before the gain",
+    "normalized": "the same length for every token, before the gain",
     "w": "gain",
     "b": "bias",
     "out": "normalised, what is read next",
@@ -98,44 +98,44 @@ MEANING = {
     "probs": "probabilities of the next word; each column sums to 1",
     "switch": "1 = on, 0 = off",
     "on": "its own switch times that for all heads",
-    "average": "what it writes on average: a constant",
-    "off": "what is written in its place while it is off",
+    "average": "its average output: a constant",
+    "off": "what is written instead while it is off",
     "mean_ablation": "0: zero ablation; 1: mean ablation",
     "position": "the token that Play, Lens and Attribution look at",
-    "target": "the word that is followed, as its id",
-    "rival": "the word that the target is held against, as its id",
+    "target": "the word to track, as its id",
+    "rival": "the word that the target is compared with, as its id",
     "x": "the residual stream at the position",
     "last": "the token at the position: what is read out",
-    "direction": "what a logit is read along: the word's unembedding",
-    "mapped": "the direction before the stream is brought to a word's size",
+    "direction": "the direction of a logit: the word's unembedding",
+    "mapped": "the direction before the projection to the size of word vectors",
     "gained": "the direction before the norm's gain",
     "credit": "share of a word's logit",
-    "turned": "the same, rows and columns exchanged",
-    "by": "divisors of all norms passed",
-    "cap": "scores stay within it, softly",
-    "of_content": "scores before they fall with distance",
-    "slope": "how far each head's scores fall with each token between",
+    "turned": "the transpose",
+    "by": "the divisors of all norms on the way",
+    "cap": "scores are softly capped at this value",
+    "of_content": "scores before the penalty for distance",
+    "slope": "each head's penalty for each token of distance",
     "place": "where each token stands for each head, in units of score",
     "uncapped": "scores before they are capped",
     "score": "the word's score before it is capped",
-    "numbers": "ids in their order, one of which is looked for",
+    "numbers": "the ids in order, to look one up",
     "method": "the optimizer's number: 0 SGD, 1 momentum, 2 Adam",
     "step": "which step this is, from 1",
-    "loss": "how surprising the words are that follow: the mean, in nats",
+    "loss": "the mean surprise of the words that follow, in nats",
     "capped_by": "how many times larger the score is than capped",
 }
-IN_FULL = {  # the same, by the whole name
+IN_FULL = {  # by the whole name
     "pass.total": "the sum of the losses of this pass, before this step",
     "pass.next": "the sum of the losses of this pass, with this step's",
     "settled": "sums of what each state holds: they read it before the step does",
 }
-OF_LOSS = {  # the blocks of a loss, by what they are called in it
+OF_LOSS = {  # the blocks of a loss, by their names in it
     "targets": "the word that follows each token, as its id",
-    "share": "how much each token counts in the mean",
+    "share": "the weight of each token in the mean",
     "numbers": "the words' ids",
     "chosen": "1 for the word that came, 0 for the others",
     "score": "the score of the word that follows",
-    "of_token": "how surprising the word that follows is: -ln of its probability",
+    "of_token": "the surprise of the word that follows: -ln of its probability",
 }
 AXES = {"token": "tokens", "token_b": "tokens", "vocab": "words", "vocab_out": "words"}
 AXES |= {"n_ctx": "positions", "place": "positions", "head": "heads"}
@@ -159,7 +159,7 @@ def meaning(block: Block, gradient_of: str = "") -> str:
     if block.leaf == "chosen" and "router" not in block.inside:
         return "what the chosen experts write together"
     if block.leaf == "score" and block.part == "mlp":
-        return "by what share it works, before the bend"
+        return "the expert's share, before the sigmoid"
     if block.leaf == "on" and block.part == "mlp":
         return "its own switch times that for all experts"
     if block.leaf.startswith("b_"):
@@ -168,18 +168,18 @@ def meaning(block: Block, gradient_of: str = "") -> str:
 
 
 def of_optimizer(block: Block) -> str:
-    """What a block of an optimizer's step means: its operation says so."""
+    """The meaning of a block of an optimizer's step: its op's docstring."""
     assert block.op and block.op.function.__doc__
     told = block.op.function.__doc__.strip().removesuffix(".")
     return told[:1].lower() + told[1:] if told[1:2].islower() else told
 
 
 def of_backward(block: Block, gradient_of: str) -> str:
-    """What a block of the backward pass means."""
+    """The meaning of a block of the backward pass."""
     if TURNED in block.passes:
-        return "the same, rows and columns exchanged, for products to run down"
+        return "the transpose, so that products run down columns"
     if block.leaf.startswith("part"):
-        return "a step on the way back"
+        return "an intermediate step of the backward pass"
     return f"how {gradient_of} changes with {block.own}"
 
 

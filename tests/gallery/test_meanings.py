@@ -37,7 +37,7 @@ def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
     strangers = [
         (block, meaning)
         for block, meaning in told(name)
-        if "expert" in meaning or "what the chosen have" in meaning or "capped" in meaning
+        if "expert" in meaning or "the chosen experts have" in meaning or "capped" in meaning
     ]
     assert strangers == []
 
@@ -45,6 +45,6 @@ def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
 @pytest.mark.slow
 def test_the_optimizer_is_explained() -> None:
     meanings = dict(told("learn"))
-    assert meanings["pace"].startswith("what the velocity is multiplied by")
+    assert meanings["pace"].startswith("the factor of the velocity: the learning rate")
     assert meanings["loss.chosen"] == "1 for the word that came, 0 for the others"
     assert dict(told("unrolled"))["step2.gradient.W_E"] == "how the loss changes with W_E"

@@ -25,26 +25,26 @@ DECLARED = ("MODEL_TYPES", "EPS", "forward", "read_config", "pieces")
 
 
 class Declared(Protocol):
-    """What a file of an architecture declares."""
+    """The declarations of an architecture's file."""
 
     MODEL_TYPES: tuple[str, ...]
     EPS: str
     NEW: Mapping[str, Any]
 
     def forward(self, g: Forward, ids: Sequence[int]) -> None:
-        """Add the blocks of a forward pass over the ids."""
+        """Add the blocks of a forward pass over token ids."""
 
     def read_config(self, c: Config) -> ModelSpec:
-        """What a config.json says."""
+        """The ModelSpec of a config.json."""
 
     def pieces(self, spec: ModelSpec) -> Pieces:
-        """Our name of each weight, and the piece of a foreign tensor that holds it."""
+        """Each weight's name here -> the piece of a foreign tensor that holds it."""
 
 
 def known() -> dict[str, Declared]:
-    """Every model type, and the file that reads it.
+    """Every supported model type, and the module that reads it.
 
-    Raises InputError for a file that lacks a declaration.
+    Raises InputError for a module that lacks a declaration.
     """
     found: dict[str, Declared] = {}
     for module in modules(__name__, __path__):
@@ -54,7 +54,7 @@ def known() -> dict[str, Declared]:
 
 
 def find(model_type: str) -> Declared:
-    """The architecture of a model type. Raises InputError where there is none."""
+    """The architecture of a model type. Raises InputError if it is not supported."""
     found = known()
     if model_type not in found:
         types = ", ".join(found)

@@ -1,8 +1,8 @@
-"""BERT (Devlin et al. 2019, section 3): every token sees all others, and norms stand after sums.
+"""BERT (Devlin et al. 2019, section 3): every token attends to all others; norms follow residual
+sums.
 
-A masked word is read out by a head, a map with a norm before the words; or else all tokens together
-give one vector for the sentence (see `pooling`), as in MiniLM and other models of
-sentence-transformers.
+The output is a score for each word at a masked token (a dense layer and a norm come first), or one
+vector for the sentence (see `pooling`), as in MiniLM and other sentence-transformers models.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ UNREAD = ("*.pooler.*", "cls.*")  # of tasks; `cls.predictions` where no word is
 
 
 def forward(g: Forward, ids: Sequence[int]) -> None:
-    """One forward pass over the token ids."""
+    """One forward pass over token ids."""
     spec = g.spec
     W_E, embed = parts.embed(g, ids)  # embed: [n_tokens, d_model]
     places = parts.positions(g, len(ids), spec.first_position)  # [n_tokens, 1]
@@ -58,7 +58,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def attention(b: Forward, x: Block, present: Block) -> Block:
-    """What all heads together write: [n_tokens, d_model]."""
+    """The sum of what all heads write: [n_tokens, d_model]."""
     attn, head_axes = b.at("attn"), ("d_model", "d_head")
     of_all = parts.of_all_heads(attn)
     heads = []
@@ -72,7 +72,8 @@ def attention(b: Forward, x: Block, present: Block) -> Block:
 
 
 def masked_word(g: Forward, x: Block, W_E: Block) -> None:
-    """The words that may stand at a token's place: a map, a bend, a norm, then a score for each."""
+    """The masked-word head: a dense layer, an activation function, a norm, then a score for each
+    word."""
     head, spec = g.at("head"), g.spec
     pre = head.block(
         "pre", ops.linear, x, head.weight("W", "d_model", "d_model"), head.weight("b", "d_model")
@@ -92,7 +93,8 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def of_kin(c: Config) -> dict[str, Any]:
-    """The fields of a config that BERT's kin share."""
+    """ModelSpec fields that BERT, RoBERTa and DistilBERT read from their configs in the same
+    way."""
     c.refuse("position_embedding_type", "absolute", "positions are learned, one vector for each")
     c.refuse("is_decoder", False, "a decoder of this kind is not known here")
     c.refuse("add_cross_attention", False, "there is no other text to attend to")
@@ -113,7 +115,7 @@ def of_kin(c: Config) -> dict[str, Any]:
 
 
 def of_encoders(c: Config) -> dict[str, Any]:
-    """What all encoders are, and what of theirs is read out."""
+    """ModelSpec fields of every encoder, and what its output is."""
     return {
         "position": "learned",
         "norm": "layer",
@@ -127,7 +129,7 @@ def of_encoders(c: Config) -> dict[str, Any]:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """BERT's layout; the head stands under `cls.predictions`."""
+    """BERT's layout; the head's tensors begin with `cls.predictions`."""
     yield from of_base(spec, "bert")
     head = "cls.predictions"
     yield "head.W", Piece(f"{head}.transform.dense.weight", transposed=True)
@@ -138,7 +140,7 @@ def pieces(spec: ModelSpec) -> Pieces:
 
 
 def of_base(spec: ModelSpec, base: str) -> Pieces:
-    """All but the head: matrices are [out, in]."""
+    """All weights but the head's: matrices are [out, in]."""
     e = f"{base}.embeddings"
     yield "W_E", Piece(f"{e}.word_embeddings.weight")
     yield "W_pos", Piece(f"{e}.position_embeddings.weight")
@@ -159,7 +161,7 @@ KINDS = ("query", "key", "value")
 
 
 def heads_of(b: str, spec: ModelSpec, names: dict[str, str]) -> Pieces:
-    """The heads of a layer, out of tensors that hold them side by side, by which of QKVO."""
+    """The heads of a layer, cut from tensors with all heads side by side; `names` by Q, K, V, O."""
     for n in range(spec.n_heads):
         h = f"{b}.attn.h{n}"
         for which in "QKV":

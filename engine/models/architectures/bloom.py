@@ -1,5 +1,5 @@
-"""BLOOM (BigScience Workshop 2022, section 3.2.2): scores that fall with distance (ALiBi) in the
-place of positions, and a norm of the embedding."""
+"""BLOOM (BigScience Workshop 2022, section 3.2.2): ALiBi instead of position embeddings, and a norm
+of the embedding."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """BLOOM's config. No position is beyond it: `seq_length` is what it was trained at."""
+    """BLOOM's config. It has no maximum position: `seq_length` is the length of training."""
     c.rename(num_hidden_layers="n_layer", num_attention_heads="n_head", n_embed="hidden_size")
     c.assume(vocab_size=250880, hidden_size=64, n_layer=2, n_head=8, seq_length=2048)
     c.refuse("apply_residual_connection_post_layernorm", False, "sublayers add to the stream")

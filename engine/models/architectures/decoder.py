@@ -1,6 +1,6 @@
-"""The decoder of the essays, as a graph of cells: the whole forward pass, top to bottom.
+"""The essays' own decoder as a graph of cells: the whole forward pass, top to bottom.
 
-A residual stream runs through the model; every sublayer reads it, and adds what it writes.
+A residual stream runs through the model; every sublayer reads it and adds its output to it.
 (Vaswani et al. 2017, "Attention Is All You Need", section 3; norms before the sublayers as in
 GPT-2, or after them as in 2017.)
 """
@@ -51,7 +51,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
-    """Multi-head attention: every head writes its own share, `result`, into the stream."""
+    """Multi-head attention: every head writes its own `result` into the stream."""
     spec, attn = b.spec, b.at("attn")
     of_all = parts.of_all_heads(attn)
     head_axes, mask = ("d_model", "d_head"), Mask(spec.causal, sentence=b.readout.sentence)
@@ -69,7 +69,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None) -> Block:
 
 
 def mlp(b: Forward, x: Block) -> Block:
-    """Expand, bend, contract; each token by itself."""
+    """The MLP: expand, apply the activation function, contract; each token by itself."""
     spec, m = b.spec, b.at("mlp")
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.bias)  # [n_tokens, d_mlp]
     post = m.block("post", getattr(ops, spec.activation), pre)  # [n_tokens, d_mlp]
@@ -77,7 +77,7 @@ def mlp(b: Forward, x: Block) -> Block:
 
 
 def norm(ln: Forward, x: Block) -> Block:
-    """What a sublayer reads of the stream."""
+    """The input of a sublayer: the stream, normalized if the model does."""
     spec = ln.spec
     if spec.norm == "none":
         return x
@@ -85,7 +85,7 @@ def norm(ln: Forward, x: Block) -> Block:
 
 
 def position(g: Forward, n_tokens: int) -> Block:
-    """A vector for each place: learned, or of sines and cosines (2017, section 3.5)."""
+    """A vector for each position: learned, or sinusoidal (2017, section 3.5)."""
     places = parts.positions(g, n_tokens)  # [n_tokens, 1]
     if g.spec.position == "learned":
         table = g.weight("W_pos", "n_ctx", "d_model")
@@ -102,7 +102,7 @@ def clock(n_tokens: int, d_model: int) -> np.ndarray:
 
 
 def read_config(c: Config) -> ModelSpec:
-    """The fields of ModelSpec by name; those that are left out are at their defaults."""
+    """The fields of ModelSpec by name; missing ones take their defaults."""
     given = {k: v for k, v in c.values.items() if k != "model_type"}
     known = ModelSpec.__dataclass_fields__
     c.ignore(*known)
@@ -119,5 +119,5 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Every weight stands by its own name."""
+    """Every weight is a tensor of the same name."""
     yield from ((name, Piece(name)) for name in weight_shapes(forward, spec))

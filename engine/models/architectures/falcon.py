@@ -1,6 +1,6 @@
-"""Falcon (Almazrouei et al. 2023, section 4.3): attention and MLP side by side, keys and values
-that heads share, positions that turn. Falcon-7B has one norm for both sublayers and one key for all
-heads, larger ones two norms and more keys; Falcon-RW is one after the other, with ALiBi."""
+"""Falcon (Almazrouei et al. 2023, section 4.3): attention and MLP in parallel, grouped keys and
+values, rotary positions. Falcon-7B has one norm for both sublayers and one key for all heads;
+larger models have two norms and more keys. Falcon-RW has sequential sublayers and ALiBi."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ NEW = {"activation": "gelu"}
 
 @dataclass(frozen=True)
 class FalconSpec(ModelSpec):
-    """What Falcon has beyond others."""
+    """ModelSpec with Falcon's own fields."""
 
     one_norm: bool = False  # of attention and MLP together
 
@@ -78,8 +78,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def rounded_places(g: Forward, n_tokens: int) -> Block:
-    """Where the tokens stand, [n_tokens, n_heads]: as `alibi.places`, but in the 8 bits of
-    bfloat16, which Falcon was trained with, and divided by the root of d_head as scores are."""
+    """ALiBi's terms, [n_tokens, n_heads]: as `alibi.places`, but rounded to the 8 bits of bfloat16,
+    in which Falcon was trained, and divided by the root of d_head as scores are."""
     position = np.arange(n_tokens).astype(ml_dtypes.bfloat16)
     slope = np.array(alibi.slopes(g.spec.n_heads), np.float32).astype(ml_dtypes.bfloat16)
     place = np.outer(position, slope).astype(np.float64) / sqrt(g.spec.d_head)

@@ -1,6 +1,6 @@
-"""Gemma (Gemma Team 2024a): Llama's parts, with embeddings times the root of their size and gains
-of 1 + w. Gemma 2 (2024b, section 2) has norms after each sublayer as well, scores and logits that
-are capped, and windows in every other layer. Gemma 3 is in `gemma3.py`."""
+"""Gemma (Gemma Team 2024a): Llama's parts, with embeddings times the root of d_model and gains of 1
++ w. Gemma 2 (2024b, section 2) adds norms after each sublayer, soft caps on scores and logits, and
+sliding windows in every other layer. Gemma 3 is in `gemma3.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ NORMS_2 = {
 
 @dataclass(frozen=True)
 class GemmaSpec(ModelSpec):
-    """What Gemma has beyond others: how far scores and logits may go from zero; None: any far."""
+    """ModelSpec with Gemma's soft caps of scores and logits; None: no cap."""
 
     norm_both: bool = False  # after each sublayer as well, before its residual add
     score_cap: float | None = None
@@ -36,7 +36,7 @@ class GemmaSpec(ModelSpec):
 
     @property
     def within_windows(self) -> "GemmaSpec":
-        """This spec, with the rotary positions of the layers that have a window."""
+        """This spec, with the rotary positions of sliding-window layers."""
         assert self.local
         theta, _, _, frequencies, factor = self.local
         return replace(self, rope_theta=theta, rope_frequencies=frequencies, rope_factor=factor)
@@ -74,7 +74,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def attention(b: Forward, x: Block, turn: tuple[Block, Block], window: int | None) -> Block:
-    """What the heads write together, [n_tokens, d_model]; groups of them share keys and values."""
+    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and
+    values."""
     spec, attn = b.spec, b.at("attn")
     assert isinstance(spec, GemmaSpec)
     of_all = parts.of_all_heads(attn, spec.score_cap)
@@ -101,7 +102,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block], window: int | Non
 
 
 def mlp(b: Forward, x: Block) -> Block:
-    """Expand, let a gate open each hidden cell, contract: [n_tokens, d_model]."""
+    """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
     spec, m = b.spec, b.at("mlp")
     gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), bias=False)
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), bias=False)
@@ -139,14 +140,15 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def first(c: Config, spec: GemmaSpec) -> GemmaSpec:
-    """Gemma; its first files say `gelu` and mean the tanh form, which they were trained with."""
+    """Gemma's spec. Its first configs say `gelu` but mean the tanh form, which it was trained
+    with."""
     c.ignore("hidden_activation")
     exact = c.look("hidden_act") in (None, "gelu")
     return replace(spec, activation="gelu_tanh" if exact else c.activation("hidden_act"))
 
 
 def second(c: Config, spec: GemmaSpec) -> GemmaSpec:
-    """Gemma 2."""
+    """Gemma 2's spec."""
     c.ignore("hidden_act")  # `hidden_activation` is what counts
     window, n_layers = c.get("sliding_window", int, 4096), spec.n_layers
     near = c.windowed(n_layers) or [layer % 2 == 0 for layer in range(n_layers)]

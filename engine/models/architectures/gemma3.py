@@ -1,5 +1,6 @@
-"""Gemma 3 (Gemma Team 2025, section 2): Gemma 2 with norms of queries and keys in place of caps,
-five layers with windows to one without, and rotary positions of another base within windows."""
+"""Gemma 3 (Gemma Team 2025, section 2): Gemma 2 with norms of queries and keys instead of soft
+caps, five sliding-window layers for each full one, and another base of rotary positions within
+windows."""
 
 from math import sqrt
 
@@ -17,7 +18,7 @@ NEW = {"hidden_activation": "gelu_pytorch_tanh"}
 
 
 def read_config(c: Config) -> ModelSpec:
-    """Gemma 3's config, which leaves out what is as in its 2-billion model."""
+    """Gemma 3's config; missing fields have the values of the 2-billion model."""
     c.refuse("use_bidirectional_attention", False, "each token sees those before it")
     c.ignore("attn_logit_softcapping")  # its reference does not cap scores, whatever is said
     d_head = c.get("head_dim", int, 256)
@@ -55,14 +56,14 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def near_layers(c: Config) -> list[bool]:
-    """Which layers have windows: all but every sixth, or whatever the config says."""
+    """The sliding-window layers: all but every sixth, or as the config says."""
     n_layers, every = c.get("num_hidden_layers", int, 26), c.get("sliding_window_pattern", int, 6)
     return c.windowed(n_layers) or [(n + 1) % every > 0 for n in range(n_layers)]
 
 
 def turning(c: Config, d_head: int, kind: str, base: str, default: float) -> rope.Rotary:
-    """Rotary positions in layers of one kind. The newer form of a config has them by kind; the
-    older one has a `base` for each kind, and a scaling of those without windows."""
+    """Rotary positions in layers of one kind. Newer configs have them by kind; older ones have a
+    `base` for each kind, and a scaling for layers without windows."""
     by_kind = c.look("rope_parameters") or {}
     if not isinstance(by_kind, dict) or not {*by_kind} <= {FULL, WINDOWED}:
         raise InputError(

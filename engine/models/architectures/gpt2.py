@@ -75,7 +75,8 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """GPT-2: Conv1D weights are [in, out]; c_attn holds queries, keys and values in turn."""
+    """GPT-2's layout: Conv1D weights are [in, out]; c_attn holds queries, keys and values in
+    turn."""
     yield "W_E", Piece("transformer.wte.weight")
     yield "W_pos", Piece("transformer.wpe.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)

@@ -1,5 +1,5 @@
-"""GPT-Neo (Black et al. 2021; the TinyStories models): GPT-2 with layers that look back only so
-far, scores that are not divided by sqrt(d_head), and no biases in queries, keys and values."""
+"""GPT-Neo (Black et al. 2021; the TinyStories models): GPT-2 with alternating local (windowed) and
+global attention, scores not divided by sqrt(d_head), and no biases of queries, keys and values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -83,14 +83,15 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pair(listed: list[Any]) -> tuple[list[str], int]:
-    """Kinds of layers, and how often they come: [["global", "local"], 12]. Else no layer."""
+    """A pattern of layer kinds and its number of repetitions: [["global", "local"], 12]. Anything
+    else gives no layer."""
     kinds, times = listed if len(listed) == 2 else ([], 0)
     fits = isinstance(kinds, list) and all(isinstance(kind, str) for kind in kinds)
     return (kinds, times) if fits and isinstance(times, int) else ([], 0)
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """GPT-Neo: Linear weights are [out, in]."""
+    """GPT-Neo's layout: Linear weights are [out, in]."""
     yield "W_E", Piece("transformer.wte.weight")
     yield "W_pos", Piece("transformer.wpe.weight")
     yield "W_U", Piece("lm_head.weight", transposed=True)

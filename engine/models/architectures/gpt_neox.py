@@ -1,5 +1,5 @@
-"""GPT-NeoX (Black et al. 2022, section 2.1; the Pythia models): attention and MLP side by side
-on the same residual, rotary positions on a part of each head's features."""
+"""GPT-NeoX (Black et al. 2022, section 2.1; the Pythia models): attention and MLP in parallel on
+the same residual, rotary positions on a part of each head's features."""
 
 from collections.abc import Sequence
 
@@ -80,7 +80,7 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """GPT-NeoX: one tensor for queries, keys and values, head by head."""
+    """GPT-NeoX's layout: one tensor for queries, keys and values, head by head."""
     yield "W_E", Piece("gpt_neox.embed_in.weight")
     yield "W_U", Piece("embed_out.weight", transposed=True)
     yield from norm("ln_final", "gpt_neox.final_layer_norm")

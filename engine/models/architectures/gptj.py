@@ -1,6 +1,5 @@
-"""GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side on the same norm, which Phi took
-over, out of tensors of its own; neighbouring features turn together, and attention has no biases.
-"""
+"""GPT-J (Wang & Komatsuzaki 2021): attention and MLP in parallel on the same norm, as in Phi, in
+separate tensors; adjacent features rotate in pairs, and attention has no biases."""
 
 from engine.models.architectures.phi import forward
 from engine.models.foreign import Config, Piece, Pieces, grouped_heads, linear, norm

@@ -1,5 +1,5 @@
-"""Llama (Touvron et al. 2023) and its kin Mistral, Qwen2, Qwen3, SmolLM3, Granite: RMSNorm, rotary
-positions, a gated MLP, and keys and values that several heads share (Ainslie et al. 2023)."""
+"""Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2, Qwen3, SmolLM3, Granite: RMSNorm,
+rotary positions, a gated MLP, grouped keys and values (Ainslie et al. 2023)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ NEW = {"hidden_act": "silu", "sliding_window": None}
 
 @dataclass(frozen=True)
 class LlamaSpec(ModelSpec):
-    """What some of Llama's kin have beyond others."""
+    """ModelSpec with fields that only some of Llama's relatives have."""
 
     still: tuple[int, ...] = ()  # layers whose queries and keys do not turn (SmolLM3)
     embed_scale: float = 1.0  # Granite multiplies the embedding,
@@ -54,7 +54,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None, window: int | None) -> Block:
-    """What the heads write together, [n_tokens, d_model]; groups of them share keys and values."""
+    """The sum of what all heads write, [n_tokens, d_model]; groups of heads share keys and
+    values."""
     spec, attn = b.spec, b.at("attn")
     of_all = parts.of_all_heads(attn)
     q_norm = attn.weight("q_norm", "d_head") if spec.qk_norm else None
@@ -81,7 +82,7 @@ def attention(b: Forward, x: Block, turn: tuple[Block, Block] | None, window: in
 
 
 def mlp(b: Forward, x: Block) -> Block:
-    """Expand, let a gate open each hidden cell, contract: [n_tokens, d_model]."""
+    """The gated MLP: expand, multiply by the gate, contract: [n_tokens, d_model]."""
     spec, m = b.spec, b.at("mlp")
     gate = parts.linear(m, "gate", x, "gate", ("d_model", "d_mlp"), spec.mlp_bias)
     pre = parts.linear(m, "pre", x, "in", ("d_model", "d_mlp"), spec.mlp_bias)
@@ -91,12 +92,12 @@ def mlp(b: Forward, x: Block) -> Block:
 
 
 def times(g: Forward, name: str, x: Block, path: str, by: float) -> Block:
-    """x times a number, which stands under `path`; x itself where it is 1."""
+    """x times a constant, in a block under `path`; x itself if the constant is 1."""
     return x if by == 1 else g.block(name, ops.stretch, x, g.at(path).input("multiplier", by))
 
 
 def read_config(c: Config) -> ModelSpec:
-    """The config of Llama and its kin."""
+    """The config of Llama and its relatives."""
     kind, n_layers = c.values["model_type"], c.get("num_hidden_layers", int)
     n_heads = c.get("num_attention_heads", int)
     d_head = c.get("head_dim", int, 0) or c.divide("hidden_size", "num_attention_heads")
@@ -144,7 +145,8 @@ def layers_that_stand_still(c: Config, n_layers: int) -> tuple[int, ...]:
 
 
 def windows(c: Config, kind: str, n_layers: int) -> tuple[int | None, ...]:
-    """How far back each layer looks: Mistral in every layer, others in those that say so."""
+    """The sliding window of each layer: Mistral's in every layer, others' in the layers they
+    list."""
     c.ignore("use_sliding_window", "max_window_layers", "layer_types")
     window, listed = c.look("sliding_window"), c.windowed(n_layers)
     if (

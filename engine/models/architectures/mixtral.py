@@ -1,7 +1,7 @@
 """Mixtral (Jiang et al. 2024, section 2.1): Llama's attention, and a sparse mixture of experts.
 
-A router scores the experts at each token. Those that score highest work there, each by its share;
-the others' hidden cells are 0 (Shazeer et al. 2017, section 2).
+A router scores the experts at each token. The highest-scoring ones are used there, each with its
+share; the hidden cells of the others are 0 (Shazeer et al. 2017, section 2).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ MAX_EXPERTS = 50_000  # in all layers; DeepSeek-V3 has 14,848, Kimi K2 23,040
 
 @dataclass(frozen=True)
 class MoeSpec(LlamaSpec):
-    """What a mixture of experts has beyond Llama."""
+    """ModelSpec with the fields of a mixture of experts."""
 
     n_experts: int = 0
     n_chosen: int = 0  # that work at each token
@@ -74,7 +74,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def experts(b: Forward, x: Block) -> Block:
-    """What the experts write together: [n_tokens, d_model]."""
+    """The sum of what all experts write: [n_tokens, d_model]."""
     spec, m = b.spec, b.at("mlp")
     assert isinstance(spec, MoeSpec)
     share = shares(m, x)  # [n_tokens, n_experts]
@@ -91,8 +91,8 @@ def experts(b: Forward, x: Block) -> Block:
 
 
 def shares(m: Forward, x: Block) -> Block:
-    """How much each expert has in what is written at each token, 0 for those that were not chosen:
-    [n_tokens, n_experts]. Of equals the first is chosen."""
+    """The share of each expert at each token, 0 for experts that are not chosen: [n_tokens,
+    n_experts]. Of equal scores the first is chosen."""
     spec = m.spec
     assert isinstance(spec, MoeSpec)
     scores = parts.linear(m, "router", x, "router", ("d_model", "n_experts"), bias=False)
@@ -157,7 +157,7 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; experts have tensors of their own, or are stacked."""
+    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
     assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):
@@ -170,7 +170,8 @@ def pieces(spec: ModelSpec) -> Pieces:
 
 
 def stacked(ours: str, theirs: str, spec: MoeSpec) -> Pieces:
-    """All experts' matrices in two tensors: of each the gate's rows, then those of its input."""
+    """All experts' matrices in two tensors; for each expert, the gate's rows come before the
+    input's."""
     yield f"{ours}.W_router", Piece(f"{theirs}.gate.weight", transposed=True)
     both, out = f"{theirs}.experts.gate_up_proj", f"{theirs}.experts.down_proj"
     for n in range(spec.n_experts):

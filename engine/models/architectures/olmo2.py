@@ -1,5 +1,5 @@
 """OLMo 2 (OLMo Team 2024, section 3.1): Llama's parts with norms after each sublayer instead of
-before it, and one norm of all heads' queries together, and one of all keys."""
+before it, one norm over all heads' queries, and one over all keys."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 def norm_together(
     attn: Forward, heads: Sequence[Forward], name: str, xs: Sequence[Block]
 ) -> list[Block]:
-    """RMSNorm over the features of all heads, each head's [n_tokens, d_head] a part of them."""
+    """RMSNorm over the features of all heads together; each head is [n_tokens, d_head]."""
     ln = attn.at(name)
     eps = ln.input("eps", attn.spec.norm_eps)
     size = ln.block("root_mean_square", ops.root_mean_square_of_all, xs, eps)  # [n_tokens, 1]
@@ -76,7 +76,7 @@ def norm_together(
 def turned(
     heads: Sequence[Forward], which: str, xs: Sequence[Block], turn: tuple[Block, Block]
 ) -> list[Block]:
-    """Every head's queries, or keys, turned by their positions: each [n_tokens, d_head]."""
+    """Every head's queries, or keys, with rotary positions: each [n_tokens, d_head]."""
     return [parts.rotate(h, f"rot_{which}", x, turn) for h, x in zip(heads, xs, strict=True)]
 
 

@@ -1,6 +1,6 @@
-"""OPT (Zhang et al. 2022, section 2): GPT-2 with ReLU, and positions counted from 2. The one of 350
-million parameters has norms after its sublayers, and words whose vectors are shorter than the
-stream's; Galactica (Taylor et al. 2022) has no biases."""
+"""OPT (Zhang et al. 2022, section 2): GPT-2 with ReLU, and positions counted from 2. OPT-350m has
+norms after its sublayers, and word vectors shorter than the stream; Galactica (Taylor et al. 2022)
+has no biases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ FIRST_PLACE = 2  # the rows before it were for padding
 
 @dataclass(frozen=True)
 class OptSpec(ModelSpec):
-    """What OPT has beyond others."""
+    """ModelSpec with OPT's own fields."""
 
     d_word: int = 0  # the size of a word's vector; where it is d_model, nothing is projected
     plain_norms: bool = False  # without gain and bias
 
     @property
     def d_place(self) -> int:
-        """The rows of W_pos."""
+        """The number of rows of W_pos."""
         return self.n_ctx + FIRST_PLACE
 
     @property
@@ -78,7 +78,8 @@ def forward(g: Forward, ids: Sequence[int]) -> None:
 
 
 def words(g: Forward, ids: Sequence[int], spec: OptSpec) -> tuple[Block, Block]:
-    """The embedding, and the tokens' vectors, as wide as the stream: [n_tokens, d_model]."""
+    """The embedding, and the tokens' vectors projected to the stream's size: [n_tokens,
+    d_model]."""
     if not spec.projects:
         return parts.embed(g, ids)
     W_E, word = parts.embed(g, ids, "embed.word", "d_word")  # word: [n_tokens, d_word]

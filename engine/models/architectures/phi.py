@@ -1,5 +1,5 @@
-"""Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP side by side on the same norm of
-the stream, positions that turn a part of each head's features, biases everywhere."""
+"""Phi (Li et al. 2023: phi-1, phi-1.5, phi-2): attention and MLP in parallel on the same norm of
+the stream, rotary positions on a part of each head's features, biases everywhere."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,8 @@ def norm_of(attn: Forward, name: str) -> tuple[Block, Block]:
 
 
 def normed(ln: Forward, x: Block, weights: tuple[Block, Block] | None) -> Block:
-    """LayerNorm of a head's queries or keys, [n_tokens, d_head]; as they are without weights."""
+    """LayerNorm of a head's queries or keys, [n_tokens, d_head]; unchanged if the model has no such
+    norm."""
     if weights is None:
         return x
     normalized = parts.standardize(ln, "normalized", x, ln.spec.norm_eps)

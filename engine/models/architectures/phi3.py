@@ -1,5 +1,5 @@
-"""Phi-3 (Microsoft 2024): Llama's forward pass, out of one tensor of queries, keys and values and
-one of gate and input; windows in every layer, if any; a part of the features may turn."""
+"""Phi-3 (Microsoft 2024): Llama's forward pass with one tensor for queries, keys and values and one
+for gate and input; sliding windows in every layer, if any; optionally partial rotary positions."""
 
 from engine.models import rope
 from engine.models.architectures.llama import EPS, LlamaSpec, forward

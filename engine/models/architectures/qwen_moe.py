@@ -1,5 +1,5 @@
-"""Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass, perhaps with one MLP
-in some layers, and in the second generation an expert that works at every token."""
+"""Qwen's mixtures of experts (Qwen Team 2024, 2025): Mixtral's forward pass, optionally with plain
+MLPs in some layers and, in the second generation, a shared expert that is used at every token."""
 
 from engine.cells.errors import InputError
 from engine.models import rope
@@ -57,8 +57,8 @@ def read_config(c: Config) -> ModelSpec:
 
 
 def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
-    """How far back each layer looks, where the config says that any does: every layer in the third
-    generation; in the second those that it lists, or every other one of the first."""
+    """The sliding window of each layer, if the config has any: every layer in the third generation;
+    in the second, the layers listed, or every other one of the first."""
     used, size = c.get("use_sliding_window", bool, False), c.get("sliding_window", int, 4096)
     listed, first = c.windowed(n_layers), c.get("max_window_layers", int, 28)
     if third:
@@ -68,7 +68,7 @@ def windows(c: Config, third: bool, n_layers: int) -> tuple[int | None, ...]:
 
 
 def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
-    """The layers without experts: those that the config lists, and all but one in so many."""
+    """The layers without experts: those that the config lists, and all but every n-th."""
     listed, step = c.listed("mlp_only_layers", int), c.get("decoder_sparse_step", int, 1)
     if step < 1:
         raise InputError(f"{c.path}: decoder_sparse_step is {step}; it must be at least 1")
@@ -76,7 +76,7 @@ def dense(c: Config, n_experts: int, n_layers: int) -> tuple[int, ...]:
 
 
 def pieces(spec: ModelSpec) -> Pieces:
-    """Linear weights are [out, in]; experts have tensors of their own, or are stacked."""
+    """Linear weights are [out, in]; experts have separate tensors, or stacked ones."""
     assert isinstance(spec, MoeSpec)
     yield from around_mlp(spec)
     for layer in range(spec.n_layers):

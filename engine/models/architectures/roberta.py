@@ -1,5 +1,6 @@
-"""RoBERTa (Liu et al. 2019) and its kin: BERT whose positions are counted from behind that of the
-padding token, with a head of other names. XLM-RoBERTa and CamemBERT differ in their texts alone."""
+"""RoBERTa (Liu et al. 2019) and its relatives: BERT with positions counted from the padding token's
+id on, and other names for the head's tensors. XLM-RoBERTa and CamemBERT differ only in
+tokenizers."""
 
 from engine.models import sentence_modules
 from engine.models.architectures import bert

@@ -1,6 +1,6 @@
-"""StableLM (Bellagente et al. 2024, section 2): Llama's parts with LayerNorm, positions that turn a
-part of each head's features; the one of 12 billion parameters has attention and MLP side by side
-on the same norm, and a norm of every head's queries, and keys, of its own."""
+"""StableLM (Bellagente et al. 2024, section 2): Llama's parts with LayerNorm and partial rotary
+positions; the model of 12 billion parameters has attention and MLP in parallel on the same norm,
+and norms of each head's queries and keys."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, keys and values that
-several heads share, windows in every layer, an MLP without a gate, and biases."""
+"""StarCoder2 (Lozhkov et al. 2024, section 6.1): LayerNorm, rotary positions, grouped keys and
+values, sliding windows in every layer, an MLP without a gate, and biases."""
 
 from collections.abc import Sequence
 

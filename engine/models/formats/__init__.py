@@ -1,9 +1,9 @@
-"""The ways that a model comes in, one file each: found by being there.
+"""Model formats, one file each.
 
-Each gives the same three things that a Hugging Face folder gives, a `Source`: a config, tensors by
-their Hugging Face names, and a tokenizer. So no architecture knows of formats. A file declares
+Each gives a `Source`, the three things that a Hugging Face folder has: a config, tensors by their
+Hugging Face names, and a tokenizer. So architectures do not depend on formats. A file declares
 
-    reads         whether a name, of a file or of something else, is one of its own
+    reads         whether it reads a name, of a file or of something else
     open_source   the Source of such a name; it raises InputError
 """
 
@@ -25,7 +25,7 @@ ENDINGS = (".gguf", ".bin", ".pt", ".pth", ".safetensors", ".json")
 
 @dataclass(frozen=True)
 class Source:
-    """A model as it comes, whichever files it is in, in Hugging Face's terms."""
+    """A model from any format, in Hugging Face's terms."""
 
     config: Config
     tensors: Tensors
@@ -33,13 +33,13 @@ class Source:
 
 
 class Format(Protocol):
-    """What a file of a format declares."""
+    """The declarations of a format's file."""
 
     def reads(self, name: str) -> bool:
-        """Whether a name is one of its own."""
+        """Whether this format reads a name."""
 
     def open_source(self, name: str) -> Source:
-        """The model of such a name."""
+        """The model of a name that the format reads."""
 
 
 def known() -> list[Format]:
@@ -54,13 +54,14 @@ def find(name: str) -> Format | None:
 
 
 def means(name: str) -> bool:
-    """Whether a name is that of a model in some format, be it there or not: a path, for example."""
+    """Whether a name is of a model in some format, even one that does not exist: a path, for
+    example."""
     path = possible(name)
     return path.exists() or "/" in name or path.suffix in ENDINGS or find(name) is not None
 
 
 def open_source(name: str) -> Source:
-    """The model of a file, of a folder, or of a name that stands for one. Raises InputError."""
+    """The model of a file, a folder, or another name that a format reads. Raises InputError."""
     form, path = find(name), Path(name)
     if form is not None:
         return form.open_source(name)
@@ -74,7 +75,7 @@ def open_source(name: str) -> Source:
 
 
 def _only(folder: Path) -> Path:
-    """The one file in a folder that is a model. Raises InputError."""
+    """The only model file in a folder. Raises InputError."""
     inside = [path for path in sorted(folder.iterdir()) if path.is_file() and find(str(path))]
     if not inside:
         raise InputError(f"{folder} holds no config.json, and no other file that is a model")
@@ -85,6 +86,6 @@ def _only(folder: Path) -> Path:
 
 
 def title(name: str) -> str:
-    """What a model is called: the last part of its name, without an ending or a revision."""
+    """A model's title: the last part of its name, without extension or revision."""
     last = Path(name.partition("@")[0]).resolve()
     return last.stem if last.suffix in ENDINGS else last.name

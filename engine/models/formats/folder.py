@@ -1,4 +1,4 @@
-"""A checkpoint folder as Hugging Face tools save it, named by itself or by one of its files."""
+"""A checkpoint folder in Hugging Face format, named by itself or by one of its files."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ FILES = re.compile(
 
 
 def reads(name: str) -> bool:
-    """A folder with a config, or a file of one."""
+    """A folder with a config, or one of its files."""
     path = Path(name)
     if path.is_dir():
         return (path / "config.json").exists()
@@ -31,7 +31,7 @@ BESIDE = ("vision_config", "mm_tokens_per_image", "boi_token_index", "eoi_token_
 
 
 def open_source(name: str) -> Source:
-    """The model of a folder; of one that sees as well, the part that reads."""
+    """The model of a folder; of a vision-language model, its language model."""
     folder = Path(name) if Path(name).is_dir() else Path(name).parent
     config, held = Config(folder / "config.json"), of_folder(folder)
     if str(config.values.get("model_type")) in SEEING:
@@ -41,7 +41,7 @@ def open_source(name: str) -> Source:
 
 
 def reading_part(whole: Config) -> Config:
-    """The config of the part that reads, as it is where that part is a model by itself."""
+    """The config of a vision-language model's language model, as of a model of its own."""
     text = whole.get("text_config", dict)
     whole.ignore(*BESIDE, "image_token_index", "tie_word_embeddings")
     whole.check_unread()
@@ -53,7 +53,8 @@ def reading_part(whole: Config) -> Config:
 
 
 def language_model(held: Mapping[str, TensorEntry]) -> dict[str, TensorEntry]:
-    """The tensors of the part that reads: `language_model` stands before or behind `model`."""
+    """The tensors of the language model: `language_model` stands before or after `model` in their
+    names."""
     found = {}
     for name, tensor in held.items():
         if name.startswith("language_model."):

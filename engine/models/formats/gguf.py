@@ -1,7 +1,6 @@
-"""GGUF, llama.cpp's file: metadata, tensors that may be packed into few bits, and a vocabulary.
+"""GGUF, llama.cpp's format: metadata, possibly quantized tensors, and a vocabulary.
 
-What its architectures are called, and what they call their tensors, is turned into the words of
-Hugging Face: a table for each.
+Tables translate the names of architectures, metadata and tensors to Hugging Face's.
 """
 
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ OF_TOKENIZER = "tokenizer.ggml."
 
 @dataclass(frozen=True)
 class Family:
-    """How the metadata and the tensors of one architecture are called by Hugging Face."""
+    """Hugging Face's names for one architecture's metadata and tensors."""
 
     fixed: Mapping[str, Any]  # of config.json
     keys: Mapping[str, str]  # of the metadata, behind the architecture's name -> of config.json
@@ -95,8 +94,8 @@ def llama_like(
     paired: tuple[str, ...] = (),
     **said: Any,
 ) -> Family:
-    """Llama and those whose tensors are called alike, with more keys, more parts of a block, and
-    what their files take for granted."""
+    """A family whose tensors have Llama's names, with additional keys, parts of a block, and
+    defaults."""
     fixed = {"model_type": model_type, "hidden_act": "silu"} | said
     keys, parts = {**SIZES, **keys}, {**LLAMA_PARTS, **parts}
     return Family(fixed, keys, LLAMA_NAMES, "model.layers", parts, paired)
@@ -154,7 +153,7 @@ LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positio
 
 
 def reads(name: str) -> bool:
-    """A file that says so, by its ending or by its first bytes."""
+    """A GGUF file, by its extension or its first bytes."""
     path = Path(name)
     if not path.is_file():
         return False
@@ -210,8 +209,8 @@ def config(meta: Config, kind: str, places: Mapping[str, Place]) -> Values:
 
 
 def translated(path: Path, kind: str, said: Values) -> Values:
-    """An architecture's own keys. Raises InputError for one that would change the result, and is
-    not known here."""
+    """An architecture's own keys. Raises InputError for an unknown one that would change the
+    result."""
     keys = FAMILIES[kind].keys
     values: Values = {}
     scaling: Values = {}
@@ -233,7 +232,7 @@ def translated(path: Path, kind: str, said: Values) -> Values:
 
 
 def head_size(path: Path, values: Values) -> int | None:
-    """How many features a head has; None where that is not said."""
+    """The number of features of a head; None if the metadata do not say."""
     if not {"hidden_size", "num_attention_heads"} <= values.keys():
         return None
     said = Config(path, values)
@@ -242,7 +241,7 @@ def head_size(path: Path, values: Values) -> int | None:
 
 
 def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
-    """The scaling that gives these factors, by which the frequencies of a head are divided."""
+    """The Llama 3 scaling that gives these divisors of a head's frequencies."""
     if stretch.ndim != 1 or not (stretch > 0).all() or theta <= 0:
         raise InputError(
             f"{path} scales its frequencies by {FACTORS}, which must be positive; fetch it again"
@@ -263,7 +262,7 @@ def llama3_scaling(path: Path, stretch: np.ndarray, theta: float) -> Values:
 def named(
     path: Path, family: Family, values: Values, places: Mapping[str, Place]
 ) -> dict[str, TensorEntry]:
-    """The tensors by their Hugging Face names; one that is not known keeps its own."""
+    """The tensors by their Hugging Face names; unknown tensors keep their own."""
     turned: dict[str, bool] = {}
     paired = head_size(path, values) or 0
     ordered: dict[str, Place] = {}
@@ -284,7 +283,7 @@ def named(
 
 
 def hugging_face_name(family: Family, own: str) -> tuple[str, str]:
-    """What a tensor is called there, and which part of a block it is."""
+    """A tensor's Hugging Face name, and the part of a block that it belongs to."""
     stem, _, end = own.rpartition(".")
     block, _, part = stem.removeprefix("blk.").partition(".")
     if part in family.parts:
@@ -296,7 +295,7 @@ def hugging_face_name(family: Family, own: str) -> tuple[str, str]:
 
 
 def tokenizer(said: Config, n: int) -> Tokenizer:
-    """The tokenizer that the metadata describe; ids only where there is none."""
+    """The tokenizer of the metadata; `IdsOnly` if there is none."""
     model = said.get(f"{OF_TOKENIZER}model", str, "none")
     if model in ("none", "no_vocab"):
         return IdsOnly(n)
@@ -315,7 +314,7 @@ def tokenizer(said: Config, n: int) -> Tokenizer:
 
 
 def byte_pairs(said: Config, pieces: list[str]) -> Any:
-    """The library's tokenizer of GPT-2's kind."""
+    """The library's tokenizer for a vocabulary of GPT-2's kind."""
     pattern = said.get(f"{OF_TOKENIZER}pre", str, "")
     ends = put_between(said, pieces, PATTERNS.get(pattern) == LLAMA3_PATTERN)
     merges = said.listed(f"{OF_TOKENIZER}merges", str)
@@ -323,7 +322,7 @@ def byte_pairs(said: Config, pieces: list[str]) -> Any:
 
 
 def scored(said: Config, pieces: list[str]) -> Any:
-    """The library's tokenizer of SentencePiece's kind."""
+    """The library's tokenizer for a vocabulary of SentencePiece's kind."""
     scores = said.listed(f"{OF_TOKENIZER}scores", float)
     if len(scores) != len(pieces) or not np.isfinite(scores).all():
         raise InputError(
@@ -335,7 +334,7 @@ def scored(said: Config, pieces: list[str]) -> Any:
 
 
 def kinds_of(said: Config, pieces: list[str]) -> list[int]:
-    """What each piece is."""
+    """The kind of each token."""
     kinds = said.listed(f"{OF_TOKENIZER}token_type", int) or [int(Kind.NORMAL)] * len(pieces)
     if len(kinds) != len(pieces) or not set(kinds) <= set(Kind):
         raise InputError(
@@ -345,7 +344,7 @@ def kinds_of(said: Config, pieces: list[str]) -> list[int]:
 
 
 def put_between(said: Config, pieces: list[str], begins: bool) -> list[str | None]:
-    """The pieces that every text is put between; `begins`: one before it unless that is said."""
+    """The tokens before and after every text; `begins`: one before it by default."""
     found: list[str | None] = []
     for end, default in (("bos", begins), ("eos", False)):
         ident = token(said, end)
@@ -355,6 +354,6 @@ def put_between(said: Config, pieces: list[str], begins: bool) -> list[str | Non
 
 
 def token(said: Config, end: str) -> int:
-    """The id of the token that texts begin or end with; -1 where there is none."""
+    """The id of the begin- or end-of-text token; -1 if there is none."""
     found: int = said.get(f"{OF_TOKENIZER}{end}_token_id", int, -1)
     return found

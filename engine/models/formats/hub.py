@@ -1,8 +1,7 @@
 """Models of the Hugging Face Hub: `owner/name`, `owner/name@revision`, `owner/name/file.gguf`.
 
-What is in the local cache is taken from there, without asking anybody; otherwise the files that are
-needed are fetched into it. Where that is, and where from, is as the library's variables say:
-HF_HOME, HF_ENDPOINT, HF_TOKEN.
+Files in the local cache are used without network access; otherwise the needed files are downloaded
+into it. The library's variables HF_HOME, HF_ENDPOINT and HF_TOKEN apply.
 """
 
 import re
@@ -59,13 +58,13 @@ class Wanted:
 
 
 def reads(name: str) -> bool:
-    """A name of the Hub's, unless there is a file or a folder of that name."""
+    """A name on the Hub, unless a file or folder has that name."""
     match = NAME.fullmatch(name)
     return match is not None and not Path(name).exists() and not match["repo"].endswith(ENDINGS)
 
 
 def open_source(name: str) -> Source:
-    """The model of a name: from the cache, or fetched."""
+    """The model of a name: from the cache, or downloaded."""
     match = NAME.fullmatch(name)
     assert match is not None, name
     wanted = Wanted(**match.groupdict())
@@ -80,9 +79,10 @@ def open_source(name: str) -> Source:
 
 
 def found(wanted: Wanted) -> Path:
-    """The model in the cache, or else fetched into it; without its tokenizer where that is all.
+    """The model from the cache, or else downloaded; without its tokenizer if the cache lacks it
+    offline.
 
-    Others may have put a model's weights there alone, and then the rest is asked for.
+    Another program may have cached the weights alone; then the other files are downloaded.
     """
     path = cached(wanted)
     if path and (path.is_file() or any((path / name).is_file() for name in TOKENIZERS)):
@@ -96,7 +96,7 @@ def found(wanted: Wanted) -> Path:
 
 
 def cached(wanted: Wanted) -> Path | None:
-    """What there is of the model in the cache, if its weights are there."""
+    """The model's files in the cache, if its weights are among them."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     place = Path(HF_HUB_CACHE) / f"models--{wanted.repo.replace('/', '--')}"
@@ -114,7 +114,7 @@ def cached(wanted: Wanted) -> Path | None:
 
 
 def fetched(wanted: Wanted) -> Path:
-    """The model, with the files that it needs fetched into the cache. Raises InputError."""
+    """The model, with its files downloaded into the cache. Raises InputError."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub import errors as hub
 
@@ -147,7 +147,7 @@ def fetched(wanted: Wanted) -> Path:
 
 
 def needed(wanted: Wanted, there: Sequence[str]) -> list[str]:
-    """The files to fetch, of those that a model has."""
+    """The files to download, of all files of a model."""
     if wanted.file:
         if wanted.file not in there:
             raise InputError(f"{wanted} has no {wanted.file} on the Hub")

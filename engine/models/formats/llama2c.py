@@ -1,7 +1,7 @@
-"""llama2.c's `.bin` files (versions 0, 1 and 2), with the `tok*.bin` of the same model beside them.
+"""llama2.c's `.bin` files (versions 0, 1 and 2), with a `tok*.bin` beside them.
 
-A llama whose matrices follow each other in a fixed order; version 2 packs them into 8 bits. Rows of
-queries and keys that rotate together stand side by side, as in Meta's own files.
+A Llama model whose matrices stand in a fixed order; version 2 quantizes them to 8 bits. Rows of
+queries and keys that rotate together are adjacent, as in Meta's own files.
 """
 
 import struct
@@ -52,7 +52,7 @@ MOST_BYTES = 20_000_000  # of a tokenizer's file; that of Llama has 434 thousand
 
 @dataclass(frozen=True)
 class Shape:
-    """What a header says."""
+    """The sizes in a header."""
 
     sizes: dict[str, int]
     version: int
@@ -62,7 +62,7 @@ class Shape:
 
 
 def reads(name: str) -> bool:
-    """A file that ends in .bin, and is neither a tokenizer nor torch's."""
+    """A file that ends in .bin and is neither a tokenizer nor torch's."""
     path = Path(name)
     other = path.name.startswith(("tok", "pytorch_model"))
     return path.is_file() and path.suffix == ".bin" and not other
@@ -92,7 +92,7 @@ def open_source(name: str) -> Source:
 
 
 def header(path: Path) -> Shape:
-    """What stands before the numbers. Raises InputError for sizes that no llama has."""
+    """The sizes in a file's header. Raises InputError for impossible ones."""
     with path.open("rb") as file:
         data = file.read(HEADER).ljust(HEADER, b"\0")
     magic, version = struct.unpack_from("<Ii", data)
@@ -115,12 +115,12 @@ def header(path: Path) -> Shape:
 
 
 def in_groups(shape: Shape) -> bool:
-    """Whether the numbers of every matrix are whole groups."""
+    """Whether every matrix can be divided into groups of equal size."""
     return not any(prod(sides_of(shape, p)) % shape.group for p in (EMBEDDING, *ATTENTION, *MLP))
 
 
 def n_bytes(shape: Shape) -> int:
-    """How long the file is, by arithmetic: a header may say a thousand million layers."""
+    """The file's expected length, by arithmetic: a damaged header may claim a billion layers."""
     found = shape.begin + (0 if shape.version else rotation_bytes(shape))
     for part in ORDER[shape.version]:
         *_, (_, last) = placed(shape, part, part, 0)
@@ -130,7 +130,7 @@ def n_bytes(shape: Shape) -> int:
 
 
 def laid_out(shape: Shape) -> Iterator[tuple[str, Place]]:
-    """Where each tensor is, by its Hugging Face name."""
+    """The place of each tensor in the file, by its Hugging Face name."""
     offset = shape.begin
     for part in ORDER[shape.version]:
         outside = part in OUTSIDE
@@ -146,7 +146,7 @@ def laid_out(shape: Shape) -> Iterator[tuple[str, Place]]:
 
 
 def placed(shape: Shape, name: str, part: str, offset: int) -> Iterator[tuple[str, Place]]:
-    """A tensor that begins there; a packed one has its scales behind it."""
+    """The place of a tensor that begins at an offset; a quantized one is followed by its scales."""
     sides = sides_of(shape, part)
     paired = head_size(shape) if part in ATTENTION[:2] else 0
     if shape.version < 2 or len(sides) == 1:
@@ -158,7 +158,7 @@ def placed(shape: Shape, name: str, part: str, offset: int) -> Iterator[tuple[st
 
 
 def sides_of(shape: Shape, part: str) -> tuple[int, ...]:
-    """A tensor's sides, [out, in]."""
+    """A tensor's shape, [out, in]."""
     width, hidden = shape.sizes["hidden_size"], shape.sizes["intermediate_size"]
     if part in (EMBEDDING, HEAD):
         return shape.sizes["vocab_size"], width
@@ -172,18 +172,18 @@ def sides_of(shape: Shape, part: str) -> tuple[int, ...]:
 
 
 def head_size(shape: Shape) -> int:
-    """How many features a head has."""
+    """The number of features of a head."""
     return shape.sizes["hidden_size"] // shape.sizes["num_attention_heads"]
 
 
 def rotation_bytes(shape: Shape) -> int:
-    """Of the cosines and sines that version 0 stores, and nobody reads."""
+    """The size of the cosines and sines that version 0 stores, which are not used."""
     n_numbers = shape.sizes["max_position_embeddings"] * head_size(shape)
     return n_numbers * int(F32.itemsize)
 
 
 class GroupedFile(TensorFile):
-    """A file whose packed tensors have a scale for every group of numbers."""
+    """A file of quantized tensors with a scale for every group of numbers."""
 
     def __init__(self, path: Path, places: dict[str, Place], group: int):
         super().__init__(path, places)
@@ -205,9 +205,9 @@ class GroupedFile(TensorFile):
 
 
 def tokenizer(path: Path, n: int) -> Tokenizer:
-    """The tokenizer beside a model: tok512.bin for 512 pieces, or tokenizer.bin; ids only without.
+    """The tokenizer beside a model: tok512.bin for 512 tokens, or tokenizer.bin; else `IdsOnly`.
 
-    It holds the pieces of SentencePiece's BPE and their scores, with spaces for ▁.
+    It holds the tokens of SentencePiece's BPE with their scores, and spaces for ▁.
     """
     found = [path.with_name(f"tok{n}.bin"), path.with_name("tokenizer.bin")]
     beside = next((p for p in found if p.is_file()), None)
@@ -227,7 +227,7 @@ def tokenizer(path: Path, n: int) -> Tokenizer:
 
 
 def in_tokenizer(path: Path) -> tuple[list[str], list[float]]:
-    """The pieces of a tokenizer's file, and their scores."""
+    """The tokens in a tokenizer's file, and their scores."""
     check_size(path, MOST_BYTES)
     data, at = path.read_bytes(), 4  # behind the length of the longest piece
     pieces: list[str] = []

@@ -1,7 +1,7 @@
-"""nanoGPT's `ckpt.pt`: GPT-2 in plain linear layers, through torch's loader for weights alone.
+"""nanoGPT's `ckpt.pt`: GPT-2 in plain linear layers, read by torch's loader for weights alone.
 
-The characters of a model that was trained on them stand in meta.pkl, a pickle: it is read without
-running anything that it names, so that nothing but lists, tables, texts and numbers comes out.
+The characters of a character-level model are in meta.pkl, a pickle: it is read without running
+anything that it names, so that only lists, dicts, texts and numbers come out.
 """
 
 import json
@@ -62,7 +62,7 @@ def open_source(name: str) -> Source:
 
 
 def biases(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Biases of nothing, for a model that was trained without: GPT-2's layers all have one."""
+    """Zero biases for a model that was trained without: GPT-2's layers all have one."""
     of_layers = [n for n in tensors if n.endswith(LINEAR) or ".ln_" in n]
     return {
         name.removesuffix("weight") + "bias": np.zeros(len(tensors[name]), np.float32)
@@ -75,9 +75,10 @@ def biases(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
-    """The characters beside a checkpoint, or where nanoGPT keeps its data; ids only without.
+    """The characters in meta.pkl beside a checkpoint, or where nanoGPT keeps its data; else
+    `IdsOnly`.
 
-    A model that was trained on GPT-2's tokens has none of its own: ids only.
+    A model that was trained on GPT-2's tokens has no meta.pkl.
     """
     folders = [path.parent, path.parent.parent / "data" / Path(dataset).name]
     files = [folder / name for folder in folders for name in ("meta.json", "meta.pkl")]
@@ -99,9 +100,9 @@ def tokenizer(path: Path, dataset: str, n: int) -> Tokenizer:
 
 
 class PlainUnpickler(pickle._Unpickler):
-    """A pickle's lists, tables, texts and numbers; it never imports or calls anything.
+    """A pickle reader for lists, dicts, texts and numbers, which never imports or calls anything.
 
-    It is the one in Python: that in C makes a table as long as any number that ten bytes name.
+    It uses Python's implementation: C's allocates a table as long as any number in the file.
     """
 
     def find_class(self, module: str, name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Models that lie in a Python package, by a name of ours.
+"""Models inside a Python package, by a name of ours.
 
-The package is looked up and never imported: it may need others that have nothing to do with us.
+The package is located but never imported: its own dependencies may be missing.
 """
 
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ def reads(name: str) -> bool:
 
 
 def open_source(name: str) -> Source:
-    """The one GGUF file in the package."""
+    """The only GGUF file in the package."""
     module, package = PACKAGES[name]
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:

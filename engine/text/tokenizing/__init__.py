@@ -1,13 +1,13 @@
-"""A tokenizer in cells: what is typed in one cell becomes token ids by formulas, step by step.
+"""A tokenizer in cells: formulas turn the text of one cell into token ids, step by step.
 
-`add` gives a graph the tables; a page lays them out. Symbols are numbers throughout, never texts:
-looking a text up ignores case and takes wildcards. The way of a text:
+`add` adds the tables to a graph; a page lays them out. Symbols are numbers throughout, since
+looking up a text ignores case and takes wildcards. The steps:
 
-    sentence -> characters -> pieces of the tokenizer's first splitting -> symbols -> ids
+    sentence -> characters -> words of the pre-tokenizer -> symbols -> ids
 
-Characters and words are looked up; byte pairs are merged, a row for each merge; WordPiece takes the
-longest piece of a word, Unigram the best path. What the sheet cannot tokenize as the tokenizer
-does gives a message and no id, never a wrong one.
+Characters and words are looked up; BPE merges pairs, one row per merge; WordPiece takes the longest
+token of a word, Unigram the best path. A text that the sheet cannot tokenize exactly as the
+tokenizer does gives a message and no ids, never wrong ones.
 """
 
 from functools import lru_cache
@@ -34,10 +34,10 @@ def add(
     text_length: int = TEXT_LENGTH,
     special: bool = True,
 ) -> Result:
-    """Give a graph the tables from the typed `sentence` to `tokenizer.ids` [n_tokens, 1].
+    """Add the tables from the typed `sentence` to `tokenizer.ids` [n_tokens, 1].
 
-    `text_length` characters fit, or bytes; `special` adds the tokens that the tokenizer's own
-    files put before and after a text. Raises InputError for a tokenizer that has no such tables.
+    `text_length` is the maximum length in characters, or bytes; `special` adds the tokenizer's
+    special tokens. Raises InputError for a tokenizer without tables in cells.
     """
     if reason := refusal(tokenizer):
         raise InputError(reason)
@@ -52,7 +52,7 @@ def add(
 
 
 def refusal(tokenizer: Tokenizer) -> str:
-    """Why a tokenizer has no tables in cells, as a sentence; nothing where it has them."""
+    """Why a tokenizer has no tables in cells, as a sentence; "" if it has."""
     if isinstance(tokenizer, WordList):
         return ""
     if not isinstance(tokenizer, Library):

@@ -1,9 +1,9 @@
-"""Byte pairs in cells: every row merges the pair of neighbours that has the lowest rank.
+"""BPE in cells: each row merges the adjacent pair of lowest rank.
 
-A symbol is its place in the vocabulary, counted from 1, so that 0 is no symbol; it is negative
-where a piece of the first splitting begins. A pair is one number, the left symbol times a power of
-two plus the right one, and no pair is in the table whose right symbol is negative: so nothing is
-merged across a beginning. The merges are sorted by that number.
+A symbol is its index in the vocabulary, counted from 1 (0: no symbol), and negative where a word of
+the pre-tokenizer begins. A pair is one number: the left symbol times a power of two, plus the right
+one. The table has no pair with a negative right symbol, so nothing is merged across words. Merges
+are sorted by that number.
 """
 
 from functools import lru_cache, partial
@@ -38,7 +38,7 @@ NO_RANK = 10_000_000  # of a pair that is not merged
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
-    """Characters, the first splitting, bytes, and a row for each merge."""
+    """Add characters, the pre-tokenizer, bytes, and a row for each merge."""
     steps.text(settings)
     first = _of_bytes(steps, settings) if settings.bytes else _of_characters(steps, settings)
     symbols = _merges(steps, settings, first)
@@ -51,8 +51,8 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 
 
 def check(settings: Settings) -> None:
-    """Raise InputError for characters that are normalized, and where a whole piece is taken that
-    merges do not make."""
+    """Raise InputError for normalized characters, and for whole-word tokens that no merges
+    produce."""
     if settings.normalizers and not settings.bytes:
         raise InputError(
             "a tokenizer of byte pairs over characters that are normalized has no formulas here "
@@ -70,7 +70,7 @@ def check(settings: Settings) -> None:
 
 
 def _pairs(settings: Settings) -> list[list[str]]:
-    """The merges in the order of their ranks."""
+    """The merges by rank."""
     merges = settings.model["merges"]
     return [pair.split(" ") if isinstance(pair, str) else pair for pair in merges]
 
@@ -79,7 +79,7 @@ def _pairs(settings: Settings) -> list[list[str]]:
 
 
 def _of_bytes(steps: Steps, settings: Settings) -> Any:
-    """Every byte of UTF-8 is a symbol; it begins a piece where its character does."""
+    """Add a symbol for every UTF-8 byte; it is negative where a word begins."""
     characters = _characters(settings)[:, : 3 if steps.marks else 2]
     steps.look_up(characters, lambda mark: mark.id + 1.0)
     begins = pretokens.add(steps, settings) if settings.pattern else None
@@ -103,19 +103,20 @@ def _of_bytes(steps: Steps, settings: Settings) -> Any:
 
 @lru_cache(maxsize=16)  # it asks about every character
 def _characters(settings: Settings) -> np.ndarray:
-    """The table of characters; what is normalized to others is outside."""
+    """The character table; characters that normalizing changes are unsupported."""
     outside = joining(settings.normalizers).union(moved(settings.normalizers))
     return table((kinds() if settings.pattern else {}) | dict.fromkeys(outside, OUTSIDE))
 
 
 def _bytes_of(steps: Steps, k: Any) -> Expression:
-    """How many symbols a character gives: its bytes, or one where it stands for a token."""
+    """The number of symbols of a character: its bytes, or one for an added token."""
     n_bytes = steps.utf8(k)
     return IF(steps.kind[0, k] == ALONE, 1, n_bytes) if steps.marks else n_bytes
 
 
 def _of_characters(steps: Steps, settings: Settings) -> Any:
-    """A character that has a piece is a symbol; another one gives the pieces of its bytes."""
+    """Add a symbol for every character in the vocabulary; others become the symbols of their
+    bytes."""
     vocabulary, fallback = settings.vocabulary, bool(settings.model.get("byte_fallback"))
     symbols = {piece: i + 1 for piece, i in vocabulary.items() if len(piece) == 1}
     symbols[" "] = symbols.get(SPACE_SIGN, 0)
@@ -139,7 +140,7 @@ def _of_characters(steps: Steps, settings: Settings) -> Any:
 
 
 def _pieces_of_one(symbols: dict[str, int], others: int) -> np.ndarray:
-    """The table of characters that have a piece: code, kind, symbol. The others have none."""
+    """The table of characters in the vocabulary: code, kind, symbol (0 for others)."""
     rows = {0: (OTHER, 0), TAB_IN_LINES: (OUTSIDE, 0), TAB_IN_LINES + 1: (others, 0)}
     rows |= {SURROGATES.start: (OUTSIDE, 0), SURROGATES.stop: (others, 0)}
     rows |= {UNREADABLE: (OUTSIDE, 0)}
@@ -152,7 +153,7 @@ def _pieces_of_one(symbols: dict[str, int], others: int) -> np.ndarray:
 
 
 def _byte_symbols(steps: Steps, settings: Settings, signs: list[str]) -> Block:
-    """The symbol of every byte; one beyond the vocabulary for a byte that it lacks."""
+    """The symbol of every byte; a symbol beyond the vocabulary for bytes that it lacks."""
     missing = max(settings.vocabulary.values()) + 2
     found = [settings.vocabulary.get(sign, missing - 1) + 1 for sign in signs]
     symbols = steps.input("byte_symbols", np.array(found, dtype=np.float64)[:, None])
@@ -164,8 +165,8 @@ def _byte_symbols(steps: Steps, settings: Settings, signs: list[str]) -> Block:
 
 
 def _merges(steps: Steps, settings: Settings, first: Any) -> Block:
-    """A row of symbols for every merge, and before it the ranks of the pairs; the last row's
-    symbols are what is left."""
+    """Add, for every merge, the ranks of all pairs and the row of symbols after it; the last row
+    has the remaining symbols."""
     n, base, pairs, made = steps.n, *_tables(steps, settings)
     keys, ranks = pairs[:, 0].fixed, pairs[:, 1].fixed
     symbols: Block
@@ -207,8 +208,8 @@ def _merges(steps: Steps, settings: Settings, first: Any) -> Block:
 
 
 def _tables(steps: Steps, settings: Settings) -> tuple[int, Block, Block]:
-    """The power of two of a pair's number, the ranks of pairs sorted by that number, and the
-    symbol that the merge of each rank makes."""
+    """The factor in a pair's number, the ranks of pairs sorted by that number, and the symbol that
+    the merge of each rank produces."""
     vocabulary = settings.vocabulary
     base = 1 << (2 * (max(vocabulary.values()) + 3)).bit_length()
     ranks: dict[int, int] = {}
@@ -230,7 +231,7 @@ def _refuse_missing(steps: Steps, symbols: Block) -> None:
 
 
 def _told(steps: Steps, symbols: Block, places: Block, merges: Block) -> None:
-    """Each merge as people read it: `h + e → he`."""
+    """Add each merge in readable form: `h + e → he`."""
     pieces = steps.pieces.area.fixed
 
     def told(s: int, _: int) -> Expression:

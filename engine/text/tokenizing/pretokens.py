@@ -1,7 +1,7 @@
-"""The first splitting of byte-level tokenizers: their patterns, by rows of character classes.
+"""The pre-tokenizers of byte-level BPE: their regular expressions as rows of character classes.
 
-A pattern is told as the length that a piece has if it begins at a character: from the kind of the
-character, and from how far runs of a kind reach to the right of it.
+A pattern is expressed as the length of the word that would begin at each character, computed from
+the character's kind and from the lengths of the runs to the right of it.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ MOST_DIGITS = 3  # of a piece, in Llama 3
 
 
 def add(steps: Steps, settings: Settings) -> Block:
-    """A row that is 1 where a piece begins."""
+    """Add a row that is 1 where a word begins."""
     split = Splitting(steps, settings)
     length = split.later() if settings.pattern in ("llama3", "qwen2") else split.gpt2()
     length = steps.row("length", length)
@@ -53,14 +53,14 @@ class Splitting:
         self.contraction = steps.row("contraction", self._contraction)
 
     def at(self, row: Block, k: int) -> Any:
-        """A cell of a row; nothing beyond its end."""
+        """A cell of a row; 0 beyond its end."""
         return row[0, k] if k < self.n else expression(0)
 
     def _like(self, k: int) -> Expression:
         return expression(self.at(self.kind, k + 1) == self.kind[0, k])
 
     def _run(self, k: int, goes_on: Expression) -> Any:
-        """How many characters of one kind stand here, from this one on."""
+        """The length of the run of one kind that begins at each character."""
         return 1 if k + 1 == self.n else IF(goes_on, self.run[0, k + 1] + 1, 1)
 
     def is_white(self, k: int) -> Expression:
@@ -68,18 +68,18 @@ class Splitting:
         return OR(kind == SPACE, kind == NEWLINE)
 
     def _white(self, k: int) -> Any:
-        """How many white characters stand here, newlines or not."""
+        """The length of the run of white space that begins at each character, newlines included."""
         more = self.white[0, k + 1] + 1 if k + 1 < self.n else 1
         return IF(self.is_white(k), more, 0)
 
     def _after_white(self, k: int) -> Any:
-        """The kind of the character that follows the white space."""
+        """The kind of the first character after the white space."""
         if k + 1 == self.n:
             return 0
         return IF(self.white[0, k] > 1, self.after_white[0, k + 1], self.kind[0, k + 1])
 
     def _contraction(self, k: int) -> Any:
-        """The length of 's, 't, 're, 've, 'm, 'll, 'd, where one stands here."""
+        """The length of a contraction that begins here: 's, 't, 're, 've, 'm, 'll, 'd."""
         codes = [self.at(self.code, k + d) for d in (1, 2)]
         short = OR(*(self._is(codes[0], letter) for letter in SHORT))
         long = OR(*(AND(*map(self._is, codes, pair)) for pair in LONG))
@@ -92,8 +92,8 @@ class Splitting:
         return OR(*cases, *([code == LONG_S] if letter == "s" else []))
 
     def space(self, k: int, joined: Expression) -> Expression:
-        r"""White space as `\s+(?!\S)|\s+` takes it: of several, the last is left to what follows;
-        `joined` is the length of a piece that begins with a space."""
+        """The length of white space by `\s+(?!\S)|\s+`: the last of several spaces is left to the
+        next word; `joined` is the length of a word that begins with a space."""
         white, after = self.white[0, k], self.after_white[0, k]
         ends = after == 0
         if self.steps.marks:
@@ -116,13 +116,13 @@ class Splitting:
         return length
 
     def _by_itself(self, k: int, piece: Any) -> Expression:
-        """The length of a contraction, of a token that stands whole, or else of a piece."""
+        """The length of a contraction or an added token, or else of a word."""
         if self.steps.marks:
             piece = IF(self.kind[0, k] == ALONE, 1, piece)
         return IF(self.contraction[0, k] > 0, self.contraction[0, k], piece)
 
     def later(self) -> Any:
-        """The lengths of the pattern of Llama 3 and Qwen."""
+        """The lengths by the pattern of Llama 3 and Qwen."""
         self.newlines = self.steps.row("newlines", self._newlines)
         self.to_newline = self.steps.row("to_newline", self._to_newline)
         self.others = self.steps.row("others", self._others)
@@ -144,17 +144,17 @@ class Splitting:
         return MIN(MOST_DIGITS, self.run[0, k]) if self.settings.pattern == "llama3" else 1
 
     def _newlines(self, k: int) -> Any:
-        """How many newlines stand here."""
+        """The length of the run of newlines that begins at each character."""
         return IF(self.kind[0, k] == NEWLINE, self.at(self.newlines, k + 1) + 1, 0)
 
     def _to_newline(self, k: int) -> Any:
-        """How many white characters there are from here to the last newline among them."""
+        """The number of white space characters from here to the last newline among them."""
         more = self.at(self.to_newline, k + 1)
         here = IF(self.kind[0, k] == NEWLINE, 1, 0)
         return IF(self.is_white(k), IF(more > 0, more + 1, here), 0)
 
     def _others(self, k: int) -> Any:
-        """How many characters there are of `[^\\s\\p{L}\\p{N}]+[\\r\\n]*`."""
+        """The length of `[^\s\p{L}\p{N}]+[\r\n]*`."""
         more = IF(
             self.at(self.kind, k + 1) == OTHER,
             self.at(self.others, k + 1),

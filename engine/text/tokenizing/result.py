@@ -1,4 +1,4 @@
-"""What comes out: the ids, how many there are, and what the reader is told."""
+"""The result of a tokenizer in cells: the ids, their number, and a message for the user."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ NO_ID = -1
 class Result:
     """The cells that a workbook takes from its tokenizer.
 
-    `sentence` [1, 1] is typed. `ids` [n_tokens, 1] are the ids, -1 behind the last; `n_ids` [1, 1]
-    is how many there are, 0 where the text cannot be tokenized here. `message` [1, 1] says why, or
-    how many there are; `fine` [1, 1] is 1 where all of the text became ids.
+    `sentence` [1, 1] is the typed text. `ids` [n_tokens, 1] are the ids, -1 after the last; `n_ids`
+    [1, 1] is their number, 0 if the text cannot be tokenized here. `message` [1, 1] says why, or
+    how many there are; `fine` [1, 1] is 1 if the whole text became ids.
     """
 
     sentence: Block
@@ -35,7 +35,7 @@ def add(
     settings: Settings | None = None,
     special: bool = False,
 ) -> Result:
-    """Add the ids: those of the text, `ident(k)` the k-th of `n`, between the special tokens."""
+    """Add the ids of the text (`ident(k)` is the k-th of `n`), between the special tokens."""
     before = settings.before if settings and special else []
     after = settings.after if settings and special else []
     problem = steps.one("problem", _first(steps))
@@ -72,7 +72,7 @@ def add(
 
 
 def _first(steps: Steps) -> Expression:
-    """The number of the first problem that there is; 0 for none."""
+    """The number of the first problem that applies; 0 for none."""
     found: Expression = expression(0)
     for k, (condition, _) in reversed(list(enumerate(steps.problems, 1))):
         found = IF(condition, k, found)

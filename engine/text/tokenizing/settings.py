@@ -1,6 +1,6 @@
-"""What a tokenizer of the `tokenizers` library does, read from its own file.
+"""The settings of a tokenizer of the `tokenizers` library, read from its own file.
 
-Everything that changes ids is recognized or refused by name; nothing is ignored.
+Every setting that changes ids is either supported or refused by name; none is ignored.
 """
 
 import json
@@ -24,7 +24,7 @@ SPACE_SIGN = "▁"  # a space, in SentencePiece's pieces
 
 
 class Mark(NamedTuple):
-    """A text that is one token wherever it stands: `[MASK]`."""
+    """An added token, which is one token wherever its text stands: `[MASK]`."""
 
     text: str
     id: int
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 @dataclass(eq=False)
 class Settings:
-    """How a text becomes ids."""
+    """All settings that decide how a text becomes ids."""
 
     kind: str  # of the library's models: BPE, WordPiece, Unigram
     model: dict[str, Any]
@@ -55,7 +55,7 @@ class Settings:
 
     @property
     def vocabulary(self) -> dict[str, int]:
-        """Every piece, and its id."""
+        """Every token, and its id."""
         vocabulary = self.model["vocab"]
         if isinstance(vocabulary, dict):
             return vocabulary
@@ -63,7 +63,7 @@ class Settings:
 
 
 def read(inner: Any) -> Settings:
-    """The settings of a tokenizer of the library. Raises InputError for what is not known here."""
+    """The settings of a tokenizer of the library. Raises InputError for unsupported ones."""
     return _read(inner.to_str())
 
 
@@ -89,11 +89,11 @@ PADDING = ("[PAD]", "<pad>")  # tokens of no text, which some models count no po
 
 
 def _marks(found: Settings, added: list[dict[str, Any]]) -> list[Mark]:
-    """The added tokens that a sheet finds in a text, the longest first.
+    """The added tokens that a sheet can find in a text, longest first.
 
-    The library finds them before all else, and treats what is between two of them as a text of its
-    own, with a prefix of its own; so there are none where texts have a prefix, or where two could
-    overlap. Those that it finds in the normalized text are left out too.
+    The library finds them before everything else, and treats the text between two of them as
+    separate, with a prefix of its own; so there are none if texts get a prefix, or if two could
+    overlap. Tokens that are matched in the normalized text are not supported either.
     """
     if found.prefix or not (found.bytes or found.kind == "WordPiece"):
         return []
@@ -115,7 +115,7 @@ def _refused(what: str) -> InputError:
 
 
 def _parts(part: Any, name: str) -> list[dict[str, Any]]:
-    """A step and the steps of a sequence, one after another."""
+    """A step, or the steps of a sequence in order."""
     if part is None:
         return []
     if part["type"] == "Sequence":
@@ -139,7 +139,7 @@ def _normalizer(found: Settings, part: dict[str, Any]) -> None:
 
 
 def _replacement(found: Settings, pattern: dict[str, str], content: str) -> None:
-    """A text, or several spaces, that become another text."""
+    """A text, or a run of spaces, and its replacement."""
     if pattern == {"String": " "} and content == SPACE_SIGN:
         found.signed = True
     elif pattern == {"Regex": " {2,}"} and content in (" ", SPACE_SIGN):
@@ -151,7 +151,7 @@ def _replacement(found: Settings, pattern: dict[str, str], content: str) -> None
 
 
 def _plain(text: str) -> bool:
-    """Whether it is nothing that spaces are made of, or that a formula cannot hold."""
+    """Whether a text contains no white space and nothing that a formula cannot hold."""
     return text.isprintable() and not set(text) & {" ", SPACE_SIGN}
 
 
@@ -210,7 +210,7 @@ def _check_model(found: Settings) -> None:
 
 
 def _specials(inner: Any) -> tuple[list[int], list[int]]:
-    """The ids that the tokenizer puts before and after every text."""
+    """The special tokens' ids before and after every text."""
     alone, ids = (library.encode(inner, "a", special) for special in (False, True))
     at = next((k for k in range(len(ids)) if ids[k : k + len(alone)] == alone), None)
     if at is None or not alone:

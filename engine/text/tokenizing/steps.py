@@ -1,4 +1,4 @@
-"""The steps that all tokenizers share: the sentence, its characters, and symbols out of them."""
+"""Steps that all tokenizers share: the sentence, its characters, and symbols made of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,13 +39,13 @@ Problem = tuple[Expression, Expression]  # whether there is one, and what the re
 
 
 def one_symbol(mark: Mark) -> float:
-    """How many symbols an added token is."""
+    """The number of symbols of an added token: one."""
     return 1.0
 
 
 @dataclass
 class Steps:
-    """A graph that a tokenizer's tables are added to, row by row, each as wide as the text."""
+    """A graph to which a tokenizer's tables are added, row by row, each as wide as the text."""
 
     graph: Graph
     tokenizer: Tokenizer
@@ -63,9 +63,9 @@ class Steps:
         self.missing = 0  # a symbol that stands for what the vocabulary lacks
 
     def input(self, name: str, values: Any) -> Block:
-        """A table of the tokenizer's own: numbers or texts [rows, columns].
+        """A constant table of the tokenizer: numbers or texts [rows, columns].
 
-        A second sentence's tokenizer reads those of the first.
+        The tokenizer of a second sentence shares the first one's.
         """
         if (first := f"tokenizer.{name}") in self.graph.blocks:
             return self.graph[first]
@@ -73,22 +73,22 @@ class Steps:
 
     @cached_property
     def pieces(self) -> Block:
-        """The vocabulary as people read it, by symbol: a symbol is an id plus 1."""
+        """The vocabulary in readable form, by symbol: a symbol is an id plus 1."""
         texts = shown(self.tokenizer.texts)
         return self.input("pieces", np.array([[text] for text in texts], dtype=object))
 
     def one(self, name: str, formula: Any) -> Block:
-        """A single cell."""
+        """A table of a single cell."""
         return self.graph.table(name, (1, 1), lambda i, j: expression(formula))
 
     def row(self, name: str, formula: Callable[[int], Any], runs: bool = False) -> Block:
-        """A row as wide as the text, by column."""
+        """A table of one row, as wide as the text."""
         return self.graph.table(name, (1, self.n), lambda i, j: expression(formula(j)), runs=runs)
 
     # --- the text and its characters --------------------------------------------------------
 
     def text(self, settings: Settings | None = None) -> None:
-        """The text as it is tokenized, its characters, and their codes."""
+        """Add the text after replacements, its characters, and their code points."""
         typed: Any = self.sentence[0, 0]
         if settings:
             self.marks = settings.marks
@@ -104,7 +104,7 @@ class Steps:
         self._codes()
 
     def _refuse_added(self, added: Sequence[str]) -> None:
-        """A text that is one token wherever it stands is left to the tokenizer."""
+        """Refuse a text that is an added token wherever it stands."""
         if not added:
             return
         texts = self.input("added", np.array([[text] for text in added], dtype=object))
@@ -122,7 +122,7 @@ class Steps:
         )
 
     def _marked(self, typed: Expression) -> Expression:
-        """The text with one character, of private use, for each token that stands in it whole."""
+        """The text with each added token replaced by one private-use character."""
         n = len(self.marks)
         texts = np.array([[mark.text] for mark in self.marks], dtype=object)
         self.mark_texts = self.input("marks", texts)
@@ -137,7 +137,8 @@ class Steps:
             return found
 
         def clash(k: int, _: int) -> Expression:
-            """Whether the sign itself was typed; or a line's end stands where spaces are taken."""
+            """Whether the private-use character itself was typed, or a newline where spaces are
+            stripped."""
             sign = UNICHAR(FIRST_MARK + k)
             there: Expression = self.marked[k, 0]
             typed_so = LEN(SUBSTITUTE(whole, sign, "")) < LEN(whole)
@@ -156,9 +157,9 @@ class Steps:
         return self.marked[n - 1, 0]
 
     def _codes(self) -> None:
-        """A column for each character. Excel counts a character beyond the first 65,536 as two,
-        which LEN(UNICHAR()) tells, and half of it has no code; other programs give the half's own,
-        so that the two are put together here."""
+        """The code point of each character, a column each. Excel counts a character beyond the
+        first 65,536 as two, which LEN(UNICHAR()) reveals, and half of it has no code; other
+        programs give the half's own code, so the halves are joined here."""
         text = self.whole[0, 0].fixed
 
         def wide(k: int) -> Expression:
@@ -185,7 +186,7 @@ class Steps:
         )
 
     def _character(self, k: int) -> Expression:
-        """A character as people see it, or the token that it stands for."""
+        """A readable character, or the added token that it stands for."""
         code, n = self.code[0, k], len(self.marks)
         if not n:
             return _sign(code)
@@ -197,9 +198,8 @@ class Steps:
     def look_up(
         self, characters: np.ndarray, of_mark: Callable[[Mark], float] = one_symbol
     ) -> None:
-        """Each character's row in a table [ranges, fields] whose first column is the first code of
-        a range, and its kind, which is the second. `of_mark` gives the third for what stands for an
-        added token."""
+        """Add each character's row in a table [ranges, fields] (first column: the first code of a
+        range), and its kind (second column). `of_mark` gives the third column for added tokens."""
         fields = [of_mark(mark) for mark in self.marks]
         self.characters = self.input("characters", with_marks(characters, fields))
         first, kinds = self.characters[:, 0].fixed, self.characters[:, 1].fixed
@@ -208,15 +208,15 @@ class Steps:
         self.refuse_first(self.kind, OUTSIDE)
 
     def field_of(self, column: int, entry: Any) -> Expression:
-        """A field of the table of characters."""
+        """A field of the character table, for a character."""
         return INDEX(self.characters[:, column].fixed, entry)
 
     def refuse(self, condition: Expression, message: Expression) -> None:
-        """Have the sheet say what is wrong, and give no ids."""
+        """If a condition holds, show a message and no ids."""
         self.problems.append((condition, message))
 
     def refuse_first(self, row: Block, value: float) -> None:
-        """Name the first character whose cell in a row has a value."""
+        """Refuse the text, naming the first character with a value in a row."""
         which = MATCH(value, row.area, 0)
         sign, code = (INDEX(r.area, 1, which) for r in (self.character, self.code))
         text = expression("the character ") & sign & " (code " & code & ") has no ids here"
@@ -225,8 +225,8 @@ class Steps:
     # --- symbols ----------------------------------------------------------------------------
 
     def spread(self, length: Callable[[int], Any], runs: bool = True) -> None:
-        """Each character gives so many symbols: a column for each symbol, with the number of its
-        character, and the place within what that character gives, from 0."""
+        """Add a column for each symbol, given how many symbols each character has: the number of
+        its character, and its index within that character's symbols, from 0."""
         self.gives = self.row("gives", length, runs)
 
         def before(k: int) -> Any:
@@ -254,19 +254,20 @@ class Steps:
         )
 
     def of_source(self, row: Block, k: int) -> Expression:
-        """What a row of characters says of the character that symbol k comes from; of the first
-        where there is no symbol."""
+        """The value, in a row of characters, of the character that symbol k comes from; the first
+        character's if there is no symbol."""
         at = self.source[0, k]
         return INDEX(row.area.fixed, 1, IF(at > 0, at, 1))
 
     def utf8(self, k: Any) -> Expression:
-        """How many bytes of UTF-8 a character has."""
+        """The number of UTF-8 bytes of a character."""
         code = self.code[0, k]
         long = IF(code < 2048, 2, IF(code < 65536, 3, 4))
         return IF(code < 1, 0, IF(code < 128, 1, long))
 
     def bytes(self) -> Block:
-        """The byte that each symbol is: six bits of the code, behind the sign of its place."""
+        """Add the UTF-8 byte of each symbol: six bits of the code point, with the prefix of its
+        place."""
 
         def byte(k: int) -> Expression:
             code, length = self.of_source(self.code, k), self.of_source(self.gives, k)
@@ -279,7 +280,7 @@ class Steps:
 
 
 def _sign(code: Area) -> Expression:
-    """A character as people see it."""
+    """A character in readable form."""
     control = IF(code == 10, "\\n", IF(code == 9, "\\t", "\\x"))
     return IF(
         code < 1, "", IF(code < 32, control, IF(code == 32, "␣", IFERROR(UNICHAR(code), "?")))
@@ -287,7 +288,7 @@ def _sign(code: Area) -> Expression:
 
 
 def _collapsed(typed: Expression, settings: Settings) -> Expression:
-    """Texts replaced, and several spaces as one, where the tokenizer has them so."""
+    """Apply the tokenizer's replacements, and collapse runs of spaces if it does."""
     for old, new in settings.replaced:
         typed = SUBSTITUTE(typed, old, new)
     if settings.collapsed == "ends too":
@@ -305,7 +306,7 @@ def _collapsed(typed: Expression, settings: Settings) -> Expression:
 
 
 def _prefixed(typed: Expression, settings: Settings) -> Expression:
-    """A space before the text, as the tokenizer puts it."""
+    """Add a space before the text, if the tokenizer does."""
     with_space = expression(" ") & typed
     if settings.prefix == "always":
         return IF(LEN(typed) > 0, with_space, "")
@@ -317,8 +318,8 @@ def _prefixed(typed: Expression, settings: Settings) -> Expression:
 def shifted(
     formula: Callable[[Any], Expression], k: Any, last: int, at_end: Callable[[int], Any]
 ) -> Expression:
-    """A formula that reads the column to the right: what stands in the last columns, from `last`
-    on, is another one. `k` is a column, or a run of them."""
+    """A row whose formula reads the next column; the columns from `last` on get another formula.
+    `k` is a column or an array of columns."""
     if not isinstance(k, np.ndarray):
         return expression(at_end(k)) if k >= last else formula(k)
     inner = k[k < last]
@@ -327,5 +328,5 @@ def shifted(
 
 
 def zero(k: int) -> Constant:
-    """Nothing."""
+    """The constant 0."""
     return Constant(0.0)

@@ -1,8 +1,8 @@
-"""A vocabulary as a tree of characters, in cells: which pieces begin at a symbol.
+"""A vocabulary as a tree of characters (a trie), in cells: which tokens begin at a symbol.
 
 A node is its row in a table, counted from 1; its number is the parent's row times a power of two
-plus the code of the character that leads there. Rows are in the order of their numbers, for nodes
-are counted level by level: so MATCH finds the row, and the row is the node.
+plus the code of the character that leads to it. Nodes are numbered level by level, so rows are
+sorted by number, and MATCH finds the row, which is the node.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,16 +21,16 @@ MOST_NODES = 1_000_000  # rows of a sheet, nearly
 
 @dataclass(frozen=True)
 class Tree:
-    """Rows [nodes, 2 or 3]: the number of a node, the symbol of the piece that ends there (an id
-    plus 1; 0: none), and its score. The first `n_roots` are roots; `longest` is the longest piece.
-    """
+    """Rows [nodes, 2 or 3]: a node's number, the symbol of the token that ends there (an id plus 1;
+    0: none), and its score. The first `n_roots` are roots; `longest` is the length of the longest
+    token."""
 
     rows: np.ndarray
     longest: int
 
 
 def tree(pieces: Iterable[tuple[int, str, int, float]], n_roots: int = 1) -> Tree:
-    """The tree of pieces: (root from 0, text, symbol, score)."""
+    """The tree of tokens, each given as (root from 0, text, symbol, score)."""
     level = {(root, text): (symbol, score) for root, text, symbol, score in pieces if text}
     longest = max((len(text) for _, text in level), default=1)
     row_of = {(root, ""): root + 1 for root in range(n_roots)}
@@ -46,18 +46,18 @@ def tree(pieces: Iterable[tuple[int, str, int, float]], n_roots: int = 1) -> Tre
 
 @dataclass
 class Walk:
-    """The tree's nodes that are reached from every symbol: row l, column k, is the one after the
-    symbols k to k + l; 0 where there is none."""
+    """The nodes reached from every symbol: row l, column k is the node after the symbols k to k +
+    l; 0 if there is none."""
 
     tree: Block
     nodes: Block
 
     def symbol(self, node: Expression) -> Expression:
-        """The symbol of the piece that ends at a node; 0: none does."""
+        """The symbol of the token that ends at a node; 0: none."""
         return INDEX(self.tree[:, 1].fixed, node)
 
     def score(self, node: Expression) -> Expression:
-        """The score of that piece."""
+        """The score of the token that ends at a node."""
         return INDEX(self.tree[:, 2].fixed, node)
 
 
@@ -69,7 +69,7 @@ def walk(
     root: Callable[[int], Expression],
     longest: int,
 ) -> Walk:
-    """Follow the tree from every symbol, no further than its `room`, up to `longest` symbols."""
+    """Follow the tree from every symbol, for at most `room` and at most `longest` symbols."""
     table = steps.input("tree", found.rows)
     numbers, n = table[:, 0].fixed, steps.n
     nodes: Block

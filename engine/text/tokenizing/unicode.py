@@ -1,7 +1,7 @@
-"""Tables of characters: what each code point is to a tokenizer, as few ranges of codes.
+"""Character tables: what a tokenizer does with each code point, as ranges of codes.
 
-What the library itself takes for a letter, a number, a space or a punctuation sign is asked of the
-library, for it knows another Unicode than Python does.
+Letters, numbers, spaces and punctuation are determined by asking the library, whose Unicode version
+differs from Python's.
 """
 
 import json
@@ -28,8 +28,8 @@ STAYS, AT_ONCE = "ⵣ", 1000  # a letter that nothing changes or joins; characte
 
 
 class Character(NamedTuple):
-    """What a character is: its kind, how many it becomes, the first of them less its own code, and
-    the others."""
+    """A character's properties: its kind, how many characters it becomes, the first of these minus
+    its own code, and the others."""
 
     kind: int
     n: int = 1
@@ -40,17 +40,18 @@ class Character(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _asked() -> tuple[np.ndarray, np.ndarray, str]:
-    """Every code that a table tells of, which of them are characters, and these."""
+    """All codes of the table, which of them are characters, and these characters."""
     codes = np.array([*range(LAST + 1), *TAGS, TAGS.stop, PRIVATE, UNREADABLE])
     unread = np.isin(codes, [0, TAB_IN_LINES, *SURROGATES, UNREADABLE])
     return codes, ~unread, "".join(map(chr, codes[~unread].tolist()))
 
 
 def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = None) -> np.ndarray:
-    """A row for every range of codes that are alike: [ranges, 1 + fields], the first code first.
+    """A row for every range of codes with equal properties: [ranges, 1 + fields], the first code
+    first.
 
-    A character is itself, of the kind that is said, else OTHER, unless it is among the `others`.
-    Code 0 is the end of the text. Characters beyond those that are asked about are not given.
+    A character stays as it is and has the given kind (default: OTHER), unless it is among `others`.
+    Code 0 is the end of the text. Codes outside the table are not supported.
     """
     codes, read, _ = _asked()
     fields = np.empty((len(Character._fields), len(codes)))  # [fields, codes]
@@ -67,12 +68,12 @@ def table(kind_of: Mapping[str, int], others: Mapping[str, Character] | None = N
 
 
 def _places(characters: Iterable[str]) -> np.ndarray:
-    """Where characters stand among the codes that a table tells of."""
+    """The indices of characters among the codes of the table."""
     return np.searchsorted(_asked()[0], [*map(ord, characters)])
 
 
 def changed(ask: Callable[[str], str]) -> dict[str, str]:
-    """What the library makes of every character that it changes, asked of many at once."""
+    """The result of a function of texts for every character that it changes, asked in bulk."""
     characters = _asked()[-1].replace(STAYS, "")
     found: dict[str, str] = {}
     for k in range(0, len(characters), AT_ONCE):
@@ -83,8 +84,8 @@ def changed(ask: Callable[[str], str]) -> dict[str, str]:
 
 
 def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
-    """A table of characters in which some codes stand for added tokens: each by itself, with the
-    field that is given for it behind its kind."""
+    """A character table with some codes for added tokens, each in a row of its own with its
+    field."""
     if not fields:
         return characters
     at = int(np.searchsorted(characters[:, 0], FIRST_MARK, side="right"))
@@ -97,10 +98,10 @@ def with_marks(characters: np.ndarray, fields: Sequence[float]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, int]:
-    """Letters, numbers, spaces and newlines as the library's patterns have them.
+    """Letters, numbers, spaces and newlines, as the library's regular expressions classify them.
 
-    It is slow to split a long text: it splits all characters once, where their kind changes, and
-    says which the first of each piece is.
+    Splitting a long text is slow: each run of characters is split once, and its first character
+    tested.
     """
     text = "".join(chr(c) for c in range(1, LAST) if c not in SURROGATES)
     pieces = splitting(r"\p{L}+|\p{N}+|\s+", "isolated")(text)
@@ -117,7 +118,7 @@ def kinds() -> dict[str, int]:
 
 
 def moved(parts: list[dict[str, Any]]) -> Mapping[str, str]:
-    """What the library's normalizers make of every character that they change."""
+    """The library's normalized form of every character that normalizers change."""
     return _moved(json.dumps(parts)) if parts else {}
 
 
@@ -132,7 +133,7 @@ def _moved(spelt: str) -> Mapping[str, str]:
 
 
 def joining(parts: list[dict[str, Any]]) -> frozenset[str]:
-    """Characters that a normalizer may join with, or move before, those that they stand beside."""
+    """Characters that a normalizer may combine or reorder with their neighbours."""
     return _joining(frozenset(part["type"] for part in parts))
 
 
@@ -149,13 +150,13 @@ def _joining(names: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _combining() -> frozenset[str]:
-    """Marks, which may be moved before others."""
+    """Combining marks, which may be reordered."""
     return frozenset(c for c in map(chr, range(LAST)) if unicodedata.combining(c))
 
 
 @lru_cache(maxsize=1)
 def _seconds() -> frozenset[str]:
-    """Characters that another one is composed with."""
+    """Characters that can be the second of a composed pair."""
     pairs = (unicodedata.decomposition(c).split() for c in map(chr, range(LAST)))
     found = (int(pair[1], 16) for pair in pairs if len(pair) == 2 and pair[0][0] != "<")
     return frozenset(map(chr, found))
@@ -168,12 +169,12 @@ def normalized(
     cut_off: bool = False,
     nothing: int = OTHER,
 ) -> np.ndarray:
-    """The table of a tokenizer that looks characters up after normalizing them.
+    """The character table of a tokenizer that looks characters up after normalizing.
 
-    `kind_of` has the kinds of normalized characters that are not OTHER. `cut_off`: one that is
-    given spaces about it stands by itself; else what becomes a space is outside. `nothing` is the
-    kind of one that is taken away. A character whose result has none of the `alphabet` stands for
-    itself, since no piece has it.
+    `kind_of` has the kinds of normalized characters that are not OTHER. With `cut_off`, a character
+    that gets spaces around it is a word of its own; otherwise characters that become spaces are
+    unsupported. `nothing` is the kind of removed characters. A character whose result has none of
+    the `alphabet` stays as it is, since no token has it.
     """
     apart, letters = joining(parts), set(alphabet)
     alone, taken_away, out_of_reach = Character(ALONE), Character(nothing, 0), Character(OUTSIDE)
@@ -201,5 +202,5 @@ def normalized(
 
 @lru_cache(maxsize=1)
 def spaces() -> str:
-    """Every character of white space, as Python has them."""
+    """All white space characters, by Python's definition."""
     return "".join(filter(str.isspace, _asked()[-1]))

@@ -1,8 +1,8 @@
-"""Unigram in cells: the pieces whose scores add up to the most, by dynamic programming.
+"""Unigram in cells: the tokens with the largest sum of scores, by dynamic programming.
 
-`best` is the largest sum of scores of the pieces of a text that ends at a symbol: of every piece
-that ends there, its score and the best of what is before it. The way back from the last symbol
-gives the pieces.
+`best` is the largest sum of scores of a tokenization that ends at a symbol: the maximum, over all
+tokens that end there, of the token's score plus the best before it. Following the tokens back from
+the last symbol gives the result.
 """
 
 from functools import lru_cache
@@ -25,7 +25,7 @@ UNKNOWN = 10.0  # how much worse than the worst piece an unknown character is
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
-    """Normalized characters, the tree of pieces, the best path."""
+    """Add normalized characters, the tree of tokens, the best path."""
     vocabulary = settings.model["vocab"]
     pieces = [(0, piece, i + 1, score) for i, (piece, score) in enumerate(vocabulary)]
     found = tree(pieces)
@@ -39,8 +39,8 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 
 @lru_cache(maxsize=16)  # it asks the library about every character
 def _characters(settings: Settings) -> np.ndarray:
-    """The table of characters. Where spaces are collapsed, what is white space, a typed sign for
-    it, and what leaves spaces side by side, is outside."""
+    """The character table. If spaces are collapsed, white space, a typed ▁, and characters that
+    leave adjacent spaces are unsupported."""
     typed_sign = OUTSIDE if settings.collapsed == "ends too" else OTHER
     white = OUTSIDE if settings.stripped else typed_sign
 
@@ -51,7 +51,7 @@ def _characters(settings: Settings) -> np.ndarray:
 
 
 class Path:
-    """The rows from symbols to the best path."""
+    """The tables from symbols to the best path."""
 
     def __init__(self, steps: Steps, settings: Settings, found: Tree, unknown: float):
         self.steps, self.settings, self.n, self.unknown = steps, settings, steps.n, unknown
@@ -72,7 +72,7 @@ class Path:
         self.taken = steps.row("taken", self._taken)
 
     def _symbol(self, k: int) -> Expression:
-        """The code of the normalized character; of a space, SentencePiece's sign."""
+        """The code of a normalized character; SentencePiece's ▁ for a space."""
         steps = self.steps
         entry = steps.of_source(steps.entry, k)
         first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
@@ -84,13 +84,13 @@ class Path:
         return IF(steps.source[0, k] > 0, code, 0)
 
     def _begins(self, k: int) -> Any:
-        """Whether a piece must begin: no piece goes across a space."""
+        """Whether a token must begin here: no token crosses a space."""
         if k == 0 or not self.settings.split:
             return 1 if k == 0 else 0
         return IF(self.symbol[0, k] == ord(SPACE_SIGN), 1, 0)
 
     def _room(self, k: int) -> Any:
-        """How many symbols a piece may have."""
+        """The maximum number of symbols of a token that begins here."""
         if k + 1 == self.n:
             return IF(self.symbol[0, k] > 0, 1, 0)
         more = IF(self.begins[0, k + 1] > 0, 1, self.room[0, k + 1] + 1)
@@ -103,8 +103,8 @@ class Path:
         return self.best[0, k] if k >= 0 else 0
 
     def _score(self, row: int, k: int) -> Any:
-        """The best of a path whose last piece ends here: the longest in the first row. A character
-        that is no piece is unknown."""
+        """The best score of a path whose last token ends here: the longest token in the first row.
+        A character outside the vocabulary is unknown."""
         length = self.longest - row
         start = k - length + 1
         if start < 0:
@@ -117,17 +117,17 @@ class Path:
         return IF(self.walk.symbol(own) > 0, score, unknown)
 
     def _behind(self, row: int, k: int) -> Expression:
-        """How far a path is from a number near the best. The same pieces in another order come to
-        sums that differ in the last digit, which LibreOffice takes for the same number: less what
-        is near to them, they are two."""
+        """A path's score minus a number near the best one. The same tokens in another order give
+        sums that differ in the last digit, which LibreOffice takes for equal: after the subtraction
+        they are not."""
         return self.score[row, k] - self.near[0, k].fixed_rows
 
     def _length(self, k: int) -> Expression:
-        """Of the last piece of the best path that ends here."""
+        """The length of the last token of the best path that ends here."""
         return self.longest + 1 - MATCH(self.best[0, k] - self.near[0, k], self.behind[:, k], 0)
 
     def _ends(self, k: int) -> Expression:
-        """Whether a piece of the best path ends here: the last does, and what is before another."""
+        """Whether a token of the best path ends here: the last one, or one followed by another."""
         number = self.steps.number[0, k].fixed_rows
         last = IF(number == self.steps.total[0, 0].fixed, 1, 0)
         if k + 1 == self.n:
@@ -135,19 +135,19 @@ class Path:
         return IF(last > 0, 1, IF(self.left[0, k + 1] == number, 1, 0))
 
     def _left(self, k: int) -> Expression:
-        """How many symbols are before the piece of the best path that a symbol is of."""
+        """How many symbols stand before the token that a symbol belongs to."""
         number = self.steps.number[0, k].fixed_rows
         after: Any = self.left[0, k + 1] if k + 1 < self.n else 0
         return IF(self.ends[0, k] > 0, number - self.length[0, k], after)
 
     def _piece(self, k: int) -> Expression:
-        """The symbol of the piece that ends here; 0: it is unknown, or none ends."""
+        """The symbol of the token that ends here; 0 if it is unknown or none ends."""
         start = self.steps.number[0, k].fixed_rows - self.length[0, k] + 1
         node = INDEX(self.walk.nodes.area.fixed, self.length[0, k], start)
         return IF(self.ends[0, k] > 0, self.walk.symbol(IF(node > 0, node, 1)), 0)
 
     def _taken(self, k: int) -> Any:
-        """How many tokens there are up to here; unknown characters side by side are one."""
+        """The number of tokens up to here; adjacent unknown characters count as one."""
         one = self.ends[0, k] + 0
         if k == 0:
             return one
@@ -156,7 +156,7 @@ class Path:
         return self.taken[0, k - 1] + IF(joined, 0, one)
 
     def result(self, special: bool) -> Result:
-        """The ids of the pieces."""
+        """The ids of the tokens."""
         steps, unknown = self.steps, self.settings.model["unk_id"]
         if self.settings.model.get("byte_fallback") or unknown is None:
             self._refuse_unknown()
@@ -169,7 +169,7 @@ class Path:
         return result.add(steps, ident, total, self.settings, special)
 
     def _refuse_unknown(self) -> None:
-        """Unknown characters give bytes, or nothing: they are told to the reader."""
+        """Refuse unknown characters, which would become bytes or nothing, with a message."""
 
         def missing(k: int) -> Expression:
             return IF(AND(self.ends[0, k] > 0, self.piece[0, k] == 0), 1, 0)

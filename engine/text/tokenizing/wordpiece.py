@@ -1,7 +1,7 @@
-"""WordPiece in cells: of each word the longest piece that it begins with, then of what is left.
+"""WordPiece in cells: the longest token that a word begins with, then the same for the rest.
 
-A word that does not come out is the unknown token. A list of whole words is the same with pieces
-that begin words alone, and an unknown word is told to the reader.
+A word that cannot be split into tokens is the unknown token. A list of whole words is a special
+case: all tokens begin words, and an unknown word gives a message.
 """
 
 from functools import lru_cache
@@ -22,7 +22,7 @@ from engine.text.tokenizing.unicode import ALONE, FIRST_MARK, SPACE, changed, no
 
 
 def add(steps: Steps, settings: Settings, special: bool) -> Result:
-    """Normalized characters, words, the longest pieces."""
+    """Add normalized characters, words, the longest tokens."""
     vocabulary, mark = settings.vocabulary, settings.model["continuing_subword_prefix"]
     pieces = [
         (1, piece[len(mark) :], i + 1, 0.0) if piece.startswith(mark) else (0, piece, i + 1, 0.0)
@@ -39,20 +39,21 @@ def add(steps: Steps, settings: Settings, special: bool) -> Result:
 
 @lru_cache(maxsize=16)  # it asks the library about every character
 def _characters(settings: Settings) -> np.ndarray:
-    """The table of characters."""
+    """The character table."""
     alphabet = {character for piece in settings.vocabulary for character in piece}
     return normalized(settings.normalizers, _bert_kinds(), alphabet, cut_off=True)
 
 
 @lru_cache(maxsize=1)
 def _bert_kinds() -> dict[str, int]:
-    """What BERT's pre-tokenizer leaves out, or cuts off by itself."""
+    """The characters that BERT's pre-tokenizer drops, and those that it makes words of their
+    own."""
     found = changed(lambda text: " ".join(berts_words(text)))
     return {" ": SPACE} | {old: SPACE if new == " " else ALONE for old, new in found.items()}
 
 
 def add_words(steps: Steps, tokenizer: WordList) -> Result:
-    """Words between white space, each an entry of the list."""
+    """Add words split at white space, each an entry of the list."""
     pieces = [(0, word, i + 1, 0.0) for i, word in enumerate(tokenizer.words)]
     alphabet = {character for word in tokenizer.words for character in word}
     steps.text()
@@ -66,7 +67,7 @@ def add_words(steps: Steps, tokenizer: WordList) -> Result:
 
 
 class Words:
-    """The rows from symbols to the pieces of words."""
+    """The tables from symbols to the tokens of words."""
 
     def __init__(self, steps: Steps, found: Tree, longest_word: int):
         self.steps, self.n, self.longest_word = steps, steps.n, longest_word
@@ -86,7 +87,7 @@ class Words:
         self.fails = steps.row("fails", self._fails)
 
     def _symbol(self, k: int) -> Expression:
-        """The code of the normalized character."""
+        """The code of a normalized character."""
         steps, entry = self.steps, self.steps.of_source(self.steps.entry, k)
         first = steps.of_source(steps.code, k) + steps.field_of(3, entry)
         place = steps.within[0, k]
@@ -98,7 +99,8 @@ class Words:
         return IF(steps.source[0, k] > 0, steps.of_source(steps.kind, k), SPACE)
 
     def _begins(self, k: int) -> Expression:
-        """Whether a word begins: not in white space, and behind it, or about a sign by itself."""
+        """Whether a word begins here: after white space, or at or after a character that is its own
+        word."""
         kind = self.word_kind[0, k]
         if k == 0:
             return IF(kind == SPACE, 0, 1)
@@ -106,7 +108,7 @@ class Words:
         return IF(kind == SPACE, 0, IF(OR(kind == ALONE, before == ALONE, before == SPACE), 1, 0))
 
     def _room(self, k: int) -> Expression:
-        """How many symbols are left of the word, this one counted."""
+        """The number of symbols up to the end of the word, including this one."""
         if k + 1 == self.n:
             return IF(self.word_kind[0, k] == SPACE, 0, 1)
         more = IF(self.begins[0, k + 1] > 0, 1, self.room[0, k + 1] + 1)
@@ -116,7 +118,7 @@ class Words:
         return IF(self.begins[0, k] > 0, 1, 2)
 
     def _length(self, step: int, k: int) -> Expression:
-        """The longest piece of up to so many symbols."""
+        """The length of the longest token of at most so many symbols."""
         shorter = self.length_so_far[step - 1, k] if step else expression(0)
         node = self.walk.nodes[step, k]
         return IF(self.walk.symbol(IF(node > 0, node, 1)) > 0, step + 1, shorter)
@@ -125,7 +127,8 @@ class Words:
         return self.length_so_far[self.longest - 1, k]
 
     def _starts(self, k: int) -> Expression:
-        """Whether a piece begins: with the word, or where the piece before it ends."""
+        """Whether a token begins here: at the word's beginning, or where the previous token
+        ends."""
         if k == 0:
             return self.begins[0, k] + 0
         number = self.steps.number[0, k].fixed_rows
@@ -133,20 +136,20 @@ class Words:
         return IF(self.room[0, k] > 0, IF(self.begins[0, k] > 0, 1, follows), 0)
 
     def _next(self, k: int) -> Expression:
-        """Where the next piece begins; a piece that is not found goes on for ever."""
+        """Where the next token begins; infinity after a token that is not in the vocabulary."""
         number = self.steps.number[0, k].fixed_rows
         own = IF(self._own(k) > 0, number + self._own(k), 0)
         return IF(self.starts[0, k] > 0, own, self.next[0, k - 1] if k else 0)
 
     def _failing(self, k: int) -> Expression:
-        """Whether the rest of a word has a piece that is not found."""
+        """Whether the rest of a word has a part that is not in the vocabulary."""
         here = AND(self.starts[0, k] > 0, self._own(k) == 0)
         if k + 1 == self.n:
             return IF(here, 1, 0)
         return IF(here, 1, IF(self.room[0, k] > 1, self.failing[0, k + 1], 0))
 
     def _fails(self, k: int) -> Expression:
-        """Whether the word that a symbol is of is unknown."""
+        """Whether the word of a symbol is unknown."""
         before: Any = self.fails[0, k - 1] if k else 0
         whole: Expression = self.failing[0, k]
         if self.longest_word < self.n:
@@ -156,7 +159,7 @@ class Words:
     def result(
         self, unknown: int, settings: Settings | None = None, special: bool = False
     ) -> Result:
-        """The ids: of each piece, or one for a word that is unknown."""
+        """The ids: one per token, or one for an unknown word."""
         steps, nodes = self.steps, self.walk.nodes
 
         def ident(k: int) -> Expression:
