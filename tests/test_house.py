@@ -289,3 +289,49 @@ def test_a_file_that_lacks_a_declaration_gets_one_line(
     assert f"lacking.py is {'an' if package is architectures else 'a'} " in err
     assert f"without {name}" in err
     assert not list(tmp_path.glob("*.xlsx"))
+
+
+# --- tests ------------------------------------------------------------------------------------
+
+
+def patched(tree: ast.AST) -> Iterator[str]:
+    """What a test replaces in modules of the house. Their `__path__` may be longer: then a file
+    that lies elsewhere is found by being there."""
+    ours = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None)
+            for name in node.names:
+                if (module or name.name).partition(".")[0] in ROOMS:
+                    ours.add(name.asname or name.name.partition(".")[0])
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(ast.Attribute(attr="setattr" | "delattr"), [target, *rest]):
+                what = ast.literal_eval(target) if isinstance(target, ast.Constant) else ""
+                name = what or ast.unparse(target)
+                found = name.partition(".")[0] in (ROOMS if what else ours)
+                if found and not (rest and ast.unparse(rest[0]) == "'__path__'"):
+                    yield f"{node.lineno}: {ast.unparse(node)}"
+            case ast.Assign([ast.Attribute(ast.Name(name))]) if name in ours:
+                yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def test_no_test_patches_the_product() -> None:
+    """What a test wants otherwise is a parameter; it may replace the environment."""
+    files = (ROOT / "tests").rglob("*.py")
+    trees = {
+        file: ast.parse(file.read_text()) for file in files if "node_modules" not in file.parts
+    }
+    assert [f"{file.name}:{line}" for file, tree in trees.items() for line in patched(tree)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from engine.studies import tsne\ntsne.STEPS = 3",
+        "from exporters.file import xlsx as x\nmonkeypatch.setattr(x, 'MAX_ROW', 1)",
+        "def test():\n    patch.setattr('exporters.model.plan.MANY_WORDS', 1)",
+    ],
+)
+def test_patches_of_the_product_are_found(text: str) -> None:
+    assert len([*patched(ast.parse(text))]) == 1
