@@ -106,7 +106,7 @@ def test_imports_run_one_way(room: str) -> None:
             assert levels[there] <= levels[here], f"{name} imports {there}, which stands above it"
 
 
-def test_what_benchmarks_take_from_tests_is_there() -> None:
+def test_benchmarks_import_existing_names() -> None:
     """No test runs them: they take minutes."""
     tests = {file.stem: file for file in (ROOT / "tests").rglob("*.py")}
     taken = [
@@ -122,7 +122,7 @@ def test_what_benchmarks_take_from_tests_is_there() -> None:
         assert re.search(defined, tests[module].read_text(), re.M), (script.name, module, name)
 
 
-def test_no_import_goes_round_in_a_circle() -> None:
+def test_no_circular_imports() -> None:
     graph = {name: others - {name} for name, others in imports().items()}
     try:
         TopologicalSorter(graph).prepare()
@@ -278,7 +278,7 @@ def test_a_workbook_is_one_file(dropped, tmp_path: Path) -> None:
         (workbooks, WORKBOOK, 'TOPIC, AFTER, LEVEL = "Sizes", "napkin", 1', "build lacking"),
     ],
 )
-def test_a_file_that_lacks_a_declaration_gets_one_line(
+def test_missing_declaration_gets_one_line(
     package: ModuleType, text: str, lacking: str, command: str, dropped, tmp_path: Path
 ) -> None:
     assert lacking in text

@@ -48,9 +48,7 @@ def test_incremental_recompute_equals_a_full_run(graph: Graph, data: st.DataObje
 
 @given(graphs(), st.data())
 @settings(max_examples=80)
-def test_poison_reaches_no_cell_that_dependents_does_not_name(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_dependents_name_every_changed_cell(graph: Graph, data: st.DataObject) -> None:
     cell = data.draw(st.sampled_from(cells(graph)))
     live = Evaluator(graph)
     live._put(cell.block, cell.i, cell.j, np.nan)
@@ -62,7 +60,7 @@ def test_poison_reaches_no_cell_that_dependents_does_not_name(
     assert reached <= {(c.block.name, c.i, c.j) for c in downstream(cell)}
 
 
-def test_poison_reaches_every_dependent_where_nothing_absorbs_it() -> None:
+def test_every_dependent_changes() -> None:
     graph = default_graph("cat-sat")
     for name, i, j in [("blocks.0.attn.h0.W_V", 2, 1), ("blocks.0.attn.h0.k", 1, 0)]:
         live = Evaluator(graph)
@@ -85,7 +83,7 @@ def test_precedents_and_dependents_are_inverse(graph: Graph) -> None:
     ),
     st.builds(Mask, st.booleans(), st.sampled_from([None, 1, 2, 3])),
 )
-def test_reads_and_dirties_are_inverse_for_every_subscript(subscript, mask) -> None:
+def test_reads_and_dirties_are_inverse(subscript, mask) -> None:
     n = 4
     for i, j in Rect(0, n, 0, n).cells():
         out = Rect(i, i + 1, j, j + 1)
@@ -97,7 +95,7 @@ def test_reads_and_dirties_are_inverse_for_every_subscript(subscript, mask) -> N
             assert ((a, b) in read) == ((i, j) in set(dirty.cells()))
 
 
-def test_a_cell_knows_its_formula_and_its_neighbours() -> None:
+def test_cell_has_formula_and_neighbours() -> None:
     graph = default_graph("cat-sat")
     cell = graph.cell("blocks.0.attn.h0.scores", 2, 1)
     assert cell.formula == "q[2,:]·k[1,:] × scale"
@@ -109,7 +107,7 @@ def test_a_cell_knows_its_formula_and_its_neighbours() -> None:
     assert graph.cell("embed", 1, 4).formula == "W_E[:,4][tokens[1]]"
 
 
-def test_reset_forgets_changes_and_leaves_the_clean_run_alone() -> None:
+def test_reset_keeps_the_clean_run() -> None:
     graph = default_graph("cat-sat")
     clean = graph.values["logits"].copy()
     live = Evaluator(graph)
@@ -120,7 +118,7 @@ def test_reset_forgets_changes_and_leaves_the_clean_run_alone() -> None:
     np.testing.assert_array_equal(live["logits"], clean)
 
 
-def test_a_set_activation_keeps_its_value() -> None:
+def test_set_activation_keeps_its_value() -> None:
     graph = default_graph("cat-sat")
     live = Evaluator(graph)
     live.set("blocks.0.attn.h0.pattern", 2, 0, 1.0)
@@ -130,7 +128,7 @@ def test_a_set_activation_keeps_its_value() -> None:
     assert live["blocks.0.attn.h0.pattern"][2, 0] == 1.0
 
 
-def test_a_late_change_computes_only_what_it_reaches() -> None:
+def test_late_change_recomputes_only_dependents() -> None:
     graph = random_model(ModelSpec(20, 8, 16, n_layers=2, n_heads=2, d_head=4, d_mlp=16)).graph(
         list(range(12))
     )
@@ -143,7 +141,7 @@ def test_a_late_change_computes_only_what_it_reaches() -> None:
     assert 5 * last_token < first_token
 
 
-def test_an_unreached_token_stops_the_change() -> None:
+def test_unreached_token_stops_the_change() -> None:
     graph = default_graph("cat-sat")
     live = Evaluator(graph)
     live.set("W_E", 19, 0, 9.0)  # .EOS is not in the prompt
@@ -151,7 +149,7 @@ def test_an_unreached_token_stops_the_change() -> None:
     np.testing.assert_array_equal(live["logits"], graph.values["logits"])
 
 
-def test_weights_that_do_not_fit_are_named_all_at_once() -> None:
+def test_misshapen_weights_are_all_named() -> None:
     spec = ModelSpec(d_vocab=3, d_model=2, n_ctx=2)
     weights = {"W_E": np.zeros((3, 3)), "W_X": np.full((1, 1), np.nan)}
     with pytest.raises(InputError) as error:
@@ -163,7 +161,7 @@ def test_weights_that_do_not_fit_are_named_all_at_once() -> None:
 @pytest.mark.parametrize(
     "sizes", [{"d_model": 0}, {"n_layers": -1}, {"n_layers": 1}, {"n_layers": 1, "n_heads": 2}]
 )
-def test_sizes_that_make_no_model_are_refused(sizes: dict) -> None:
+def test_impossible_sizes_are_refused(sizes: dict) -> None:
     with pytest.raises(InputError):
         ModelSpec(**({"d_vocab": 2, "d_model": 2, "n_ctx": 2} | sizes))
 

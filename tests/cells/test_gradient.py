@@ -104,7 +104,7 @@ def at_least(x: X, least: X) -> X:
     return MAX(x, least)
 
 
-def test_a_maximum_takes_a_cell_in_every_interpreter() -> None:
+def test_maximum_takes_a_cell() -> None:
     g = Graph()
     x = g.input("x", [[0.5, 2.0], [-1.0, 1.5]], kind="weight")
     least = g.input("least", 1.0, kind="weight")
@@ -125,7 +125,7 @@ def test_a_maximum_takes_a_cell_in_every_interpreter() -> None:
 @pytest.mark.slow
 @given(graphs())
 @settings(max_examples=15)
-def test_gradients_of_random_models_against_finite_differences(graph: Graph) -> None:
+def test_random_models_against_finite_differences(graph: Graph) -> None:
     """Every activation too, where no ReLU is near its corner."""
     n_tokens, n_words = graph["logits"].shape
     one = objective.loss(graph, [k % n_words for k in range(n_tokens)])
@@ -148,7 +148,7 @@ def cat_sat() -> Graph:
     return model.graph(model.vocabulary.encode(book.PROMPT))
 
 
-def test_a_gradient_is_blocks_like_any_other() -> None:
+def test_gradient_is_made_of_blocks() -> None:
     graph = cat_sat()
     found = backward(graph, objective.logit(graph, 2, 3))
     block = found["blocks.0.attn.h0.W_Q"]
@@ -165,7 +165,7 @@ def test_a_gradient_is_blocks_like_any_other() -> None:
     assert np.abs(after - before).max() > 1e-6
 
 
-def test_the_reader_sets_which_logit_it_is_of() -> None:
+def test_gradient_of_a_chosen_logit() -> None:
     graph = cat_sat()
     weights = [b.name for b in graph if b.kind == "weight"]
     found = backward(graph, objective.logit(graph, 2, 3, 1))
@@ -178,7 +178,7 @@ def test_the_reader_sets_which_logit_it_is_of() -> None:
         np.testing.assert_allclose(live[found[name].name], other.values[expected[name].name])
 
 
-def test_a_batch_is_its_sentences() -> None:
+def test_batch_gradient_is_the_sum_of_sentences() -> None:
     graph = cat_sat()
     n_words = graph["logits"].shape[1]
     weights = [b.name for b in graph if b.kind == "weight"]
@@ -194,7 +194,7 @@ def test_a_batch_is_its_sentences() -> None:
             np.testing.assert_allclose(got, alone[found[name].name], atol=1e-13)
 
 
-def test_only_what_lies_between() -> None:
+def test_only_blocks_between_weights_and_loss() -> None:
     graph = cat_sat()
     one = objective.logit(graph, 2, 3)
     found = backward(graph, one, to=[graph["blocks.0.attn.h0.z"]])
@@ -204,7 +204,7 @@ def test_only_what_lies_between() -> None:
     assert held["blocks.0.attn.h0.W_V"].name == "held.blocks.0.attn.h0.W_V"
 
 
-def test_what_has_no_gradient_is_refused() -> None:
+def test_op_without_gradient_is_refused() -> None:
     graph = cat_sat()
     with pytest.raises(InputError, match=r"^logits is 3 x \d+ cells; a gradient is of one"):
         backward(graph, graph["logits"])

@@ -37,7 +37,7 @@ def assert_equals_torch(graph: Graph, of: Block) -> None:
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "dialogue-game"])
-def test_of_the_gallerys_models(name: str) -> None:
+def test_gallery_gradients_equal_torch(name: str) -> None:
     book = workbooks.find(name)
     model = book.model()
     ids = model.vocabulary.encode(book.PROMPT)
@@ -49,7 +49,7 @@ def test_of_the_gallerys_models(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_of_every_golden_architecture(name: str) -> None:
+def test_golden_gradients_equal_torch(name: str) -> None:
     """The loss of the prompt; of a sentence encoder, how alike two sentences are."""
     model = checkpoint.load(GOLDEN / name)
     with np.load(GOLDEN / name / "golden.npz") as reference:
@@ -66,7 +66,7 @@ def test_of_every_golden_architecture(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral"])
-def test_a_step_of_learning_is_torchs(name: str) -> None:
+def test_learning_step_equals_torch(name: str) -> None:
     """The loss of a sentence after gradient descent's step, for several rates."""
     graph = checkpoint.load(GOLDEN / name).graph([8, 12, 3, 5])
     import by_torch
@@ -81,6 +81,6 @@ def test_a_step_of_learning_is_torchs(name: str) -> None:
 
 @given(specs())
 @settings(max_examples=10)
-def test_of_random_models(spec) -> None:
+def test_random_gradients_equal_torch(spec) -> None:
     graph = random_model(spec).graph([k % spec.d_vocab for k in range(4)])
     assert_equals_torch(graph, objective.logit(graph, 3, 1, 0))

@@ -12,18 +12,18 @@ from engine.cells.texts import from_xml, in_csv, in_xml, on_terminal, readable, 
 HOSTILE = ("\x1b[31mred", "\x9b2J", "a\rb", "\u202egnp.exe", "\u2067x", "\x00\x07\x08", "\udcff")
 
 
-def test_a_text_as_one_line() -> None:
+def test_text_in_one_line() -> None:
     assert readable(" a\r\n\tb\x1b[0m  c\u2028é👩‍🔬") == " a\\r\\n\\tb\\x1b[0m  c\\u2028é👩‍🔬"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_terminal_gets_nothing_that_steers_it(text: str) -> None:
+def test_no_control_characters_for_a_terminal(text: str) -> None:
     assert on_terminal(text).isprintable() and on_terminal(text) != text
     assert on_terminal(f"a\t{text}\n").startswith("a\t") and "\n" in on_terminal("b\n")
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM(A1)", "\t=1", "\r=1"])
-def test_a_table_holds_no_formula(text: str) -> None:
+def test_table_holds_no_formula(text: str) -> None:
     assert in_csv(text) == "'" + text
     assert in_csv("a" + text) == "a" + text
 
@@ -37,9 +37,9 @@ def test_xml_gives_back_every_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["_x0041_", "_x0041_x0042_", "_x005F_", "\x01_x0001_", "<r>&</r>"])
-def test_what_reads_like_an_escape_stays_itself(text: str) -> None:
+def test_text_like_an_xml_escape_stays_itself(text: str) -> None:
     assert from_xml(unescape(in_xml(text))) == text
 
 
-def test_half_a_pair_is_escaped() -> None:
+def test_half_surrogate_pair_is_escaped() -> None:
     assert storable("a\udcff") == in_xml("a\udcff") == "a\\udcff"

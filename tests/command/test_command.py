@@ -41,13 +41,13 @@ def test_build_writes_a_workbook_for_any_prompt(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["x.xlsx"]
 
 
-def test_a_process_ends_with_exit_code_2_and_one_line(tmp_path: Path) -> None:
+def test_error_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = cellformer("build", "cat-sats", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("cellformer: ") and done.stderr.count("\n") == 1
 
 
-def test_run_ranks_the_next_words_with_the_baseline_beside() -> None:
+def test_run_ranks_words_beside_the_baseline() -> None:
     out = cli("run", "cat-sat").out.split()
     assert out.index("mat") < out.index("floor") < out.index("on")
     changed = cli("run", "cat-sat", "--set", "W_E[3,2]=-0.6").out
@@ -144,7 +144,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("args", "remedy"), BAD)
-def test_bad_input_gets_one_line_and_exit_code_2(args, remedy, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(args, remedy, tmp_path: Path) -> None:
     (tmp_path / "text.xlsx").write_text("not a workbook")
     done = cli(*args, cwd=tmp_path)
     assert done.code == 2
@@ -154,7 +154,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(args, remedy, tmp_path: Path) -
     assert [p.name for p in tmp_path.iterdir()] == ["text.xlsx"]
 
 
-def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
+def test_unwritable_folder(tmp_path: Path, monkeypatch) -> None:
     def refuse(*args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_build_that_fails_midway_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
+def test_failed_build_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
     target = tmp_path / "x.xlsx"
     target.write_text("old")
     monkeypatch.setattr("xlsxwriter.Workbook.close", lambda self: 1 / 0)
@@ -175,7 +175,7 @@ def test_a_build_that_fails_midway_leaves_the_old_file(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_file_of_another_office_program_is_told_to_be_saved_as_xlsx(tmp_path: Path) -> None:
+def test_ods_file_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "book.ods", "w") as book:
         book.writestr("content.xml", "<office/>")
     for args in (("diff", "book.ods"), ("verify", "book.ods"), ("import", "book.ods", "-o", "m")):
@@ -184,7 +184,7 @@ def test_a_file_of_another_office_program_is_told_to_be_saved_as_xlsx(tmp_path: 
         assert "save it as .xlsx in the program that wrote it" in done.err
 
 
-def test_the_version_is_the_package_s() -> None:
+def test_version() -> None:
     assert cli("--version") == (0, f"cellformer {package.__version__}\n", "")
 
 
@@ -194,7 +194,7 @@ def test_the_version_is_the_package_s() -> None:
     [("cellformer bu", "build"), ("cellformer build sha", "shakespeare"),
      ("cellformer run dialogue-game --ta", "--target")],
 )  # fmt: skip
-def test_a_shell_completes_commands_names_and_options(words: str, found: str) -> None:
+def test_shell_completion(words: str, found: str) -> None:
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     asked["_CELLFORMER_COMPLETE"] = "complete_bash"
     begin = "import sys; sys.argv[0] = 'cellformer'; from cellformer.__main__ import main; main()"
@@ -204,7 +204,7 @@ def test_a_shell_completes_commands_names_and_options(words: str, found: str) ->
     assert (done.stdout.split(), done.stderr) == ([found], "")
 
 
-def test_help_is_folded_once_in_a_window_of_80_columns() -> None:
+def test_help_fits_80_columns() -> None:
     """A line of a paragraph ends where the next word has no room, and nowhere else."""
     window = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
     command = [sys.executable, "-m", "cellformer", "edit", "--help"]
@@ -237,7 +237,7 @@ def test_verify_exit_codes(built, monkeypatch) -> None:
     assert "DISAGREES" in done.out
 
 
-def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
+def test_piped_output_has_no_width() -> None:
     os.environ["COLUMNS"] = "40"
     try:
         out = cellformer("run", "cat-sat", "--show", "W_U").stdout
@@ -246,7 +246,7 @@ def test_output_does_not_depend_on_the_width_of_a_pipe() -> None:
     assert "…" not in out
 
 
-def test_a_head_switched_off_stands_beside_the_baseline() -> None:
+def test_head_switched_off_beside_the_baseline() -> None:
     out = cli("run", "dialogue-game", "--ablate", "blocks.1.attn.h2").out
     first = next(line.split() for line in out.splitlines() if line.startswith("  1"))
     assert first[1] == "vice" and "baseline" in out
@@ -292,7 +292,7 @@ def test_sweep_is_a_curve_of_one_cell(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_build_samples_with_the_numbers_of_its_seed(tmp_path: Path) -> None:
+def test_build_samples_by_its_seed(tmp_path: Path) -> None:
     how = ("--prompt", "<BOS> 3", "--temperature", "0.9", "--seed", "4")
     done = cli("build", "dialogue-game", *how, "--tokens", "6", "-o", "d.xlsx", cwd=tmp_path)
     assert done.code == 0, done.err

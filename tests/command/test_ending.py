@@ -101,7 +101,7 @@ def go_on(process: subprocess.Popen) -> None:
 
 @pytest.mark.parametrize("told", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("to", [os.kill, os.killpg])
-def test_a_build_told_to_end_leaves_nothing_and_the_old_file(building, tmp_path, told, to) -> None:
+def test_terminated_build_leaves_the_old_file(building, tmp_path, told, to) -> None:
     """SIGHUP is what closing a terminal sends, to all that it started."""
     to(building.pid, told)
     go_on(building)
@@ -112,7 +112,7 @@ def test_a_build_told_to_end_leaves_nothing_and_the_old_file(building, tmp_path,
     assert (tmp_path / "book.xlsx").read_text() == "what was there"
 
 
-def test_nohup_builds_on_when_the_terminal_is_closed(large, tmp_path: Path) -> None:
+def test_nohup_survives_a_closed_terminal(large, tmp_path: Path) -> None:
     args = ("build", large, "--ids", "0,1", "-o", "book.xlsx")
     with running(*args, cwd=tmp_path, ignored=(signal.SIGHUP,)) as process:
         wait_until(lambda: any(tmp_path.glob(f"{UNFINISHED}/*")))
@@ -121,7 +121,7 @@ def test_nohup_builds_on_when_the_terminal_is_closed(large, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["book.xlsx"]
 
 
-def test_a_later_build_sweeps_what_a_killed_one_left(building, tmp_path: Path) -> None:
+def test_build_removes_files_of_a_killed_one(building, tmp_path: Path) -> None:
     building.kill()
     building.wait(LIMIT)
     with suppress(ProcessLookupError):
@@ -138,9 +138,7 @@ def test_a_later_build_sweeps_what_a_killed_one_left(building, tmp_path: Path) -
     assert (tmp_path / "book.xlsx").read_text() == "what was there"
 
 
-def test_what_another_program_writes_or_is_called_otherwise_is_not_swept(
-    building, tmp_path
-) -> None:
+def test_files_of_others_are_not_removed(building, tmp_path) -> None:
     """The build that runs goes on beside, and ends well."""
     others = [
         "notes.part",
@@ -161,7 +159,7 @@ def test_what_another_program_writes_or_is_called_otherwise_is_not_swept(
     assert (tmp_path / "book.xlsx").stat().st_size > 10_000
 
 
-def test_a_folder_that_a_killed_run_left_takes_the_next_model(tmp_path: Path) -> None:
+def test_folder_of_a_killed_run_is_reused(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 200)
     sizes = ("--layers", "1", "--d-model", "8", "--heads", "2", "--context", "8", "--steps", "2")
     left = tmp_path / "model" / ".cellformer-0123456789abcdef.part"
@@ -172,7 +170,7 @@ def test_a_folder_that_a_killed_run_left_takes_the_next_model(tmp_path: Path) ->
     assert not left.exists() and (tmp_path / "model" / "config.json").exists()
 
 
-def test_files_that_a_killed_run_took_away_are_never_swept(tmp_path: Path) -> None:
+def test_moved_files_of_a_killed_run_are_kept(tmp_path: Path) -> None:
     before = tmp_path / "model" / ".cellformer-0123456789abcdef.part" / "before"
     before.mkdir(parents=True)
     (before / "config.json").write_text("the only one")
@@ -182,7 +180,7 @@ def test_files_that_a_killed_run_took_away_are_never_swept(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", ["rich.text", "numpy", "typer"])
-def test_ctrl_c_while_the_command_is_imported_is_one_line(module: str, tmp_path: Path) -> None:
+def test_ctrl_c_during_import_is_one_line(module: str, tmp_path: Path) -> None:
     with running("list", cwd=tmp_path, python=("-X", "importtime")) as process:
         assert any(line.split("|")[-1].strip() == module for line in process.stderr)
         process.send_signal(signal.SIGINT)
@@ -210,27 +208,27 @@ def in_shell(line: str, cwd: Path) -> subprocess.CompletedProcess:
         "--help | true",
     ],
 )
-def test_a_pipe_that_nobody_reads_on_ends_quietly(line: str, tmp_path: Path) -> None:
+def test_closed_pipe_ends_quietly(line: str, tmp_path: Path) -> None:
     """As `cat` ends: 128 and the number of SIGPIPE, which no verdict has."""
     done = in_shell(f"cellformer {line}; echo ${{PIPESTATUS[0]}} >&2", tmp_path)
     assert done.stderr == "141\n"
 
 
-def test_verify_s_verdict_is_not_that_of_a_closed_pipe(built, tmp_path: Path) -> None:
+def test_verify_exit_code_with_a_closed_pipe(built, tmp_path: Path) -> None:
     line = f"verify {built['final-step']} --engine ironcalc | true"
     done = in_shell(f"cellformer {line}; echo ${{PIPESTATUS[0]}}", tmp_path)
     assert (done.stdout, done.stderr) == ("141\n", "")
 
 
 @pytest.mark.parametrize("args", ["list", "--help", "run cat-sat --json", "build final-step"])
-def test_output_that_is_full_is_named(args: str, tmp_path: Path) -> None:
+def test_full_output_device(args: str, tmp_path: Path) -> None:
     done = in_shell(f"cellformer {args} > /dev/full", tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert done.stderr.startswith("cellformer: standard output: No space left on device")
     assert not [*tmp_path.glob(UNFINISHED)]
 
 
-def test_output_that_is_closed_is_told(tmp_path: Path) -> None:
+def test_closed_output(tmp_path: Path) -> None:
     done = in_shell("cellformer list >&-", tmp_path)
     assert done.returncode == 2
     assert done.stderr == (

@@ -148,7 +148,7 @@ CASES = CELLS | IDS | CHOICES | VOCABULARIES | MODELS | BUILDS
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_wrong_value_is_refused_in_one_line(case: str) -> None:
+def test_wrong_value_is_one_line(case: str) -> None:
     do, fact = CASES[case]
     with pytest.raises(cf.InputError) as found:
         do()
@@ -156,7 +156,7 @@ def test_a_wrong_value_is_refused_in_one_line(case: str) -> None:
 
 
 @pytest.mark.parametrize("where", NAMES)
-def test_a_wrong_name_gets_one_answer_everywhere(where: str) -> None:
+def test_wrong_name_gets_the_same_answer_everywhere(where: str) -> None:
     """An InputError that names the nearest; and a KeyError, as of any mapping."""
     with pytest.raises(cf.InputError, match="'W_EE'; nearest: W_E") as found:
         NAMES[where]("W_EE")
@@ -170,7 +170,7 @@ def test_arrays_by_name_are_a_mapping() -> None:
 
 
 @pytest.mark.parametrize("name", NO_FILE, ids=["long", "long in a folder", "NUL", "surrogate"])
-def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
+def test_impossible_file_name_is_refused(name: str) -> None:
     book = cf.build(model(), "the")
     for do in (
         lambda: cf.load(name),
@@ -185,7 +185,7 @@ def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
         assert str(found.value).isprintable() and len(str(found.value)) < 300
 
 
-def test_a_misspelt_public_name_says_which_was_meant() -> None:
+def test_misspelt_public_name_is_suggested() -> None:
     with pytest.raises(AttributeError, match="did you mean load"):
         cf.lode  # noqa: B018
     assert {"load", "build", "Evaluator"} <= set(dir(cf))
@@ -208,19 +208,19 @@ HANDED_OUT: dict[str, Callable[[], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("what", HANDED_OUT)
-def test_numbers_that_are_handed_out_cannot_be_written_to(what: str) -> None:
+def test_returned_arrays_are_read_only(what: str) -> None:
     array = HANDED_OUT[what]()
     with pytest.raises(ValueError, match="read-only"):
         array[..., 0] = 5.0
 
 
-def test_nothing_takes_the_place_of_an_array() -> None:
+def test_array_cannot_be_replaced() -> None:
     for arrays in (model().weights, model().averages, graph().inputs, graph().values):
         with pytest.raises(TypeError):
             arrays["W_E"] = np.zeros((20, 5))  # type: ignore[index]
 
 
-def test_an_array_that_was_given_is_the_callers_to_change() -> None:
+def test_given_arrays_are_copied() -> None:
     """What a model, a graph, an evaluator were given they keep, whatever is done to it later."""
     mine = np.array(model().weights["W_E"])
     made = with_weight(mine)
@@ -236,7 +236,7 @@ def test_an_array_that_was_given_is_the_callers_to_change() -> None:
     assert g.values[seen.name][0, 0] == model().weights["W_E"][0, 0]
 
 
-def test_variants_have_one_entry_each_whether_a_change_reaches_a_block_or_not() -> None:
+def test_variants_have_one_entry_each() -> None:
     found = cf.variants(graph(), [{("W_U", 0, 0): 1.0}, {}, {}])
     assert {found[name].shape for name in graph().blocks} == {
         (3, *block.shape) for block in graph()

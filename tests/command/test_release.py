@@ -19,7 +19,7 @@ def screen(monkeypatch) -> None:
     monkeypatch.setenv("DISPLAY", ":0")
 
 
-def test_open_builds_once_and_never_over_a_file(tmp_path: Path, screen, monkeypatch) -> None:
+def test_open_never_overwrites(tmp_path: Path, screen, monkeypatch) -> None:
     opened: list[list[str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: opened.append(command))
     monkeypatch.setattr(sys, "platform", "linux")
@@ -35,13 +35,13 @@ def test_open_builds_once_and_never_over_a_file(tmp_path: Path, screen, monkeypa
 
 
 @pytest.mark.parametrize(("program", "options"), [("xdg-open", []), ("libreoffice", ["--calc"])])
-def test_open_takes_the_program_that_is_there(program: str, options, monkeypatch) -> None:
+def test_open_finds_a_program(program: str, options, monkeypatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(shutil, "which", lambda name: name if name == program else None)
     assert opening.opener(Path("a.xlsx")) == [program, *options, "a.xlsx"]
 
 
-def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -> None:
+def test_open_without_a_program(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     done = cli("open", "loss", cwd=tmp_path)
@@ -50,7 +50,7 @@ def test_open_without_a_program_says_so_in_a_line(tmp_path: Path, monkeypatch) -
 
 
 @pytest.mark.slow
-def test_open_without_a_screen_says_where_the_file_is(tmp_path: Path) -> None:
+def test_open_without_a_screen(tmp_path: Path) -> None:
     """As over ssh, or in a container: a process of its own, with a program that opens nothing."""
     office = tmp_path / "bin" / "soffice"
     office.parent.mkdir()
@@ -72,14 +72,14 @@ def test_open_without_a_screen_says_where_the_file_is(tmp_path: Path) -> None:
         ("nowhere.xlsx", "there is no file nowhere.xlsx"),
     ],
 )
-def test_what_cannot_be_opened(arguments: str, remedy: str, tmp_path: Path, screen) -> None:
+def test_open_refuses_other_files(arguments: str, remedy: str, tmp_path: Path, screen) -> None:
     (tmp_path / "cat-sat.xlsx").write_text("of another prompt")
     done = cli("open", *arguments.split(), cwd=tmp_path)
     assert done.code == 2 and done.err.count("\n") == 1 and remedy in done.err
     assert (tmp_path / "cat-sat.xlsx").read_text() == "of another prompt"
 
 
-def test_a_release_has_a_page_without_network_and_true_checksums(tmp_path: Path) -> None:
+def test_release_page_and_checksums(tmp_path: Path) -> None:
     sizes = {"cat-sat": (3, 4000), "loss": (2, 50)}
     for name in (*sizes, "index"):
         (tmp_path / f"{name}.xlsx").write_bytes(name.encode())

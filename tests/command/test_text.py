@@ -42,13 +42,13 @@ def tokens(*args: object) -> list[int]:
     return [int(i) for (i,) in json.loads(done.out)["tokens"]]
 
 
-def test_a_prompt_has_what_the_tokenizer_adds_unless_told_not_to(folder: Path) -> None:
+def test_prompt_gets_special_tokens(folder: Path) -> None:
     with_beginning = tokens(folder, "--prompt", PROMPT)
     assert with_beginning[0] == 0
     assert tokens(folder, "--prompt", PROMPT, "--no-special") == with_beginning[1:]
 
 
-def test_no_prompt_is_the_beginning_of_a_text(folder: Path, tmp_path: Path) -> None:
+def test_default_prompt_is_the_begin_token(folder: Path, tmp_path: Path) -> None:
     assert tokens(folder) == [0]
     assert cli("build", folder, "-o", tmp_path / "a.xlsx", "--tokens", "2", *LENGTH).code == 0
     assert WorkbookFile(tmp_path / "a.xlsx")["Play"][PROMPT_ROW, PROMPT_COL] == "<s>"
@@ -57,7 +57,7 @@ def test_no_prompt_is_the_beginning_of_a_text(folder: Path, tmp_path: Path) -> N
         assert done.code == 2 and "give --prompt or --ids" in done.err
 
 
-def test_every_command_takes_no_special(folder: Path, tmp_path: Path) -> None:
+def test_every_command_takes_no_special_option(folder: Path, tmp_path: Path) -> None:
     plain = ("--prompt", PROMPT, "--no-special")
     cell = "tokens[0,0]"
     before = tokens(folder, *plain)[0]
@@ -75,14 +75,14 @@ def test_run_shows_the_prompt_as_one_line(folder: Path) -> None:
     assert line.split("   ")[0] == "a\\nvalue" and line.endswith("tokens")
 
 
-def test_generate_prints_the_prompt_and_its_continuation(folder: Path) -> None:
+def test_generate_continues_the_prompt(folder: Path) -> None:
     out = cli("generate", folder, "--prompt", PROMPT, "-n", "6", "--ignore-eos").out
     assert out.startswith(PROMPT) and "cells computed" not in out
     table = cli("generate", folder, "--prompt", PROMPT, "-n", "6", "--ignore-eos", "--table").out
     assert table.startswith(out) and "cells computed" in table
 
 
-def test_generate_fills_the_context_unless_told_how_far(folder: Path) -> None:
+def test_generate_fills_the_context(folder: Path) -> None:
     out = cli("generate", folder, "--ids", "0,300", "--ignore-eos", "--table").out
     assert out.splitlines()[-1].split()[0] == str(SPEC["n_ctx"] - 2)
 
@@ -119,7 +119,7 @@ class Terminal:
         self.flushed += 1
 
 
-def test_text_is_printed_as_it_comes_and_controls_nothing(
+def test_streamed_text_has_no_control_characters(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cellformer.command import printing
@@ -132,7 +132,7 @@ def test_text_is_printed_as_it_comes_and_controls_nothing(
     assert terminal.flushed == 4
 
 
-def test_a_target_is_the_token_that_a_reader_means(folder: Path) -> None:
+def test_target_with_or_without_a_space(folder: Path) -> None:
     def followed(target: str) -> str:
         done = cli("ablate", folder, "--prompt", PROMPT, "--target", target)
         assert done.code == 0, done.err
@@ -153,7 +153,7 @@ FEW = {"sentencepiece": 350, "llama3": 300, "bert": 180}  # pieces: a sheet has 
 
 
 @pytest.mark.parametrize("kind", FEW)
-def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path: Path) -> None:
+def test_subword_workbook_recomputes_and_reads_back(kind: str, tmp_path: Path) -> None:
     needs("ironcalc")
     pieces = fewer(kind, FEW[kind])
     model = random_model(ModelSpec(d_vocab=pieces.n, **SPEC), seed=2)
@@ -168,7 +168,7 @@ def test_a_workbook_of_subwords_recomputes_and_is_read_back(kind: str, tmp_path:
     assert "nothing" in cli("diff", out).out
 
 
-def test_ids_are_taken_where_the_tokenizer_has_more_pieces_than_the_model(tmp_path: Path) -> None:
+def test_tokenizer_larger_than_the_model(tmp_path: Path) -> None:
     model = random_model(ModelSpec(d_vocab=100, **SPEC))
     checkpoint.save(replace(model, vocabulary=replace(learnt("gpt2"), n=100)), tmp_path / "m")
     letters = ",".join(str(learnt("gpt2").texts.index(letter)) for letter in "the")
@@ -191,7 +191,7 @@ PROMPTS = (PROMPT, "", "the model", "A formula:\n", "x", "you'll see 😀", "é"
     ("kind", "prompts"),
     [("sentencepiece", PROMPTS), ("gpt2", PROMPTS[2:5]), ("bert", PROMPTS[1:4])],
 )
-def test_ids_and_greedy_text_are_those_of_transformers(
+def test_ids_and_greedy_text_equal_transformers(
     kind: str, prompts: Sequence[str], tmp_path: Path
 ) -> None:
     torch = pytest.importorskip("torch", reason="pip install 'cellformer[reference]'")

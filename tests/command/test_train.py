@@ -31,7 +31,7 @@ def train(text: Path, folder: Path, *more: object) -> str:
 @pytest.mark.parametrize(
     "how", [("--half",), ("--vocab", "300", "--d-mlp", "20"), ("--architecture", "llama")]
 )
-def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_path: Path) -> None:
+def test_trained_model_builds_runs_and_generates(how: tuple, text: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     out = train(text, folder, *how)
     assert "step 6: held-out loss" in out
@@ -49,7 +49,7 @@ def test_what_is_trained_is_built_run_and_continued(how: tuple, text: Path, tmp_
     assert read(tmp_path / "m.xlsx")
 
 
-def test_the_same_command_gives_the_same_file(text: Path, tmp_path: Path) -> None:
+def test_training_is_deterministic(text: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 4), ("b", 4), ("c", 5)):
         train(text, tmp_path / name, "--seed", seed)
     a, b, c = (load_file(tmp_path / name / "model.safetensors") for name in "abc")
@@ -57,7 +57,7 @@ def test_the_same_command_gives_the_same_file(text: Path, tmp_path: Path) -> Non
     assert any((a[name] != c[name]).any() for name in a)
 
 
-def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
+def test_retrained_folder_has_one_tokenizer(text: Path, tmp_path: Path) -> None:
     train(text, tmp_path / "m")
     train(text, tmp_path / "m", "--vocab", 270, "--force")
     assert not (tmp_path / "m" / "characters.json").exists()
@@ -96,7 +96,7 @@ def test_a_folder_trained_into_again_has_one_tokenizer(text: Path, tmp_path: Pat
         ("cat-sat", "dialogue-game, semantic-tiny, shakespeare, superposition"),
     ],
 )
-def test_what_cannot_be_trained(line: str, fault: str, text: Path, tmp_path: Path) -> None:
+def test_train_refuses(line: str, fault: str, text: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("")
     (tmp_path / "latin.txt").write_bytes("é".encode("latin-1") * 500)
     where = () if "-o" in line else ("-o", "out")

@@ -59,7 +59,9 @@ IDS = ("--ids", "0,1,2,9")
     ],
     ids=lambda args: " ".join(args[:2]),
 )
-def test_no_command_prints_what_steers(args: tuple[str, ...], folder: Path, tmp_path: Path) -> None:
+def test_no_command_prints_control_characters(
+    args: tuple[str, ...], folder: Path, tmp_path: Path
+) -> None:
     name, *more = args
     place = more[:1] if name in ("trace", "sweep") else []
     done = cli(name, folder, *place, *IDS, *more[len(place) :], cwd=tmp_path)
@@ -67,14 +69,14 @@ def test_no_command_prints_what_steers(args: tuple[str, ...], folder: Path, tmp_
     assert_harmless(done.out + done.err)
 
 
-def test_info_and_diff_print_nothing_that_steers(folder: Path, tmp_path: Path) -> None:
+def test_info_and_diff_print_no_control_characters(folder: Path, tmp_path: Path) -> None:
     path = cf.write(cf.build(folder, ids=[1, 0, 8]), tmp_path / "w.xlsx")
     for done in (cli("info", folder), cli("diff", path)):
         assert done.code == 0
         assert_harmless(done.out)
 
 
-def test_generate_writes_its_text_to_a_pipe_and_what_is_safe_to_a_terminal(
+def test_generate_escapes_for_a_terminal_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     args = ("generate", folder, "--ids", "1,8", "-n", "1")
@@ -87,7 +89,7 @@ def test_generate_writes_its_text_to_a_pipe_and_what_is_safe_to_a_terminal(
     assert written == ["\\x1b[31mred\\u202e\n"]
 
 
-def test_a_table_of_a_sweep_holds_no_formula(folder: Path, tmp_path: Path) -> None:
+def test_sweep_csv_holds_no_formula(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     args = ("W_U[0,3]", "--ids", "0", "--from", "-90", "--to", "90", "--steps", "3", "-o", path)
     for target in ("=1+1", "+1"):
@@ -99,7 +101,7 @@ def test_a_table_of_a_sweep_holds_no_formula(folder: Path, tmp_path: Path) -> No
         assert any(text.startswith("'=HYPERLINK(") for text in texts)
 
 
-def test_every_part_of_the_workbook_is_xml_and_read_back(folder: Path, tmp_path: Path) -> None:
+def test_odd_words_in_a_workbook(folder: Path, tmp_path: Path) -> None:
     path = cf.write(cf.build(folder, ids=[10, 11, 12, 13]), tmp_path / "w.xlsx")
     with zipfile.ZipFile(path) as archive:
         for part in archive.namelist():
@@ -109,7 +111,7 @@ def test_every_part_of_the_workbook_is_xml_and_read_back(folder: Path, tmp_path:
     assert [*found.inputs, *found.overwritten, *found.labels] == []
 
 
-def test_half_a_surrogate_pair_in_a_word_and_in_a_name(tmp_path: Path) -> None:
+def test_half_surrogate_pair_in_a_word(tmp_path: Path) -> None:
     small = random_model(ModelSpec(3, 4, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2), 3)
     model = Model(**{**vars(small), "vocabulary": WordList(("a", "b\udcff", "\ud800"))})
     path = cf.write(cf.build(model, ids=[0, 1], title="t\udcff"), tmp_path / "w.xlsx")

@@ -16,7 +16,7 @@ WORKSHEETS = [name for name in workbooks.names() if hasattr(workbooks.find(name)
 
 
 @pytest.mark.parametrize("name", WORKSHEETS)
-def test_run_lists_the_tables_and_trace_follows_a_cell(name: str) -> None:
+def test_run_and_trace_of_worksheets(name: str) -> None:
     listed = cli("run", name)
     assert listed.code == 0
     watch = default_book(name).suggestions[0].watch
@@ -27,13 +27,13 @@ def test_run_lists_the_tables_and_trace_follows_a_cell(name: str) -> None:
     assert traced.out.startswith(f"{cell} = ")
 
 
-def test_an_edit_shows_every_cell_that_it_changes() -> None:
+def test_set_shows_every_changed_cell() -> None:
     done = cli("run", "attention-by-columns", "--set", "scores[2,1]=4")
     assert re.search(r"by_columns\[1,2\] +0\.65224 +0\.932698", done.out)
     assert "by_rows[1,1]" not in done.out  # the row of another query
 
 
-def test_a_text_can_be_set() -> None:
+def test_set_a_text() -> None:
     done = cli("run", "zero-layer", "--set", "corpus[0,2]=ran")
     assert re.search(r"corpus\[0,2\] +sat +ran", done.out)
 
@@ -68,13 +68,13 @@ def test_sweep_follows_a_cell(tmp_path: Path) -> None:
         (("generate", "zero-layer"), "has no model"),
     ],
 )
-def test_what_cannot_be_used_gives_one_line(arguments: tuple[str, ...], fault: str) -> None:
+def test_bad_arguments_are_one_line(arguments: tuple[str, ...], fault: str) -> None:
     done = cli(*arguments)
     assert done.code == 2
     assert fault in done.err and len(done.err.splitlines()) == 1
 
 
-def test_diff_names_what_was_typed_and_what_that_did(built, tmp_path: Path) -> None:
+def test_diff_of_worksheets(built, tmp_path: Path) -> None:
     path, part = built["attention-by-columns"], built.file("attention-by-columns").parts["Pattern"]
     edited = tmp_path / "edited.xlsx"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(edited, "w") as copy:

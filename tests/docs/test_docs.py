@@ -38,7 +38,7 @@ def snippets() -> list[str]:
     return [text for text in found if "import cellformer" in text]
 
 
-def test_readme_is_short_and_its_python_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_readme_is_short_and_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
     monkeypatch.chdir(tmp_path)
     (snippet,) = snippets()
@@ -49,14 +49,14 @@ def test_readme_is_short_and_its_python_runs(tmp_path: Path, monkeypatch, capsys
     assert (tmp_path / "folder" / "config.json").is_file()
 
 
-def test_readme_shows_the_forward_pass_as_it_is() -> None:
+def test_readme_quotes_the_forward_pass() -> None:
     text = (ROOT / "docs" / "forward.py").read_text()
     function = text[text.index("def forward") : text.index("def layer_norm")].strip()
     assert function in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("prompt", ["<BOS> Pietro chiama Paolo", "<BOS> 3"])
-def test_the_forward_pass_is_what_the_cells_compute(prompt: str) -> None:
+def test_forward_py_equals_the_cells(prompt: str) -> None:
     model = cf.load("dialogue-game")
     ids = model.vocabulary.encode(prompt)
     weights = {name: np.asarray(values) for name, values in model.weights.items()}
@@ -71,7 +71,7 @@ def test_generated_pages_are_current() -> None:
     assert command.TARGET.read_text() == command.reference(), "python docs/command.py"
 
 
-def test_the_gate_begins_with_readme_s_two_commands() -> None:
+def test_gate_runs_readme_commands() -> None:
     """Read out of README, where a stranger has them from."""
     install, tests = script("stranger", ".ci").commands((ROOT / "README.md").read_text())
     assert install == "python -m pip install -e . && cellformer open dialogue-game"
@@ -81,7 +81,7 @@ def test_the_gate_begins_with_readme_s_two_commands() -> None:
 
 
 @pytest.mark.slow
-def test_the_sizes_that_the_documents_tell_are_current() -> None:
+def test_sizes_in_documents_are_current() -> None:
     figures = script("figures")
     found = list(figures.pages())
     assert {"dialogue-game.md", "shakespeare.md"} <= {page.name for page in found}
@@ -91,26 +91,26 @@ def test_the_sizes_that_the_documents_tell_are_current() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_prints_what_it_promises(path: Path, tmp_path, monkeypatch, capsys) -> None:
+def test_examples_print_what_they_promise(path: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path))
     assert PRINTED[path.stem] in capsys.readouterr().out
 
 
-def test_every_architecture_stands_in_the_documents() -> None:
+def test_every_architecture_is_documented() -> None:
     page = (ROOT / "docs" / "architectures.md").read_text()
     missing = [name for name in architectures.known() if f"`{name}`" not in page]
     assert not missing, f"docs/architectures.md lacks {missing}"
 
 
-def test_every_link_of_the_documents_leads_somewhere() -> None:
+def test_links_of_documents() -> None:
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_works_outside_the_repository(tmp_path: Path) -> None:
+def test_installed_wheel(tmp_path: Path) -> None:
     """The wheel, which pip makes and installs, from another folder: README's lines, the command."""
     source, site = tmp_path / "source", tmp_path / "site"  # building leaves folders behind
     for name in ("cellformer", "engine", "exporters", "workbooks"):

@@ -138,7 +138,7 @@ def gaps(chosen: list[Case], known: Mapping[str, Function] = FUNCTIONS) -> list[
 # --- our own interpreters -------------------------------------------------------------------------
 
 
-def test_our_formulas_compute_what_excel_did() -> None:
+def test_formulas_equal_excel() -> None:
     """In the forms in which we write them, all; in others, all but those that are named here."""
     assert gaps(ours()) == []
     rest = [case for case in cases() if not case.forms & NOT_AS_EXCEL]
@@ -149,13 +149,13 @@ def test_our_formulas_compute_what_excel_did() -> None:
     assert len(ours()) > 1200  # in just the forms that we write
 
 
-def test_we_write_no_form_that_we_compute_otherwise_than_excel() -> None:
+def test_no_written_form_differs_from_excel() -> None:
     assert not NOT_AS_EXCEL & OURS
     for form in NOT_AS_EXCEL:
         assert gaps([case for case in cases() if form in case.forms]), f"{form} is as in Excel"
 
 
-def test_every_function_that_is_altered_is_noticed() -> None:
+def test_altered_functions_are_noticed() -> None:
     for name in FUNCTIONS.keys() - ABSENT:
         held = [case for case in cases() if name in case.functions and case not in skipped()]
         assert gaps(held, FUNCTIONS | {name: altered(FUNCTIONS[name])}), name
@@ -178,7 +178,7 @@ def altered(function: Function) -> Function:
     return Function(function.name, wrong, function.lazy)
 
 
-def test_an_erf_or_a_mod_that_other_programs_have_is_noticed() -> None:
+def test_other_erf_and_mod_are_noticed() -> None:
     """ERF of a negative number is an error in some; the sign of MOD is the dividend's in others."""
 
     def erf(x: Any) -> Any:
@@ -210,7 +210,7 @@ def over_blocks(function: Function) -> Function:
     return Function(function.name, compute)
 
 
-def test_functions_over_whole_blocks_compute_what_excel_did() -> None:
+def test_functions_over_blocks_equal_excel() -> None:
     """Of numbers: the only value that ops know."""
     numeric = re.compile(r"\w+\((?:\[?number\]?(?:, )?)+\)|number . number")
     over = [x.name for x in FUNCTIONS.values() if x.arrays and not x.lazy]
@@ -318,7 +318,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.office
 @pytest.mark.parametrize("engine", [name for name, e in ENGINES.items() if not e.by_name])
-def test_programs_compute_our_forms_as_excel_did(engine: str, folder: Path) -> None:
+def test_programs_equal_excel(engine: str, folder: Path) -> None:
     needs(engine)
     found = {case.formula for case in wrong_in(engine, folder) if case.ours}
     assert found == EXTREMES.get(engine, set())
@@ -326,7 +326,7 @@ def test_programs_compute_our_forms_as_excel_did(engine: str, folder: Path) -> N
 
 @pytest.mark.office
 @pytest.mark.parametrize("engine", DIFFERS)
-def test_no_formula_of_ours_meets_where_a_program_differs(engine: str, folder: Path) -> None:
+def test_no_written_form_differs_in_a_program(engine: str, folder: Path) -> None:
     needs(engine)
     wrong = [case.forms for case in wrong_in(engine, folder)]
     for form in DIFFERS[engine]:
@@ -340,12 +340,12 @@ HEAVY = ("shakespeare",)
 
 
 @pytest.mark.parametrize("name", sorted(set(workbooks.names()) - set(HEAVY)))
-def test_the_gallery_writes_known_forms_alone(name: str, built) -> None:
+def test_gallery_has_known_forms(name: str, built) -> None:
     found = of_workbook(built.file(name), most=4)
     assert {form: where for form, where in found.items() if form not in OURS} == {}
 
 
-def test_the_docs_say_what_a_program_makes_of_each_form(tmp_path: Path) -> None:
+def test_documented_forms_are_current(tmp_path: Path) -> None:
     needs("ironcalc")
     portable = script("portable")
     page = (ROOT / "docs" / "spreadsheets.md").read_text(encoding="utf-8")
@@ -380,7 +380,7 @@ def whole_pair(text: str) -> float:
 
 
 @pytest.mark.parametrize("code", [first_half, whole_pair])
-def test_a_pair_of_halves_is_one_character(code: Any, built) -> None:
+def test_surrogate_pair_is_one_character(code: Any, built) -> None:
     """In a program that counts halves, whether it gives a half's own code or none."""
     file = built.file("tokenization")
     formulas = file["Tokenizer"].formulas

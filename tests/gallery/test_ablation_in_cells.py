@@ -57,7 +57,7 @@ def edits(book: Book, changes: dict[str, float | str]) -> dict[Area, float | str
 
 @pytest.mark.parametrize("mean", [False, True], ids=["zero", "mean"])
 @pytest.mark.parametrize("name", [*WITH_PARTS, *CHECKPOINTS], ids=lambda name: Path(name).name)
-def test_ablation_in_the_cells_is_what_the_command_prints(name: str, mean: bool) -> None:
+def test_cells_equal_the_ablate_command(name: str, mean: bool) -> None:
     book, row = of_prompt(name), loaded(name).place_of_answer
     if "last" in book.graph.blocks:  # the logits of one token alone are there
         row = 0
@@ -72,7 +72,7 @@ def test_ablation_in_the_cells_is_what_the_command_prints(name: str, mean: bool)
 
 
 @pytest.mark.parametrize("name", [*WITH_PARTS, *CHECKPOINTS], ids=lambda name: Path(name).name)
-def test_every_average_in_the_cells_is_measured(name: str) -> None:
+def test_averages_in_cells(name: str) -> None:
     """No table of averages is left at zero, as shakespeare's once was."""
     book = of_prompt(name)
     averages = [block for block in book.graph.blocks if block.endswith(".average")]
@@ -102,7 +102,7 @@ def room(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_dial_in_the_cells_is_what_generate_does(name: str) -> None:
+def test_sampling_settings_in_cells_equal_generate(name: str) -> None:
     """How words are chosen, temperature, top-k, top-p: the words in the cells are the engine's."""
     book, found, n_more = of_prompt(name, room(name)), loaded(name), room(name)
     if not n_more or "choose" not in book.graph.blocks:
@@ -115,7 +115,7 @@ def test_every_dial_in_the_cells_is_what_generate_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_random_number_in_the_cells_draws_as_the_engine_does(name: str) -> None:
+def test_random_numbers_in_cells_draw_as_the_engine(name: str) -> None:
     book, found, n_more = of_prompt(name, room(name)), loaded(name), room(name)
     if not n_more or "choose" not in book.graph.blocks:
         pytest.skip("it reads its prompt and does not go on")
@@ -128,7 +128,7 @@ def test_every_random_number_in_the_cells_draws_as_the_engine_does(name: str) ->
         assert int(reading.values["tokens"][place, 0]) == wanted, number
 
 
-def test_the_command_goes_on_as_a_typed_dial_does() -> None:
+def test_generate_equals_typed_settings() -> None:
     """Once through the command itself: shakespeare at a temperature of 0.5."""
     book = of_prompt("shakespeare", 6)
     typed = edits(book, {"choose": BY_NUMBER, "temperature": 0.5, "top_k": 20.0})
@@ -140,7 +140,7 @@ def test_the_command_goes_on_as_a_typed_dial_does() -> None:
 # --- in other programs --------------------------------------------------------------------------
 
 
-def test_mean_ablation_of_shakespeare_in_ironcalc(tmp_path: Path) -> None:
+def test_shakespeare_mean_ablation_in_ironcalc(tmp_path: Path) -> None:
     """Every part, in the workbook of a random model with narrow vectors: the command's averages."""
     shipped = shakespeare.model()
     thin = thinned(shipped.spec, shipped.vocabulary)
@@ -157,7 +157,7 @@ def test_mean_ablation_of_shakespeare_in_ironcalc(tmp_path: Path) -> None:
             assert sheet[cell] == pytest.approx(wanted, abs=1e-9), effect.part
 
 
-def test_mean_ablation_of_cat_sat_in_libreoffice(tmp_path: Path, libreoffice) -> None:
+def test_cat_sat_mean_ablation_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     """Its one head off, writing nothing and its average: the command's two numbers."""
     book = of_prompt("cat-sat")
     path = write(book, tmp_path / "cat-sat.xlsx")

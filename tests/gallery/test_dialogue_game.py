@@ -63,7 +63,7 @@ def ids_of(text: str) -> list[int]:
 # --- the model --------------------------------------------------------------------------------
 
 
-def test_the_essay_s_prompts() -> None:
+def test_prompts_of_the_essay() -> None:
     probs = MODEL.graph(ids_of("<BOS> Pietro chiama Paolo")).values["probs"][-1]
     assert probs[game.ID["Tarso"]] >= 0.999
     probs = MODEL.graph(ids_of("<BOS> Pietro chiama")).values["probs"][-1]
@@ -71,7 +71,7 @@ def test_the_essay_s_prompts() -> None:
     assert probs[game.ID["Paolo"]] == pytest.approx(0.94 / 17, abs=0.003)
 
 
-def test_the_loss_is_at_its_floor() -> None:
+def test_loss_is_at_its_floor() -> None:
     games = game.games(np.random.default_rng(77), 100)
     assert game.loss(MODEL, games) - game.floor(games) < 0.005
 
@@ -82,7 +82,7 @@ def probabilities(games: np.ndarray) -> np.ndarray:
     return filled(graph, {"tokens": games[:, :-1, None].astype(np.float64)})["probs"]
 
 
-def test_a_game_among_many_is_the_game_alone() -> None:
+def test_batched_game_equals_a_game_alone() -> None:
     games = game.games(np.random.default_rng(76), 3)
     for row, probs in zip(games, probabilities(games), strict=True):
         alone = MODEL.graph(row[:-1].tolist()).values["probs"]
@@ -108,7 +108,7 @@ def test_epithets_and_calls_over_ten_thousand_turns() -> None:
     assert np.mean(kept) >= 0.995
 
 
-def test_the_essays_concept_plane_holds_as_much_as_is_said() -> None:
+def test_variance_in_the_concept_plane() -> None:
     """Paolo less Pietro, and names among peers less ranks: 5.3 % of the spread of the words."""
     words = np.asarray(MODEL.weights["W_E"], float)
     of = {word: words[k] for word, k in game.ID.items()}
@@ -266,7 +266,7 @@ def inputs_of(other: Graph, book: Book) -> dict[CellName, float | str]:
 
 
 @pytest.mark.parametrize("name", [*FIVE, *PARTS])
-def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
+def test_workbook_recomputes_after_typed_sentences(name: str, opened) -> None:
     """Five prompts sampled and greedy, every switch off in turn: every formula cell in IronCalc;
     and what is built so has the same values."""
     other = otherwise(name)
@@ -279,7 +279,7 @@ def test_it_recomputes_whatever_is_typed(name: str, opened) -> None:
         assert np.array_equal(found, wanted) or np.allclose(found, wanted, 0, 1e-9), block.name
 
 
-def test_it_recomputes_after_the_edits_of_its_own_pages(opened) -> None:
+def test_workbook_recomputes_after_page_edits(opened) -> None:
     """Those that do not touch each other: test_dialogue_pages holds the shipped model to them."""
     book, _, cells, sheet = opened(NARROW)
     suggestions = [book.sheets["Rules"].suggestions[0], *book.sheets["Calibration"].suggestions[:2]]
@@ -294,24 +294,24 @@ def written(tmp_path_factory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_it_recomputes_however_it_is_built(name: str, written, tmp_path: Path, libreoffice) -> None:
+def test_variants_recompute_in_libreoffice(name: str, written, tmp_path: Path, libreoffice) -> None:
     """Sampled and greedy, a word alone and a prompt of the whole context, a switch off, an average
     in the place of a part."""
     (shown,) = libreoffice_after(written(name), [{}], tmp_path / "office")
     assert_agrees(read(written(name)), shown)
 
 
-def test_there_are_two_layers_of_parts_to_switch_off() -> None:
+def test_switches_of_two_layers() -> None:
     assert len(PARTS) == 2 * (4 + 2)
 
 
-def test_a_sampled_prompt_with_a_switch_off_in_ironcalc(written) -> None:
+def test_sampling_with_a_switch_off_in_ironcalc(written) -> None:
     needs("ironcalc")
     assert verify(written(BUILT[0]), "ironcalc").agrees
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_the_sheet_generates_what_generate_does(key: str, opened) -> None:
+def test_sheet_generates_as_generate(key: str, opened) -> None:
     """Prompts of every length typed, greedy, and sampled with the workbook's random numbers."""
     book, _, _, sheet = opened(N_COLUMNS)
     with sheet.typed(typing(key, book)):
@@ -320,7 +320,7 @@ def test_the_sheet_generates_what_generate_does(key: str, opened) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS_IN_LIBREOFFICE)
-def test_and_in_libreoffice(key: str, office) -> None:
+def test_sheet_generates_in_libreoffice(key: str, office) -> None:
     play = office[key]["Play"]
     ids = typed_games()[key][2]
     assert [play[ID_ROW, PROMPT_COL + k] for k in range(N_COLUMNS)] == ids
@@ -334,7 +334,7 @@ def assert_told(text: str, message: str, shown: Callable[[CellAt], Value], n: in
 
 
 @pytest.mark.parametrize(("text", "message"), SENTENCES)
-def test_no_sentence_makes_an_error(text: str, message: str, opened) -> None:
+def test_no_sentence_gives_an_error(text: str, message: str, opened) -> None:
     book, _, cells, sheet = opened(N_COLUMNS)
     with sheet.typed({book.cell("sentence", 0, 0): text}):
         assert_told(text, message, sheet.__getitem__, N_COLUMNS)
@@ -344,7 +344,7 @@ def test_no_sentence_makes_an_error(text: str, message: str, opened) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), SENTENCES[:2])
-def test_nor_in_libreoffice(text: str, message: str, office) -> None:
+def test_no_sentence_gives_an_error_in_libreoffice(text: str, message: str, office) -> None:
     file = office[text]
     assert not [sheet for sheet in file if file[sheet].errors]
     assert_told(text, message, lambda at: file[at[0]][at[1:]], N_COLUMNS)

@@ -100,7 +100,7 @@ def test_how_often_each_rule_is_kept(part: str) -> None:
     assert again == pytest.approx(rules.kept()[part], abs=1e-6)
 
 
-def test_the_games_that_were_counted() -> None:
+def test_counted_games() -> None:
     """Bins of what the model says: all words of all games once, and what was said in each bin."""
     found = [measured.Bin(*line) for line in measured.stored()["bins"]]
     probs = said_in_games("")
@@ -116,7 +116,7 @@ def test_the_games_that_were_counted() -> None:
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4, 3.0])
-def test_the_loss_at_a_temperature(heat: float) -> None:
+def test_loss_at_a_temperature(heat: float) -> None:
     """Each situation's loss is the mean of -log p under the grammar; least at 1, near its floor."""
     after = book().edited({book().graph["calibration.temperature"][0, 0]: heat})
     for n, text in enumerate(calibration.SITUATIONS):
@@ -130,7 +130,7 @@ def test_the_loss_at_a_temperature(heat: float) -> None:
         assert (loss - floor < 0.005) == (heat == 1)
 
 
-def test_nonsense_is_answered_with_certainty() -> None:
+def test_certainty_on_nonsense() -> None:
     ids = np.array([MODEL.vocabulary.encode(calibration.NONSENSE[0])])
     probs = said(stages(ids)[-1])[0, -1]
     assert (game.WORDS[int(probs.argmax())], probs.max()) == (
@@ -153,7 +153,7 @@ def recomputed() -> Mapping[str, float]:
     return {name: x for name, x in shown.items() if isinstance(x, float)}
 
 
-def test_what_the_essays_print_beside_ours() -> None:
+def test_figures_of_the_essays() -> None:
     found = recomputed()
     streams = [x[0] for x in stages(np.array([MODEL.vocabulary.encode(dialogue_game.PROMPT)]))]
     tarso = W["W_E"][game.ID["Tarso"]]
@@ -236,7 +236,7 @@ def test_every_edit_does_what_it_says() -> None:
         assert_kept(k, lambda at, after=after: after.cell(*at))
 
 
-def test_guesses_that_the_pictures_mislead_to() -> None:
+def test_misleading_pictures() -> None:
     """1.h2 looks at the verb and is needed; 0.h0 looks there too and is not."""
     texts = {}
     for head, guess in ((0, "yes"), (0, "no"), (6, "yes"), (6, "no")):

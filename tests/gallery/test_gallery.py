@@ -195,7 +195,7 @@ def test_ironcalc_agrees_at_every_formula_cell(name: str, built) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thin.THIN)
-def test_so_do_those_of_large_workbooks_in_the_engine(name: str) -> None:
+def test_edits_of_large_workbooks_in_the_engine(name: str) -> None:
     for k, promise in enumerate(promises(name)):
         assert_promised(promise, lambda at, k=k: after(name, k).cell(*at))
 
@@ -234,7 +234,7 @@ def test_libreoffice_agrees_at_every_formula_cell(name: str, built, office) -> N
 
 
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_and_every_edit_does_what_its_text_says(name: str, built, office) -> None:
+def test_every_edit_in_libreoffice(name: str, built, office) -> None:
     tried, (_, *files) = tried_in_libreoffice(name), office(name)
     for k, file in zip(tried, files, strict=True):
         assert_kept(name, k, built, lambda cell, file=file: file[cell[0]][cell[1:]])
@@ -283,7 +283,7 @@ OF_A_KIND = {  # a printed number of each kind, as one finds with the source in 
 
 
 @pytest.mark.slow
-def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> None:
+def test_list_of_printed_numbers_is_current() -> None:
     """That of the plays prints none, whatever its model."""
     sources = script("sources")
     assert thin_plays().held == []
@@ -299,7 +299,7 @@ def test_the_list_of_printed_numbers_is_current_and_says_why_some_differ() -> No
     assert {4.14, 2.14, 0.56, 6.84, 4.26, 2.28, -1.74, 0.87, 0.12, 0.01} < set(printed)
 
 
-def test_what_a_source_prints_is_held_against_its_own_tables_too() -> None:
+def test_printed_steps_follow_from_printed_tables() -> None:
     """The figures that the printed tables give, step by step, as numpy has them."""
     Q, K = (np.array(t.printed) for t in cat_sat.PRINTED[:2])
     shown = from_printed("cat-sat")
@@ -335,7 +335,7 @@ def from_printed(name: str) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "fluffy-creature", "two-layers", "induction"])
-def test_mean_ablation_writes_averages_that_are_not_nothing(name: str) -> None:
+def test_mean_ablation_differs_from_zero_ablation(name: str) -> None:
     book = default_book(name)
     moved = []
     for part in ablation.parts(book.graph):
@@ -384,7 +384,7 @@ def test_build_all_with_an_index(tmp_path: Path) -> None:
         ("build --all -o {file}", "cannot be made"),
     ],
 )
-def test_what_cannot_be_is_told(line: str, fault: str, tmp_path) -> None:
+def test_bad_commands_are_refused(line: str, fault: str, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     words = [word.format(file=tmp_path / "file") for word in line.split()]
     done = cli(*words)

@@ -29,7 +29,7 @@ ON_SHOW = (
 PER_STEP = 12  # recalculations for each step, in an order that no program has
 
 
-def test_a_batch_is_its_sentences_each_by_itself() -> None:
+def test_batch_equals_sentences_by_themselves() -> None:
     spec = ModelSpec(7, 6, 4, n_layers=2, n_heads=2, d_head=3, d_mlp=5, position="learned")
     model, rows = random_model(spec), [[3, 1, 2, 6], [0, 5, 5, 1], [2, 2, 4, 3]]
     both = Readout(by_head=False, sentence=4)
@@ -43,7 +43,7 @@ def test_a_batch_is_its_sentences_each_by_itself() -> None:
     assert [mask.queries((key, key + 1), 12) for key in (0, 3, 4)] == [(0, 4), (3, 4), (4, 8)]
 
 
-def test_the_least_loss_is_that_of_the_sentences() -> None:
+def test_least_loss_of_the_sentences() -> None:
     """What follows each beginning is as likely as it is frequent: no model does better."""
     sentences, total = game.sentences(), 0.0
     for sentence in sentences:
@@ -55,7 +55,7 @@ def test_the_least_loss_is_that_of_the_sentences() -> None:
 
 
 @pytest.mark.slow
-def test_the_engine_makes_a_step_at_each_recalculation() -> None:
+def test_recalculation_makes_a_step() -> None:
     spec = unrolled.SPEC
     book = learn.built(spec, 2, step.RATE)
     live = Evaluator(book.graph)
@@ -78,7 +78,7 @@ def losses(spec: ModelSpec) -> Iterator[tuple[float, Values]]:
     return step.learn(step.add(g, 2), ids, 2)
 
 
-def test_unrolled_makes_the_same_steps() -> None:
+def test_unrolled_equals_learn() -> None:
     spec, ids = unrolled.SPEC, step.ids_of(game.sentences()[:1], game.WORDS)
     g = step.graph(spec, step.start(spec, unrolled.SEED), game.LENGTH - 1)
     made = step.learn(step.add(g, 1, unrolled.RATE), ids, 1)
@@ -116,7 +116,7 @@ def sweep(blocks: list[Block], values: Values) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_order_of_cells_changes_nothing_where_recalculations_are_many(seed: int) -> None:
+def test_order_of_cells_does_not_matter(seed: int) -> None:
     g = toy()
     values = dict(g.values) | {"recalculations": np.array([[float(PER_STEP)]])}
     cells = [block for block in g if block.computed]
@@ -171,7 +171,7 @@ def before(book: Book, sheets: list[str], read: Block, block: Block) -> bool:
 
 
 @pytest.mark.slow
-def test_import_takes_what_the_file_has_learnt(built, tmp_path: Path) -> None:
+def test_import_learnt_weights(built, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     done = cli("import", built["learn"], "-o", folder)
     assert done.code == 0 and "holds by now" in done.out
@@ -182,11 +182,11 @@ def test_import_takes_what_the_file_has_learnt(built, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_holds_no_number_is_refused(built) -> None:
+def test_import_refuses_texts_for_weights(built) -> None:
     file, book = WorkbookFile(built["learn"]), default_book("learn")
     with pytest.raises(InputError, match=r"corpus\[0,0\] holds 'Pietro', which is not a number"):
         edited.held(file, book, "corpus")
 
 
-def test_hyperformula_is_not_asked_about_circles(built, hyperformula) -> None:
+def test_hyperformula_skips_circular_references(built, hyperformula) -> None:
     assert verify(built["learn"], "hyperformula").skipped == "it computes no cell of a circle"

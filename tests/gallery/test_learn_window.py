@@ -62,13 +62,13 @@ def agree(
         np.testing.assert_allclose(found["weights"][name], values, rtol=0, atol=within)
 
 
-def test_the_engine_makes_torch_s_steps() -> None:
+def test_engine_steps_equal_torch() -> None:
     made = list(ours(N_STEPS + 1))
     found = {"losses": [loss for loss, _ in made], "weights": made[N_STEPS - 1][1]}
     agree(found, STEPS["losses"], STEPS["weights"], 1e-12)
 
 
-def test_torch_makes_the_steps_that_are_kept(torch) -> None:
+def test_stored_steps_are_torchs(torch) -> None:
     losses, weights = script().steps(N_STEPS)
     agree({"losses": losses, "weights": weights}, STEPS["losses"], STEPS["weights"], 1e-12)
 
@@ -92,7 +92,7 @@ def in_libreoffice(path: Path, n_steps: int, *ways: str) -> dict[str, Any]:
     return found
 
 
-def test_learn_makes_torch_s_steps_whatever_is_read_between_them(built: Built, libreoffice) -> None:
+def test_steps_in_libreoffice_equal_torch(built: Built, libreoffice) -> None:
     """Not a cell, the loss alone, the sheet Learn as a screen paints it, the step from its end."""
     shown = in_libreoffice(built["learn"], N_STEPS, *READ)
     for way in READ:
@@ -101,14 +101,14 @@ def test_learn_makes_torch_s_steps_whatever_is_read_between_them(built: Built, l
         assert shown[way]["begun"] == [0, pytest.approx(STEPS["losses"][0], abs=1e-12)]
 
 
-def test_learn_goes_on_at_another_rate_after_a_pause(built: Built, libreoffice) -> None:
+def test_steps_after_a_pause_at_another_rate(built: Built, libreoffice) -> None:
     (shown,) = in_libreoffice(built["learn"], 10, "paused").values()
     made = list(ours(11, changes=5))
     agree(shown, [loss for loss, _ in made], made[9][1], 1e-9)
     assert shown["begun"] == [0, pytest.approx(STEPS["losses"][0], abs=1e-12)]
 
 
-def test_learn_makes_torch_s_steps_in_a_window(built: Built, libreoffice) -> None:
+def test_steps_in_a_window_equal_torch(built: Built, libreoffice) -> None:
     """`learn` typed, F9 pressed, and the sheets of the step shown now and then."""
     (shown,) = in_libreoffice(built["learn"], N_STEPS, "window").values()
     agree(shown, STEPS["losses"], STEPS["weights"], 1e-9)

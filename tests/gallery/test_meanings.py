@@ -22,7 +22,7 @@ def told(name: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_meaning_is_merely_a_name(name: str) -> None:
+def test_meanings_are_more_than_names(name: str) -> None:
     names = [
         (block, meaning)
         for block, meaning in told(name)
@@ -32,7 +32,7 @@ def test_no_meaning_is_merely_a_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
+def test_meanings_without_experts(name: str) -> None:
     assert not any("router" in block for block in default_book(name).graph.blocks)
     strangers = [
         (block, meaning)
@@ -43,7 +43,7 @@ def test_no_meaning_speaks_of_experts_where_there_are_none(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_optimizer_is_explained() -> None:
+def test_optimizer_is_explained() -> None:
     meanings = dict(told("learn"))
     assert meanings["pace"].startswith("the factor of the velocity: the learning rate")
     assert meanings["loss.chosen"] == "1 for the word that came, 0 for the others"

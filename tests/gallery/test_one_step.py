@@ -33,7 +33,7 @@ def drawn(seed: int) -> Model:
 
 @pytest.mark.parametrize("following", ["on", "the", ".EOS"])
 @pytest.mark.parametrize("model", [cat_sat.model(), drawn(1)], ids=["cat-sat", "random"])
-def test_every_number_is_the_engines(model: Model, following: str) -> None:
+def test_every_number_equals_the_engine(model: Model, following: str) -> None:
     graph = model.graph(model.vocabulary.encode(" ".join(PROMPT)))
     wanted = [0] * LAST + [WORDS.index(following)]
     loss = objective.loss(graph, wanted, [0.0] * LAST + [1.0])
@@ -61,7 +61,7 @@ def test_every_number_is_the_engines(model: Model, following: str) -> None:
             np.testing.assert_allclose(found, values["probs"][LAST], atol=1e-12)
 
 
-def test_a_small_step_falls_as_far_as_the_gradients_say() -> None:
+def test_small_step_follows_the_gradient() -> None:
     w = Workbook("one-step")
     step = sheet.add(w, one_step.weights(cat_sat.model()))
     expected, fell = np.ravel(w.edited({step.rate: 1e-5})(step.falls))

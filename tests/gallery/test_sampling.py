@@ -34,7 +34,7 @@ def ends_of_runs(draws: np.ndarray) -> list[int]:
         Sampling(1.5, top_p=0.3),
     ],
 )
-def test_the_cells_draw_what_the_engine_draws(how: Sampling) -> None:
+def test_cells_draw_as_the_engine(how: Sampling) -> None:
     book = default_book("sampling")
     live = Evaluator(book.graph)
     for name, value in vars(how).items():

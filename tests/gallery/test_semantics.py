@@ -96,7 +96,7 @@ def test_truth_is_told_from_falsehood() -> None:
     assert not is_true(["ship", "is", "older", "than", "king"])  # a ship has no age
 
 
-def test_sentences_are_drawn_from_the_corpus_in_halves() -> None:
+def test_half_the_sentences_are_definitions() -> None:
     ids = semantics.sentences(np.random.default_rng(0), 4000)  # [n, LENGTH]
     known = {tuple(row) for row in np.vstack([semantics.DEFINITIONS, semantics.COMPARISONS])}
     assert {tuple(row) for row in ids} <= known
@@ -116,7 +116,7 @@ def test_variance_shares_of_known_variances() -> None:
 
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 100.0])
-def test_held_out_errors_are_those_of_fits_made_again(penalty: float) -> None:
+def test_held_out_errors_equal_refits(penalty: float) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(12, 5)), rng.normal(size=12)
     again = []
@@ -145,7 +145,7 @@ def test_probe_tells_a_readable_axis_from_noise() -> None:
     assert noise.held_out < 0.3 and noise.in_sample > 0.6
 
 
-def test_probe_does_not_depend_on_the_scale_of_the_vectors() -> None:
+def test_probe_does_not_depend_on_scale() -> None:
     rng = np.random.default_rng(3)
     vectors, axis = rng.normal(size=(40, 32)), semantics.TABLE[:, 0]
     assert semantics.probe_r2(vectors * 50, axis) == pytest.approx(
@@ -193,7 +193,7 @@ def test_report_has_every_seed_at_its_loss() -> None:
 
 
 @pytest.mark.slow
-def test_the_essays_tests_asked_of_each_training_again() -> None:
+def test_essay_tests_for_each_training() -> None:
     """The sheet Printed, from the weights themselves."""
     book = default_book("semantic-tiny")
     shown = {
@@ -222,7 +222,7 @@ def test_the_essays_tests_asked_of_each_training_again() -> None:
             assert share == pytest.approx(spread[:4] / spread.sum(), abs=1e-9)
 
 
-def test_vectors_that_nobody_trained_are_explained_in_sample_alone() -> None:
+def test_untrained_vectors_are_explained_in_sample_only() -> None:
     """The trap on Printed: what the report says of them, measured anew."""
     rng = np.random.default_rng(0)
     vectors = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
@@ -264,7 +264,7 @@ def test_analogies_and_maps_of_every_set(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_components", [1, 10, 32])
-def test_probes_are_least_squares_made_again_without_each_word(n_components: int) -> None:
+def test_probes_equal_least_squares_refits(n_components: int) -> None:
     """Fits of numpy to all words, and to all but one, forty times."""
     book = default_book("semantic-tiny")
     shown = book.edited({book.graph["probes.components"][0, 0]: n_components})
@@ -290,7 +290,7 @@ def test_probes_are_least_squares_made_again_without_each_word(n_components: int
 
 
 @pytest.mark.slow
-def test_each_part_s_average_is_its_mean_over_reference_sentences() -> None:
+def test_averages_over_reference_sentences() -> None:
     """What mean ablation writes: measured again from the blocks of single sentences, in which a
     part works at every token."""
     model = workbooks.find("semantic-tiny").model()
@@ -306,7 +306,7 @@ def test_each_part_s_average_is_its_mean_over_reference_sentences() -> None:
         np.testing.assert_allclose(model.averages[f"{part}.average"].ravel(), mean, atol=1e-9)
 
 
-def test_the_words_asked_with_have_no_cosine() -> None:
+def test_words_of_the_question_are_no_answer() -> None:
     book = default_book("semantic-tiny")
     shown = [
         book.clean.cell("Study", *at) for at in book.sheets["Study"].entries if 7 <= at[1] < 10

@@ -44,7 +44,7 @@ def patched(block: str) -> np.ndarray:
     return live["probs"][-1]
 
 
-def test_the_first_layer_writes_the_caller_where_the_verb_stands() -> None:
+def test_first_layer_writes_the_caller_at_the_verb() -> None:
     """Rules and docs: 0.h0 alone turns the answer to vice with 0.70, 0.MLP with 0.81, the stream
     after the first layer with 0.99; no other head of that layer does, nor any at another word."""
     assert patched("blocks.0.attn.h0.result")[VICE] == pytest.approx(0.703, abs=5e-4)
@@ -58,7 +58,7 @@ def test_the_first_layer_writes_the_caller_where_the_verb_stands() -> None:
     assert "alone does (0.81)" in page and "first layer does (0.99)" in page
 
 
-def test_switched_off_the_same_head_is_not_missed() -> None:
+def test_head_is_not_missed_when_off() -> None:
     live = Evaluator(GAME.graph(OURS))
     live.set("blocks.0.attn.h0.switch", 0, 0, 0.0)
     assert live["probs"][-1, TARSO] == pytest.approx(0.9997, abs=5e-5)
@@ -66,13 +66,13 @@ def test_switched_off_the_same_head_is_not_missed() -> None:
     assert "nothing happens" not in said("dialogue-game", "Rules")
 
 
-def test_the_head_that_makes_tarso_looks_at_the_verb() -> None:
+def test_tarso_head_looks_at_the_verb() -> None:
     """Start: and finds there who called."""
     assert GAME.graph(OURS).values["blocks.1.attn.h2.pattern"][-1, CHIAMA] > 0.98
     assert "there the first layer has written who did" in said("dialogue-game")
 
 
-def test_the_plane_of_names_holds_a_third_of_the_essay_s_share() -> None:
+def test_share_of_the_plane_of_names() -> None:
     share = default_book("dialogue-game").values["map.plane_share"][0, 0]
     assert share / 0.15 == pytest.approx(1 / 3, abs=0.03)
 
@@ -91,9 +91,7 @@ def answers(model: Model) -> np.ndarray:
 @pytest.mark.parametrize(
     ("n_layers", "causal", "tells"), [(1, True, False), (2, False, False), (2, True, True)]
 )
-def test_only_a_second_layer_under_a_causal_mask_tells_orders_apart(
-    n_layers: int, causal: bool, tells: bool
-) -> None:
+def test_second_causal_layer_tells_orders_apart(n_layers: int, causal: bool, tells: bool) -> None:
     """positions: a layer takes the words before a word as a set."""
     spec = ModelSpec(
         d_vocab=6, d_model=8, n_ctx=8, n_layers=n_layers, n_heads=2, d_head=4, d_mlp=8,
@@ -104,7 +102,7 @@ def test_only_a_second_layer_under_a_causal_mask_tells_orders_apart(
     assert (apart > 0.01) == tells and (tells or apart < 1e-12)
 
 
-def test_the_dialogue_game_tells_orders_apart_without_places() -> None:
+def test_dialogue_game_order_without_positions() -> None:
     weights = {**GAME.weights, "W_pos": np.zeros_like(GAME.weights["W_pos"])}
     blind = replace(GAME, weights=weights, averages={})
     ids = GAME.vocabulary.encode("<BOS> Pietro chiama Paolo")
@@ -113,7 +111,7 @@ def test_the_dialogue_game_tells_orders_apart_without_places() -> None:
     assert np.abs(ours - theirs).max() > 1
 
 
-def test_no_one_matrix_moves_binary_digits_on() -> None:
+def test_no_matrix_shifts_binary_digits() -> None:
     """Not even with a constant added; waves have one, which the sheet Shift shows."""
     digits = np.array([[n >> k & 1 for k in range(4)] for n in range(17)], dtype=float)
     here, there = np.column_stack([digits[:-1], np.ones(16)]), digits[1:]
@@ -125,7 +123,7 @@ def test_no_one_matrix_moves_binary_digits_on() -> None:
 # --- what weights know ----------------------------------------------------------------------------
 
 
-def test_induction_s_heads_know_no_word_from_another() -> None:
+def test_induction_heads_ignore_the_word() -> None:
     """Rename the words, in the stream as elsewhere: what heads ask, and what they write, stays.
     W_U's table of pairs does not."""
     w, rng = induction.model().weights, np.random.default_rng(0)
@@ -145,7 +143,7 @@ def test_induction_s_heads_know_no_word_from_another() -> None:
     assert "no weight of the heads knows a word" in said("induction")
 
 
-def test_the_rule_of_thumb_is_held_against_one_whole() -> None:
+def test_rule_of_thumb_for_parameters() -> None:
     """napkin: of all weights of GPT-3 and of GPT-2 small, counted here anew."""
     shares = []
     for layers, width, words, places in ((96, 12288, 50257, 2048), (12, 768, 50257, 1024)):
@@ -160,7 +158,7 @@ def test_the_rule_of_thumb_is_held_against_one_whole() -> None:
     assert f"it gives {inside:.2%} even there" in text
 
 
-def test_mlps_hold_two_thirds_of_gpt_3_and_not_of_every_model() -> None:
+def test_share_of_mlps() -> None:
     sizes = {"GPT-3": (96, 12288, 2048), "GPT-2 small": (12, 768, 1024)}
     share = {}
     for name, (layers, width, places) in sizes.items():
@@ -172,14 +170,14 @@ def test_mlps_hold_two_thirds_of_gpt_3_and_not_of_every_model() -> None:
     assert "two thirds of the weights of GPT-3" in said("fact-lookup")
 
 
-def test_each_number_of_the_toy_takes_part_in_most_features() -> None:
+def test_toy_numbers_take_part_in_most_features() -> None:
     """superposition: few single numbers can be read."""
     directions = default_book("superposition").graph.inputs["W"]
     assert (np.abs(directions) > 0.1).sum(axis=0).min() >= 3
     assert "few single numbers" in said("superposition")
 
 
-def test_the_product_of_queries_and_keys_is_not_linear() -> None:
+def test_query_key_product_is_not_linear() -> None:
     """two-layers: twice the stream, four times the scores."""
     model = two_layers.model()
     graph = model.graph(model.vocabulary.encode(two_layers.PROMPT))
@@ -195,7 +193,7 @@ def test_the_product_of_queries_and_keys_is_not_linear() -> None:
 # --- probes whose components know the word held out ----------------------------------------------
 
 
-def test_probes_say_what_is_left_when_components_are_found_anew() -> None:
+def test_probes_with_refitted_components() -> None:
     """semantic-tiny: the constants of the sheet, and the page's numbers, by fits made again."""
     book = default_book("semantic-tiny")
     shown = book.clean(book.graph["probes.explained"].area).astype(float)
@@ -229,7 +227,7 @@ def by_projection(vectors: np.ndarray) -> np.ndarray:
 # --- learning ----------------------------------------------------------------------------------
 
 
-def test_learn_comes_within_a_fiftieth_of_the_least_loss_and_not_onto_it() -> None:
+def test_learn_comes_near_the_least_loss() -> None:
     """Start and docs: of all 24 sentences, after 450 steps and after 1,000."""
     ids = step.ids_of(game.sentences(), game.WORDS)
     g = step.graph(learn.SPEC, step.start(learn.SPEC, learn.SEED), game.LENGTH - 1)
@@ -246,7 +244,7 @@ def test_learn_comes_within_a_fiftieth_of_the_least_loss_and_not_onto_it() -> No
     assert "in how many weights, steps and sentences it has" in said("learn")
 
 
-def test_a_step_is_more_than_sums_and_products() -> None:
+def test_step_is_more_than_sums_and_products() -> None:
     book = default_book("one-step")
     formulas = " ".join(book.formulas(block)(0, 0) for block in book.graph if block.computed)
     assert all(sign in formulas for sign in ("EXP(", "LN(", "/"))

@@ -49,7 +49,7 @@ def text_after(n: int, **changes: object) -> str:
 # --- the model --------------------------------------------------------------------------------
 
 
-def test_its_loss_is_the_stated_one() -> None:
+def test_stated_loss() -> None:
     """Window by window as transformers computes it, and on average what is said of it."""
     found = []
     for window, wanted in zip(REFERENCE["windows"], REFERENCE["losses"], strict=True):
@@ -61,12 +61,12 @@ def test_its_loss_is_the_stated_one() -> None:
     assert np.mean(found) == pytest.approx(LOSS, abs=4 * np.std(found) / len(found) ** 0.5)
 
 
-def test_it_goes_on_as_in_transformers() -> None:
+def test_generation_equals_transformers() -> None:
     wanted = REFERENCE["continuation"]
     assert text_after(len(wanted)) == wanted
 
 
-def test_the_weights_are_small_and_those_of_its_run() -> None:
+def test_weights_of_the_run() -> None:
     assert (shakespeare.FOLDER / "model.safetensors").stat().st_size < 2_000_000
     assert all((w == w.astype(np.float16)).all() for w in MODEL.weights.values())
     assert shakespeare.RUN.half
@@ -95,7 +95,7 @@ def tokens(reading: Reading) -> list[int]:
     return reading.values["tokens"][:, 0].astype(int).tolist()
 
 
-def test_the_texts_say_what_the_model_says() -> None:
+def test_quoted_text_is_generated() -> None:
     """What Start quotes stands there: of the opening, and of every edit, by the engine."""
     about, *_ = shakespeare.STORY.look
     assert text_after(25).startswith(quoted(about))
@@ -146,7 +146,7 @@ def typed_in(book: ModelBook, suggestion: Suggestion) -> dict[CellAt, float | st
 
 
 @pytest.mark.slow
-def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
+def test_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
     """Every formula cell from wrong values; then every edit: in the workbook of a random model with
     narrow vectors. The shipped one's cells are compared in LibreOffice."""
     thin = thinned(MODEL.spec, MODEL.vocabulary)
@@ -160,7 +160,7 @@ def test_its_formulas_and_edits_in_ironcalc(tmp_path: Path) -> None:
             assert_shows(sheet.__getitem__, book, after(book, suggestion))
 
 
-def test_its_formulas_after_an_edit_in_libreoffice(tmp_path: Path, libreoffice) -> None:
+def test_formulas_after_an_edit_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     """Every formula cell from wrong values, when the edit of two cells is made: of the shipped
     model, with a shorter prompt."""
     book = shakespeare.build(MODEL, passage(MODEL, IDS[:LETTERS], LETTERS + 1))

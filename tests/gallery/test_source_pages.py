@@ -20,7 +20,7 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("told", [0.0, 1.0])
-def test_an_average_does_not_know_the_order_and_attention_does(told: float) -> None:
+def test_average_ignores_order(told: float) -> None:
     book = default_book("positions")
     after = book.edited({book.graph["places_on"][0, 0]: told})
     words, places = shown("positions", "word_vectors", "place_vectors")
@@ -37,7 +37,7 @@ def test_an_average_does_not_know_the_order_and_attention_does(told: float) -> N
     assert averages[0] == pytest.approx(averages[1])
 
 
-def test_the_hands_of_a_clock_tell_twelve_hours_apart() -> None:
+def test_clock_hands_tell_hours_apart() -> None:
     minutes, periods, found = shown("positions", "minutes", "periods", "clock_distances")
     angles = 2 * np.pi * minutes / periods
     hands = np.exp(1j * angles)
@@ -50,7 +50,7 @@ def test_the_hands_of_a_clock_tell_twelve_hours_apart() -> None:
     assert apart[0, 720] == pytest.approx(0, abs=1e-9)
 
 
-def test_softmax_by_each_axis_and_the_listings_of_the_notes() -> None:
+def test_softmax_by_each_axis() -> None:
     scores, rows, columns = shown("one-head", "scores", "by_rows", "by_columns")
     assert rows == pytest.approx(softmax(scores, 1))
     assert columns == pytest.approx(softmax(scores, 0))
@@ -71,7 +71,7 @@ def test_heads_are_cut_as_numpy_cuts_them() -> None:
     assert found == pytest.approx(np.hstack([*scores]))
 
 
-def test_the_variance_of_a_product_grows_with_its_length() -> None:
+def test_variance_of_a_dot_product() -> None:
     q, k, widths, variances, scaled = shown(
         "one-head", "drawn_q", "drawn_k", "widths", "variances", "scaled"
     )
@@ -84,7 +84,7 @@ def test_the_variance_of_a_product_grows_with_its_length() -> None:
     assert soft[0] == pytest.approx(softmax(dots[:, :10] / np.sqrt(widths.T), 1).max(axis=1))
 
 
-def test_a_cache_holds_what_would_be_computed_again() -> None:
+def test_kv_cache_holds_recomputed_values() -> None:
     x, wq, wk, wv = shown("kv-cache", "x", "W_Q", "W_K", "W_V")
     for step, n in enumerate((3, 4, 5)):
         keys, values, z = shown("kv-cache", f"K_after_{step}", f"V_after_{step}", f"z_of_{step}")
@@ -97,7 +97,7 @@ def test_a_cache_holds_what_would_be_computed_again() -> None:
     assert kept == {"K_after_1"}, "an old key is read, not computed"
 
 
-def test_a_head_sees_the_other_corner_in_one_step_and_a_filter_does_not() -> None:
+def test_reach_of_a_head_and_of_a_filter() -> None:
     book = default_book("ocr-filter")
     grid = np.array([(r, c) for r in range(5) for c in range(5)])
     for place in ((0, 0), (0, 4), (3, 1)):
@@ -129,7 +129,7 @@ def test_training_on_a_napkin() -> None:
     assert dollars == pytest.approx(1.5 * hours)
 
 
-def test_pieces_are_those_of_the_library_merge_by_merge() -> None:
+def test_merges_equal_the_library() -> None:
     """Texts that the corpus does not have, in other scripts too; and the corpus itself."""
     book, merges = default_book("tokenization"), tokenization.learnt(tokenization.CORPUS, 12)
     library = tokenization.library(merges)

@@ -116,7 +116,7 @@ def test_directions_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("d", "counted"), [(1000.0, 64), (0.0, 1), (-3.0, 1), (2.5, 2)])
-def test_dimensions_that_are_not_there_are_said_not_to_count(d: float, counted: int) -> None:
+def test_missing_dimensions_do_not_count(d: float, counted: int) -> None:
     """What is measured and what the formula says are of the same number of dimensions."""
     book = default_book("superposition")
     values = book.edited({book.graph["widths"][0, 2]: d}).values
@@ -125,13 +125,13 @@ def test_dimensions_that_are_not_there_are_said_not_to_count(d: float, counted: 
 
 
 @pytest.mark.parametrize("near", [2.0, 1.0, 0.0, -1.0])
-def test_a_share_of_pairs_is_one_whatever_is_typed(near: float) -> None:
+def test_shares_of_pairs_for_any_input(near: float) -> None:
     book = default_book("superposition")
     shares = book.edited({book.graph["near"][0, 0]: near}).values["share"].astype(float)
     assert (shares == (near <= 0)).all()
 
 
-def test_settings_between_those_trained_say_which_model_is_taken() -> None:
+def test_settings_name_the_nearest_model() -> None:
     book = default_book("superposition")
     typed = {"p": 5.0, "decay": 0.8, "penalty": -1.0}
     after = book.edited({book.graph[name][0, 0]: x for name, x in typed.items()})
@@ -150,7 +150,7 @@ def test_the_bound_is_one(d: int) -> None:
         assert (cosines >= near).mean() <= 2 * np.exp(-d * near**2 / 2)
 
 
-def test_what_anybody_types(built, tmp_path: Path, libreoffice) -> None:
+def test_typed_values_in_libreoffice(built, tmp_path: Path, libreoffice) -> None:
     """Features, weights and settings drawn at random: LibreOffice shows at every cell what the
     engine has, and the interference is numpy's."""
     rng, book = np.random.default_rng(12), default_book("superposition")
@@ -203,7 +203,7 @@ def finish(run: learning.Run, start: learning.Weights) -> learning.Weights:
 
 
 @pytest.mark.slow
-def test_another_seed_finds_the_same_pentagon_and_the_same_features() -> None:
+def test_other_seed_finds_the_same_features() -> None:
     rng = np.random.default_rng(2026)
     share = {"share": examples.shares(0.05)[:, None]}
     start = {
@@ -224,7 +224,7 @@ def test_another_seed_finds_the_same_pentagon_and_the_same_features() -> None:
     assert (cosines.max(0) > 0.95).all()
 
 
-def test_shipped_arrows_stand_as_the_text_says() -> None:
+def test_angles_of_shipped_arrows() -> None:
     np.testing.assert_allclose(degrees_between(RARE[0]), 72, atol=0.5)
     W, _ = TOYS[0.9, 1.0]
     assert abs(W[:, 0] @ W[:, 1]) < 0.01  # two features, at right angles

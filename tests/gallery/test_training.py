@@ -19,7 +19,7 @@ from workbooks.semantic_tiny import semantics
 pytestmark = pytest.mark.usefixtures("torch")
 
 
-def test_the_dialogue_games_training_starts_as_it_should() -> None:
+def test_dialogue_game_training_starts() -> None:
     steps = dialogue_game.train(9, None)
     first = [next(steps) for _ in range(2)]
     again = dialogue_game.train(9, None)

@@ -83,24 +83,24 @@ def office(checkpoints, tmp_path_factory, libreoffice) -> dict[str, Recomputed]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_checkpoint_becomes_a_workbook_that_recomputes(name, formula_cells) -> None:
+def test_golden_workbooks_in_ironcalc(name, formula_cells) -> None:
     needs("ironcalc")
     report = verify(formula_cells[name], "ironcalc")
     assert report.agrees, report
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_workbook_can_be_read_back(name: str, both) -> None:
+def test_golden_workbooks_read_back(name: str, both) -> None:
     edits, path = both[1][name]
     assert_read_back(path, edits, IDS)
 
 
 @pytest.mark.parametrize("name", IN_LIBREOFFICE)
-def test_and_in_libreoffice(name, formula_cells, office) -> None:
+def test_golden_workbooks_in_libreoffice(name, formula_cells, office) -> None:
     assert_agrees(formula_cells[name], office[name])
 
 
-def test_run_trace_info_and_generate_take_a_folder() -> None:
+def test_commands_take_a_folder() -> None:
     folder, out = GOLDEN / "llama", ""
     for args in (
         ("run", folder, "--ids", "1,2"),
@@ -140,7 +140,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_the_essays_machine_from_a_readable_config(name, tmp_path) -> None:
+def test_hand_written_config(name, tmp_path) -> None:
     """Saved, loaded, built, recomputed; and the words come back."""
     needs("ironcalc")
     spec = ModelSpec(**({"d_vocab": 4, "d_model": 3, "n_ctx": 4} | OWN[name]))
@@ -171,7 +171,7 @@ def smallest(name: str, folder: Path, *live: str) -> Path:
     return out
 
 
-def test_llamas_formulas_and_those_of_every_page_in_formulas_too(tmp_path: Path, formulas) -> None:
+def test_llama_in_formulas(tmp_path: Path, formulas) -> None:
     """The slowest engine, which is asked about every kind of them."""
     whole = WorkbookFile(smallest("rotary, RMSNorm, MLP first of all", tmp_path))
     path = one_of_each(whole, tmp_path / "kinds.xlsx")
@@ -179,7 +179,7 @@ def test_llamas_formulas_and_those_of_every_page_in_formulas_too(tmp_path: Path,
     assert verify(path, "formulas").agrees
 
 
-def test_what_gpt2_computes_otherwise_in_formulas_too(tmp_path: Path, formulas) -> None:
+def test_gpt2_in_formulas(tmp_path: Path, formulas) -> None:
     """From its tokens to its logits, each cell from those before it."""
     live = ("embed", "blocks.0", "ln_final", "logits")
     assert verify(smallest("pre-LN with biases", tmp_path, *live), "formulas").agrees
@@ -313,7 +313,7 @@ def gpt2(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_checkpoint_gets_one_line(name, gpt2, tmp_path) -> None:
+def test_malformed_checkpoint_is_one_line(name, gpt2, tmp_path) -> None:
     spoil, remedy = MALFORMED[name]
     spoil(gpt2)
     out = tmp_path / "out.xlsx"
@@ -336,7 +336,7 @@ PROMPTS = {
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a_prompt_that_cannot_be_used_gets_one_line(name, gpt2) -> None:
+def test_bad_prompt_is_one_line(name, gpt2) -> None:
     (gpt2 / "words.json").write_text(json.dumps([f"w{i}" for i in range(17)]))
     args, remedy = PROMPTS[name]
     code, _, err = cli("run", gpt2, *args)
@@ -361,7 +361,7 @@ ROPE = {"rope_type": "spiral", "factor": 2.0}
         ("mistral", config(sliding_window=0), "window"),
     ],
 )
-def test_other_architectures_refuse_what_they_do_not_do(name, spoil, remedy, tmp_path) -> None:
+def test_architectures_refuse_unknown_options(name, spoil, remedy, tmp_path) -> None:
     folder = Path(shutil.copytree(GOLDEN / name, tmp_path / name))
     spoil(folder)
     code, _, err = cli("info", folder)
@@ -380,7 +380,7 @@ finally:  # of this program alone: what the system counts for a child begins wit
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="it reads Linux's own figures")
-def test_an_announced_header_of_2_gb_takes_no_memory(gpt2) -> None:
+def test_header_of_2_gb_takes_no_memory(gpt2) -> None:
     MALFORMED["a header of 2 GB"][0](gpt2)
     command = [sys.executable, "-c", MEASURED, "info", str(gpt2)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -389,7 +389,7 @@ def test_an_announced_header_of_2_gb_takes_no_memory(gpt2) -> None:
     assert int(done.stdout) < 500_000  # kB
 
 
-def test_a_checkpoint_without_the_base_model_s_prefix(gpt2) -> None:
+def test_checkpoint_without_prefix(gpt2) -> None:
     held = load_file(gpt2 / "model.safetensors")
     bare = {name.removeprefix("transformer."): values for name, values in held.items()}
     bare["h.0.attn.bias"] = np.tril(np.ones((1, 1, 12, 12), np.float32))
@@ -399,7 +399,7 @@ def test_a_checkpoint_without_the_base_model_s_prefix(gpt2) -> None:
         np.testing.assert_array_equal(found.weights[name], values)
 
 
-def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
+def test_own_config_names_a_wrong_field(tmp_path) -> None:
     checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(n_layer=1)(tmp_path)
     with pytest.raises(InputError, match="n_layers"):
@@ -407,7 +407,7 @@ def test_our_own_config_names_a_wrong_field(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"activation": "mish"}, {"norm": "l2"}, {"d_model": 2.5}])
-def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
+def test_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
     checkpoint.save(random_model(ModelSpec(d_vocab=2, d_model=2, n_ctx=2)), tmp_path)
     config(**wrong)(tmp_path)
     with pytest.raises(InputError, match=next(iter(wrong))):
@@ -415,7 +415,7 @@ def test_our_own_config_with_a_wrong_value(wrong, tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_number_beyond_float32_is_kept_without_a_warning(tmp_path: Path) -> None:
+def test_number_beyond_float32_is_kept(tmp_path: Path) -> None:
     """One of a size that somebody may type into a workbook."""
     shipped = checkpoint.load(str(GOLDEN / "llama"))
     embedding = np.array(shipped.weights["W_E"])

@@ -47,7 +47,7 @@ def test_a_short_end_is_one_window() -> None:
     assert (found.windows() == found.held_out).all()
 
 
-def test_batches_come_from_what_is_learnt_alone() -> None:
+def test_batches_exclude_held_out_text() -> None:
     found = corpus.corpus(TEXT, None, CONTEXT)
     draws = found.batches(np.random.default_rng(0), 5000)
     starts = set()
@@ -63,7 +63,7 @@ def test_batches_come_from_what_is_learnt_alone() -> None:
     assert starts == {0, len(learnt) - CONTEXT - 1}
 
 
-def test_pieces_are_those_of_the_library_s_own_recipe() -> None:
+def test_bpe_equals_the_library() -> None:
     """GPT-2's tokenizer class of the same library, taught the same text, splits alike."""
     found = corpus.corpus(TEXT, 400, CONTEXT)
     cut = int(0.9 * len(TEXT))
@@ -79,7 +79,7 @@ def test_pieces_are_those_of_the_library_s_own_recipe() -> None:
     assert len(found.learnt) < cut * 0.7  # a piece is more than a character
 
 
-def test_pieces_are_learnt_alike_twice_and_come_back_from_a_folder(tmp_path: Path) -> None:
+def test_bpe_is_deterministic_and_saved(tmp_path: Path) -> None:
     one, two = (corpus.pieces(TEXT, 350) for _ in range(2))
     assert one.inner.to_str() == two.inner.to_str()
     save_tokenizer(one, tmp_path)
@@ -104,7 +104,7 @@ def test_files_that_hold_no_text(content: bytes, fault: str, tmp_path: Path) -> 
         corpus.read(path)
 
 
-def test_files_are_read_alike_from_every_system(tmp_path: Path) -> None:
+def test_line_ends_of_every_system(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes("\ufeffone\r\ntwo é".encode())
     assert corpus.read(path) == "one\ntwo é"

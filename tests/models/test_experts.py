@@ -65,7 +65,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_sheet_chooses_what_the_engine_chooses(name: str, book: Book, sheet: InIronCalc) -> None:
+def test_sheet_chooses_experts_as_the_engine(name: str, book: Book, sheet: InIronCalc) -> None:
     live = Evaluator(prompt.graph(MODEL, passage(MODEL, IDS, 5)))
     before = live["logits"].copy()
     cells = {}
@@ -92,13 +92,13 @@ def test_the_chosen_work_by_shares_that_sum_to_1() -> None:
     np.testing.assert_allclose(values["blocks.0.mlp_out"], total)
 
 
-def test_of_experts_that_suit_a_token_alike_the_first_are_chosen() -> None:
+def test_tied_experts_first_is_chosen() -> None:
     weights = MODEL.weights | {"blocks.0.mlp.W_router": np.zeros((6, 4))}
     values = replace(MODEL, weights=weights).graph(IDS).values
     np.testing.assert_array_equal(values[SHARE], [[0.5, 0.5, 0, 0]] * len(IDS))
 
 
-def test_a_mixture_whose_parts_are_not_shown_computes_the_same() -> None:
+def test_hidden_experts_compute_the_same() -> None:
     shown, hidden = (Evaluator(MODEL.graph(IDS, readout)) for readout in (EVERYTHING, ONE_TOKEN))
     assert "blocks.0.mlp.e0.result" not in hidden.graph.blocks
     for part in ("blocks.0.mlp.e1", "blocks.0.mlp.shared", "blocks.0.mlp", "blocks.0.attn.h1"):
@@ -148,7 +148,9 @@ def test_experts_that_are_stacked_in_one_tensor(name: str, tmp_path: Path) -> No
         ({"moe_layer_freq": 2}, "moe_layer_freq"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused(fields: dict, message: str, tmp_path: Path) -> None:
+def test_impossible_number_of_experts_is_refused(
+    fields: dict, message: str, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(GOLDEN / "mixtral", tmp_path / "mixtral"))
     config = json.loads((folder / "config.json").read_text()) | fields
     (folder / "config.json").write_text(json.dumps(config))

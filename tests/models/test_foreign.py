@@ -249,12 +249,12 @@ def test_configs_of_published_models_are_read(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "option", [{"logit_scale": 0.5}, {"use_alibi": True}, {"quantization_config": {"bits": 4}}]
 )
-def test_an_unknown_option_is_refused_by_name(name: str, option: dict, tmp_path: Path) -> None:
+def test_unknown_option_is_refused(name: str, option: dict, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         read(tmp_path, PUBLISHED[name] | option)
 
 
-def test_what_a_gemma_3_leaves_out_is_as_its_reference_has_it(tmp_path: Path) -> None:
+def test_gemma3_defaults(tmp_path: Path) -> None:
     """The 4-billion one says as much of the part that reads."""
     values = {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
     values |= {"model_type": "gemma3_text", "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}
@@ -276,7 +276,7 @@ SCALINGS = {
 
 
 @pytest.mark.parametrize("name", SCALINGS)
-def test_a_scaling_that_cannot_be_is_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_impossible_scaling_is_refused(name: str, tmp_path: Path) -> None:
     scaling, named = SCALINGS[name]
     with pytest.raises(InputError, match=named):
         read(tmp_path, PUBLISHED["TinyLlama"] | {"rope_scaling": scaling})
@@ -297,7 +297,7 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("names", BEFORE)
-def test_of_a_model_that_sees_the_part_that_reads(names: str, tmp_path: Path) -> None:
+def test_text_part_of_a_vision_model(names: str, tmp_path: Path) -> None:
     found, (prefix, head) = folder("gemma3", tmp_path), BEFORE[names]
     text = json.loads((found / "config.json").read_text())
     whole = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 8}}
@@ -326,7 +326,7 @@ def test_two_accounts_of_rotary_positions(tmp_path: Path) -> None:
     assert checkpoint.load(folder("llama", tmp_path, **both)).spec.rope_theta == 300.0
 
 
-def test_llama_turns_all_features_whatever_its_config_says(tmp_path: Path) -> None:
+def test_llama_rotates_all_features(tmp_path: Path) -> None:
     model = checkpoint.load(folder("llama", tmp_path, partial_rotary_factor=0.5))
     assert model.spec.rotary == model.spec.d_head
 
@@ -340,7 +340,7 @@ def test_an_untied_lm_head_stays_untied(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "again").config["tie_word_embeddings"] is False
 
 
-def test_a_head_beside_the_embedding_that_it_is_tied_to(tmp_path: Path) -> None:
+def test_tied_head_beside_the_embedding(tmp_path: Path) -> None:
     found = folder("qwen2", tmp_path)
     tensors = load_file(found / "model.safetensors")
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
@@ -394,7 +394,7 @@ REFUSED = {  # a golden model, an option, and what the message names
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_an_architecture_cannot_do_is_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_unsupported_options_are_refused(name: str, tmp_path: Path) -> None:
     field, value, named = REFUSED[name]
     with pytest.raises(InputError, match=named):
         checkpoint.load(folder(name, tmp_path, **{field: value}))
@@ -438,7 +438,7 @@ def test_an_architecture_is_one_file(tmp_path: Path, monkeypatch) -> None:
     assert checkpoint.load(tmp_path / "again").spec == model.spec
 
 
-def test_a_forgotten_declaration_gives_one_line(tmp_path: Path, monkeypatch) -> None:
+def test_missing_declaration_is_one_line(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "unfinished.py").write_text("MODEL_TYPES = ('unfinished',)\n")
     monkeypatch.setattr(architectures, "__path__", [*architectures.__path__, str(tmp_path)])
     wanted = r"unfinished\.py is an architecture without EPS, forward, read_config, pieces"

@@ -81,19 +81,19 @@ SIDES: list[tuple[str, tuple[int, ...], str]] = [
 
 
 @pytest.mark.parametrize(("name", "sides", "says"), SIDES)
-def test_tensors_of_gguf_whose_sides_make_no_sense(name, sides, says, tmp_path: Path) -> None:
+def test_gguf_tensors_of_impossible_shape(name, sides, says, tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(gguf(BASE, {name: sides}))
     refused("info", path, says=says)
 
 
-def test_a_way_to_split_text_of_the_wrong_kind(tmp_path: Path) -> None:
+def test_pre_tokenizer_of_the_wrong_type(tmp_path: Path) -> None:
     said = BASE | {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": ["x"]}
     (tmp_path / "m.gguf").write_bytes(gguf(said))
     refused("info", tmp_path / "m.gguf", says="'tokenizer.ggml.pre' is ['x'], not str")
 
 
-def test_the_gguf_that_they_are_made_from_is_read(tmp_path: Path) -> None:
+def test_unchanged_gguf_is_read(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(gguf(BASE))
     done = cli("run", str(tmp_path / "m.gguf"), "--prompt", "abc")
     assert done.code == 0, done.err
@@ -114,7 +114,7 @@ def test_a_llama2c_header_lies_about_layers(version: int, n_layers: int, tmp_pat
 
 
 @pytest.mark.parametrize("end", [b"\xff" * 1_000_000, bytes(10_000_000), b"\x08\x00" * 2_000_000])
-def test_a_sentencepiece_model_without_an_end_is_none(end: bytes, tmp_path: Path) -> None:
+def test_endless_sentencepiece_model(end: bytes, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(end)
     began = time.monotonic()
     with pytest.raises(sentencepiece.UnreadError, match="no model of SentencePiece"):
@@ -122,18 +122,18 @@ def test_a_sentencepiece_model_without_an_end_is_none(end: bytes, tmp_path: Path
     assert time.monotonic() - began < SOON
 
 
-def test_numbers_of_sentencepiece_have_ten_bytes_at_most() -> None:
+def test_sentencepiece_varint_length() -> None:
     assert list(sentencepiece.fields(b"\x08" + b"\xff" * 9 + b"\x01")) == [(1, 2**64 - 1)]
     with pytest.raises(ValueError, match="without an end"):
         list(sentencepiece.fields(b"\x08" + b"\xff" * 11))
 
 
-def test_a_piece_of_ten_million_characters_is_refused() -> None:
+def test_piece_of_ten_million_characters() -> None:
     with pytest.raises(InputError, match="10,000,000 characters among its pieces"):
         vocabularies.sentence_pieces(["<unk>", "a" * 10_000_000], [0.0, 0.0], [2, 1])
 
 
-def test_a_tokenizer_bin_of_hundred_megabytes_is_not_read(tmp_path: Path) -> None:
+def test_tokenizer_bin_of_100_mb_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "tokenizer.bin").open("wb") as file:
         file.truncate(100_000_000)
     with pytest.raises(InputError, match="more than 20 MB, which no model needs"):
@@ -175,7 +175,7 @@ def test_a_safetensors_file_of_a_million_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", TORCH)
-def test_a_tensor_of_torch_that_is_no_plain_one(how: str, tmp_path: Path) -> None:
+def test_unusual_torch_tensors_are_refused(how: str, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     in_torch(tmp_path, how)
     with pytest.raises(InputError) as told:
@@ -184,7 +184,7 @@ def test_a_tensor_of_torch_that_is_no_plain_one(how: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("pickled", [b"\x80\x02}r\xff\xff\xff\x3f.", b"\x80\x02cos\nsystem\n."])
-def test_characters_of_a_pickle_take_no_memory_and_run_nothing(pickled: bytes, tmp_path) -> None:
+def test_hostile_pickle_of_characters(pickled: bytes, tmp_path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     nanogpt(tmp_path, "meta.pkl", pickled)
     refused("info", tmp_path / "m.pt", says="does not say which characters ids are")
@@ -242,9 +242,7 @@ BEYOND: list[tuple[str, Callable[[Path], object], tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("name", "make", "args", "says"), BEYOND, ids=lambda v: str(v)[:20])
-def test_beyond_the_budget_a_line_says_how_much(
-    name, make, args, says, tmp_path, monkeypatch
-) -> None:
+def test_beyond_the_budget_is_refused(name, make, args, says, tmp_path, monkeypatch) -> None:
     make(tmp_path)
     monkeypatch.chdir(tmp_path)
     refused(*(arg.replace("MODEL", "model") for arg in args), says=says)

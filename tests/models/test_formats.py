@@ -79,7 +79,7 @@ def text() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", IN_GGUF)
-def test_gguf_gives_the_logits_of_its_folder(name: str, stored: bool, tmp_path: Path) -> None:
+def test_gguf_logits(name: str, stored: bool, tmp_path: Path) -> None:
     path = write_gguf(GOLDEN / name, tmp_path / "model.gguf")
     model = load(path, stored)
     assert any(isinstance(w, Stored) for w in model.weights.values()) == stored
@@ -114,7 +114,7 @@ def test_half_precision_is_close(wide: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(logits(half), logits(wide), atol=1e-3)
 
 
-def test_what_comes_as_gguf_is_saved_as_a_folder(tmp_path: Path) -> None:
+def test_gguf_is_saved_as_a_folder(tmp_path: Path) -> None:
     model = names.model(str(write_gguf(GOLDEN / "llama", tmp_path / "model.gguf")))
     checkpoint.save(model, tmp_path / "saved")
     same(tmp_path / "saved", GOLDEN / "llama")
@@ -139,7 +139,7 @@ PACKED = ("BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K"
 
 
 @pytest.mark.parametrize("kind", PACKED)
-def test_packed_numbers_are_those_that_the_library_unpacks(
+def test_packed_numbers_equal_the_gguf_library(
     kind: str, stored: bool, wide: Path, tmp_path: Path
 ) -> None:
     gguf = pytest.importorskip("gguf", reason="the gguf library is not installed")
@@ -171,7 +171,7 @@ def test_packed_numbers_are_those_that_the_library_unpacks(
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2"])  # it leaves out sizes of the others
-def test_transformers_reads_the_same_gguf_alike(name: str, tmp_path: Path) -> None:
+def test_gguf_equals_transformers(name: str, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason=REFERENCE)
     torch = pytest.importorskip("torch", reason=REFERENCE)
     write_gguf(GOLDEN / name, tmp_path / "model.gguf")
@@ -207,7 +207,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_would_change_the_result_is_refused_by_name(what: str, tmp_path: Path) -> None:
+def test_unsupported_gguf_metadata_is_refused(what: str, tmp_path: Path) -> None:
     said, message = REFUSED[what]
     folder = GOLDEN / "llama"
     path = write_gguf(folder, tmp_path / "model.gguf", said=said)
@@ -272,7 +272,7 @@ def test_llama_3_stretches_its_rotation(wide: Path, tmp_path: Path) -> None:
         names.model(str(path))
 
 
-def test_a_cut_or_spoilt_file_gives_one_line(tmp_path: Path) -> None:
+def test_damaged_gguf_is_one_line(tmp_path: Path) -> None:
     said = {TOKENS + "model": "gpt2", TOKENS + "tokens": list("abcdefghijklmnop")}
     whole = write_gguf(GOLDEN / "llama", tmp_path / "whole.gguf", said=said).read_bytes()
     path = tmp_path / "model.gguf"
@@ -437,9 +437,7 @@ def eps(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("head", ["tied", "untied"])
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_llama2c_gives_the_logits_of_its_folder(
-    version: int, head: str, stored: bool, tmp_path: Path
-) -> None:
+def test_llama2c_logits(version: int, head: str, stored: bool, tmp_path: Path) -> None:
     folder = eps(tied(tmp_path) if head == "tied" else GOLDEN / "llama", tmp_path)
     path = write_llama2c(folder, tmp_path / "stories.bin", version)
     if version == 2:
@@ -459,7 +457,7 @@ def test_llama2c_gives_the_logits_of_its_folder(
             names.model(str(path))
 
 
-def test_a_spoilt_llama2c_tokenizer_gives_one_line(sentence_pieces, tmp_path: Path) -> None:
+def test_damaged_llama2c_tokenizer_is_one_line(sentence_pieces, tmp_path: Path) -> None:
     path = write_llama2c(GOLDEN / "llama", tmp_path / "stories.bin")
     with pytest.raises(InputError, match="no tokenizer; give token ids"):
         names.model(str(path)).vocabulary.encode("a")
@@ -513,9 +511,7 @@ def write_nanogpt(path: Path, bias: bool, wrapper: str = "") -> np.ndarray:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("wrapper", ["", "_orig_mod."])
-def test_nanogpt_gives_the_logits_of_its_torch_model(
-    bias: bool, wrapper: str, stored: bool, tmp_path: Path
-) -> None:
+def test_nanogpt_logits(bias: bool, wrapper: str, stored: bool, tmp_path: Path) -> None:
     path = tmp_path / "out" / "ckpt.pt"
     expected = write_nanogpt(path, bias, wrapper)
     model = load(path, stored)
@@ -561,7 +557,7 @@ def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not (tmp_path / "harm").exists()
 
 
-def test_a_spoilt_nanogpt_checkpoint_gives_one_line(tmp_path: Path) -> None:
+def test_damaged_nanogpt_is_one_line(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason=REFERENCE)
     path = tmp_path / "ckpt.pt"
     write_nanogpt(path, True)
@@ -580,7 +576,7 @@ def test_a_spoilt_nanogpt_checkpoint_gives_one_line(tmp_path: Path) -> None:
 # --- names --------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_named_by_itself_or_by_a_file_of_it(tmp_path: Path) -> None:
+def test_folder_or_file_of_it(tmp_path: Path) -> None:
     for path in (
         GOLDEN / "llama",
         *(GOLDEN / "llama" / f for f in ("model.safetensors", "config.json")),

@@ -518,7 +518,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_an_odd_config_means_what_it_does_to_the_reference(name: str, tmp_path: Path) -> None:
+def test_odd_configs_equal_the_reference(name: str, tmp_path: Path) -> None:
     source, fields = ODD[name]
     folder = Path(shutil.copytree(GOLDEN / source, tmp_path / source))
     values = json.loads((folder / "config.json").read_text()) | fields

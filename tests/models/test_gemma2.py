@@ -23,14 +23,14 @@ def changed(tmp_path: Path, **fields: object) -> Path:
     return folder
 
 
-def test_scores_and_logits_stay_within_their_caps() -> None:
+def test_scores_and_logits_are_capped() -> None:
     values = checkpoint.load(FOLDER).graph(IDS).values
     assert np.abs(values["uncapped"]).max() > 4 > np.abs(values["logits"]).max()
     scores = values["blocks.0.attn.h0.scores"]
     assert np.isneginf(scores[0, 1]) and np.abs(scores[np.isfinite(scores)]).max() < 1.5
 
 
-def test_a_cap_of_null_is_none(tmp_path: Path) -> None:
+def test_null_is_no_cap(tmp_path: Path) -> None:
     nulls = {"attn_logit_softcapping": None, "final_logit_softcapping": None}
     model = checkpoint.load(changed(tmp_path, **nulls))
     assert "uncapped" not in model.graph(IDS).blocks
@@ -38,7 +38,7 @@ def test_a_cap_of_null_is_none(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "again").spec == model.spec
 
 
-def test_shares_of_heads_add_up_whatever_is_switched_off() -> None:
+def test_shares_of_heads_add_up() -> None:
     graph = checkpoint.load(FOLDER).graph(IDS)
     views = lens.add(graph, 2, 4, 5)
     assert len(views.stages) == 7 and views.stages[0].name == "blocks.0.resid_pre"
@@ -58,6 +58,6 @@ def test_every_head_and_mlp_can_be_switched_off() -> None:
     assert all(abs(effect.logit) > 1e-9 for effect in found)
 
 
-def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
+def test_unsupported_gemma2_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="use_bidirectional_attention"):
         checkpoint.load(changed(tmp_path, use_bidirectional_attention=True))

@@ -74,12 +74,12 @@ def test_sampling_by_hand(sampling, r, token) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"temperature": -1}, {"temperature": np.nan}, {"top_k": -1}, {"top_p": 0}]
 )
-def test_sampling_that_makes_no_sense_is_refused(wrong) -> None:
+def test_impossible_sampling_is_refused(wrong) -> None:
     with pytest.raises(InputError):
         Sampling(**wrong)
 
 
-def test_generation_that_cannot_be_is_refused() -> None:
+def test_impossible_generation_is_refused() -> None:
     model = random_model(ModelSpec(d_vocab=3, d_model=2, n_ctx=4))
     both_ways = random_model(
         ModelSpec(d_vocab=3, d_model=2, n_ctx=4, n_layers=1, n_heads=1, d_head=2, causal=False)

@@ -204,7 +204,7 @@ def unanswered(home: Path, answered: dict[str, str]) -> dict[str, str]:
     return ask(home, NOWHERE, *TINY, *LLAMAS, *GPT2S, f"{BY_HAND}@v3", "no/where")
 
 
-def test_what_is_in_the_cache_needs_no_network(unanswered: dict[str, str]) -> None:
+def test_cached_model_needs_no_network(unanswered: dict[str, str]) -> None:
     assert {unanswered[name] for name in LLAMAS} == {"llama"}
     assert {unanswered[name] for name in GPT2S} == {"gpt2"}
     missing = f"{BY_HAND}@v3"
@@ -214,24 +214,24 @@ def test_what_is_in_the_cache_needs_no_network(unanswered: dict[str, str]) -> No
     assert line in unanswered["no/where"]
 
 
-def test_offline_one_line_says_so(home: Path) -> None:
+def test_offline_is_one_line(home: Path) -> None:
     said = ask(home, NOWHERE, "no/where", HF_HUB_OFFLINE="1")
     assert said["no/where"] == "no/where is not in the cache, and HF_HUB_OFFLINE is set"
 
 
-def test_a_model_is_fetched_once_with_what_it_needs_alone(unanswered: dict[str, str]) -> None:
+def test_download_once_and_only_needed_files(unanswered: dict[str, str]) -> None:
     sent = {file for file in Hub.sent if file.startswith("some-one/tiny/")}
     assert sent == {"some-one/tiny/config.json", "some-one/tiny/model.safetensors"}
     assert {unanswered[name] for name in TINY} == {"llama"}
 
 
-def test_a_model_with_its_tokenizer_in_the_cache_is_not_asked_for(answered: dict[str, str]) -> None:
+def test_cached_tokenizer_is_not_downloaded(answered: dict[str, str]) -> None:
     assert answered[PLAIN] == answered[WORDED] == "llama"
     asked = "\n".join(Hub.requests)
     assert PLAIN in asked, "there may be a tokenizer, and it is asked for"
     assert WORDED not in asked
 
 
-def test_what_cannot_be_fetched_gives_one_line(answered: dict[str, str]) -> None:
+def test_failed_download_is_one_line(answered: dict[str, str]) -> None:
     for name, message in REFUSED.items():
         assert message in answered[name]

@@ -52,7 +52,7 @@ def both_learn(decoder: Decoder, recipe: Recipe, torch: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", [DESCENT, MOMENTUM, ADAM])
-def test_a_hundred_steps_are_torchs(method: int, torch) -> None:
+def test_hundred_steps_equal_torch(method: int, torch) -> None:
     """Warm-up and decay of the rate, decay of the weights, and gradients that are clipped."""
     found, expected = both_learn(SMALL, replace(RECIPE, method=method, weight_decay=0.05), torch)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
@@ -60,7 +60,7 @@ def test_a_hundred_steps_are_torchs(method: int, torch) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma", "gpt_neox", "bloom", "phi", "mixtral"])
-def test_a_hundred_steps_of_other_decoders_are_torchs(name: str, torch) -> None:
+def test_hundred_steps_of_decoders_equal_torch(name: str, torch) -> None:
     """Rotary positions and ALiBi, RMSNorm, gated MLPs, shared keys, experts; tied or not."""
     sizes = {"d_vocab": 20, "n_ctx": 8, "d_model": 16, "n_layers": 2, "n_heads": 2, "d_mlp": 64}
     new = decoders.new(name, **sizes)

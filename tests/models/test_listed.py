@@ -65,7 +65,7 @@ def test_words_of_learnt_tokenizers_are_one_token_each(kind: str) -> None:
         ("sea\nship\nlion\na b", ""),
     ],
 )
-def test_lists_that_cannot_be_mapped_are_told(text: str, fault: str, tmp_path: Path) -> None:
+def test_bad_word_lists_are_refused(text: str, fault: str, tmp_path: Path) -> None:
     path = written(tmp_path, text)
     if not fault:
         assert word_list_file.ids(word_list_file.read(path), WORDS)
@@ -75,7 +75,7 @@ def test_lists_that_cannot_be_mapped_are_told(text: str, fault: str, tmp_path: P
     assert len(str(told.value)) < 400
 
 
-def test_what_is_no_file_and_what_has_no_words(tmp_path: Path) -> None:
+def test_missing_file_and_model_without_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no file"):
         word_list_file.read(tmp_path)
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")

@@ -46,7 +46,7 @@ def ours(method: int, start: dict, gradients: list[dict], clip: float | None) ->
 
 @pytest.mark.parametrize("clip", [None, 0.7])
 @pytest.mark.parametrize("method", [DESCENT, MOMENTUM, ADAM])
-def test_every_method_is_torchs(method: int, clip: float | None, torch) -> None:
+def test_optimizers_equal_torch(method: int, clip: float | None, torch) -> None:
     rng = np.random.default_rng(method)
     start = {k: rng.normal(size=shape) for k, shape in SHAPES.items()}
     gradients = [{k: rng.normal(size=s) for k, s in SHAPES.items()} for _ in range(STEPS)]

@@ -33,7 +33,7 @@ def pooling(**modes: bool) -> dict[str, Any]:
     return {"type": "Pooling", **{f"pooling_mode_{name}": on for name, on in modes.items()}}
 
 
-def test_a_map_behind_the_pooling(tmp_path: Path) -> None:
+def test_dense_layer_after_pooling(tmp_path: Path) -> None:
     tanh = {"out_features": 5, "bias": True, "activation_function": "torch.nn.Tanh"}
     modules = [pooling(cls_token=True), {"type": "Dense", "in_features": 12, **tanh}]
     where = folder(tmp_path / "model", [*modules, {"type": "Normalize"}])
@@ -71,7 +71,7 @@ def test_other_modules_are_refused_by_name(message: str, tmp_path: Path) -> None
         cf.load(where)
 
 
-def test_what_else_an_encoder_does_not_do_is_a_line(tmp_path: Path) -> None:
+def test_unsupported_encoder_options_are_one_line(tmp_path: Path) -> None:
     minilm, bert = GOLDEN / "minilm", GOLDEN / "bert"
     assert "9" in cli("run", minilm, "--ids", "1,2,3,4,5,6,7,8,9,10").err  # max_seq_length
     for arguments, message in (

@@ -56,7 +56,7 @@ def reference(folder: Path) -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
 
 
-def test_ids_are_those_of_transformers(folder: Path) -> None:
+def test_ids_equal_transformers(folder: Path) -> None:
     ours, theirs = loaded(folder), reference(folder)
     theirs._tokenizer.no_padding()
     for text in tried():
@@ -67,7 +67,7 @@ def test_ids_are_those_of_transformers(folder: Path) -> None:
             assert ours.encode(text, special=special) == wanted, text
 
 
-def test_decoded_text_is_that_of_transformers(folder: Path) -> None:
+def test_decoded_text_equals_transformers(folder: Path) -> None:
     ours, theirs = loaded(folder), reference(folder)
     draw = random.Random(6)
     for text in tried():
@@ -119,7 +119,7 @@ def test_names_say_what_the_model_sees(kind: str) -> None:
     assert "".join(names[i] for i in tokenizer.encode("of the 한", special=False)) == SEEN[kind]
 
 
-def test_a_piece_that_goes_on_is_not_one_that_begins() -> None:
+def test_word_piece_within_a_word_is_marked() -> None:
     pieces, words = shown(learnt("sentencepiece").texts), shown(learnt("bert").texts)
     assert {"␣the", "␣a", "a", "<0x61>", "<0x0A>", "<s>"} <= {*pieces}
     assert {"the", "a", "##a", "[CLS]"} <= {*words}
@@ -182,12 +182,12 @@ BESIDE: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_what_stands_beside_vocab_and_merges(name: str, vocab_and_merges: Path) -> None:
+def test_files_beside_vocab_and_merges(name: str, vocab_and_merges: Path) -> None:
     write(vocab_and_merges, **BESIDE[name])
     same_as_auto(vocab_and_merges, 810)
 
 
-def test_qwen_splits_words_otherwise(vocab_and_merges: Path) -> None:
+def test_qwen_pre_tokenizer(vocab_and_merges: Path) -> None:
     config = {"tokenizer_class": "Qwen2Tokenizer"}
     write(vocab_and_merges, tokenizer_config=config, config={"model_type": "qwen2"})
     tokenizer = load_tokenizer(vocab_and_merges, 800)
@@ -204,7 +204,7 @@ def test_a_list_of_word_pieces(lower: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("post_processor", [True, False])
 @pytest.mark.parametrize("kind", ["LlamaTokenizer", "PreTrainedTokenizerFast"])
-def test_a_library_s_file_says_alone_what_is_added(
+def test_tokenizer_json_says_which_tokens_are_added(
     kind: str, post_processor: bool, tmp_path: Path
 ) -> None:
     values = json.loads(KINDS["sentencepiece"]().to_str())
@@ -238,7 +238,7 @@ def test_where_a_text_begins_and_ends(tmp_path: Path) -> None:
         found()
 
 
-def test_a_piece_without_a_row_is_refused_when_it_is_used(tmp_path: Path) -> None:
+def test_token_without_an_embedding_is_refused(tmp_path: Path) -> None:
     KINDS["gpt2"]().save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_tokenizer(tmp_path, 300)
     assert len(tokenizer.texts) == 300
@@ -249,13 +249,13 @@ def test_a_piece_without_a_row_is_refused_when_it_is_used(tmp_path: Path) -> Non
     assert wide.texts[800:] == ("<800>", "<801>") and wide.decode([800]) == ""
 
 
-def test_a_gap_before_an_added_token_gets_one_line(vocab_and_merges: Path) -> None:
+def test_gap_before_an_added_token(vocab_and_merges: Path) -> None:
     write(vocab_and_merges, added_tokens={"<|im_start|>": 805})
     with pytest.raises(InputError, match=r"'<\|im_start\|>' has id 805, .* 800"):
         load_tokenizer(vocab_and_merges, 810)
 
 
-def test_a_model_of_sentencepiece_alone(tmp_path: Path) -> None:
+def test_sentencepiece_model_alone(tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "sentencepiece.model", tmp_path / "tokenizer.model")
     tokenizer = load_tokenizer(tmp_path, 700)
     for text, ids in json.loads((GOLDEN / "sentencepiece.json").read_text()).items():
@@ -279,7 +279,7 @@ ONE_LINE = {
 
 
 @pytest.mark.parametrize("name", ONE_LINE)
-def test_a_model_that_is_not_read_gets_one_line_when_it_is_used(name: str, tmp_path: Path) -> None:
+def test_unknown_tokenizer_is_one_line_when_used(name: str, tmp_path: Path) -> None:
     data, reason = ONE_LINE[name]
     (tmp_path / "tokenizer.model").write_bytes(data)
     tokenizer = load_tokenizer(tmp_path, 9)

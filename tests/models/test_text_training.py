@@ -83,7 +83,7 @@ def test_the_best_check_is_kept() -> None:
 
 
 @pytest.mark.parametrize("n_pieces", [None, 300])
-def test_its_loss_is_the_graphs(n_pieces: int | None) -> None:
+def test_loss_equals_the_graph(n_pieces: int | None) -> None:
     learnt = corpus.corpus(TEXT, n_pieces, SMALL.context) if n_pieces else CORPUS
     *_, model = run(SMALL, 0, learnt) if n_pieces else first()
     windows = learnt.windows(4)
@@ -125,7 +125,7 @@ def test_the_rate_rises_stays_and_decays() -> None:
     [({"n_heads": 3}, "do not divide"), ({"learning_rate": 1e30}, "--learning-rate")],
 )
 @pytest.mark.parametrize("torch", [True, False])
-def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkeypatch) -> None:
+def test_diverged_runs_are_refused(change: dict, fault: str, torch: bool, monkeypatch) -> None:
     if torch:
         pytest.importorskip("torch", reason="torch is not installed")
     else:
@@ -145,12 +145,12 @@ def test_runs_that_come_to_nothing(change: dict, fault: str, torch: bool, monkey
     ],
     ids=str,
 )
-def test_what_no_memory_holds_is_refused_before_it_is_tried(change: dict) -> None:
+def test_run_too_large_for_memory_is_refused(change: dict) -> None:
     with pytest.raises(InputError, match=r"would hold [\d,]+ numbers, .* --context or --batch"):
         TextRun(**change).decoder(65)
 
 
-def test_a_model_of_thirty_million_weights_is_not_refused() -> None:
+def test_thirty_million_weights_are_accepted() -> None:
     large = TextRun(n_layers=8, n_heads=8, d_model=512, context=256, batch=16)
     assert large.decoder(8_000).spec.d_mlp == 2048
 
@@ -159,7 +159,7 @@ def test_a_model_of_thirty_million_weights_is_not_refused() -> None:
 @pytest.mark.parametrize(
     ("rate", "half"), [(1e30, False), (1e5, True), (1e300, False), (float("inf"), False)]
 )
-def test_a_rate_beyond_all_numbers_is_one_line_without_torch(rate, half, monkeypatch) -> None:
+def test_huge_learning_rate_without_torch(rate, half, monkeypatch) -> None:
     """The loss may well be a number: a norm divides by what has grown."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match="try a lower --learning-rate") as told:

@@ -40,7 +40,7 @@ def cases(kind: str) -> list[list[int]]:
 @pytest.mark.parametrize(
     "kind", ["words", "characters", "gpt2", "sentencepiece", "bert", "unigram"]
 )
-def test_a_line_is_what_the_library_decodes(kind: str) -> None:
+def test_decoded_line_equals_the_library(kind: str) -> None:
     g = Graph()
     g.input("tokens", np.zeros((N_TOKENS, 1)), ("token", ""), "ids")
     decoded_text.add(g, tokenizer(kind))

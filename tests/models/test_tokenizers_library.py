@@ -33,7 +33,7 @@ def of_parts(at: Path, **parts: object) -> Library:
 
 
 @pytest.mark.parametrize("name", LIBRARY)
-def test_no_part_of_a_tokenizer_ends_in_more_than_a_line(name: str, tmp_path: Path, capfd) -> None:
+def test_bad_tokenizer_parts_are_one_line(name: str, tmp_path: Path, capfd) -> None:
     """What is taken has ids, or says in a line why it has none; nothing is printed beside it."""
     began = time.monotonic()
     try:
@@ -54,14 +54,14 @@ def test_an_unknown_word_is_named(tmp_path: Path) -> None:
         found.encode("a nothing b")
 
 
-def test_a_unigram_without_an_unknown_piece_names_the_word(tmp_path: Path) -> None:
+def test_unigram_without_unknown_piece(tmp_path: Path) -> None:
     split = {"type": "Whitespace"}
     found = of_parts(tmp_path, model=unigram(unk_id=None), pre_tokenizer=split)
     with pytest.raises(InputError, match="'xyz' is in no piece"):
         found.encode("ab xyz")
 
 
-def test_an_added_token_that_is_missing_in_front_is_a_line(tmp_path: Path, capfd) -> None:
+def test_missing_added_token_is_one_line(tmp_path: Path, capfd) -> None:
     found = of_parts(tmp_path, **LIBRARY["an unknown token in front"])
     with pytest.raises(InputError, match="the tokenizer takes no such text"):
         found.encode("ab")
@@ -88,16 +88,16 @@ SLOW = ("(a+)+$", "(a*)*b", "(a|aa)+$", "a*a*a*b", "(?:x{1,99}){1,99}", r"(\d)\1
 
 
 @pytest.mark.parametrize("pattern", KNOWN)
-def test_the_patterns_of_known_tokenizers_need_no_process(pattern: str) -> None:
+def test_known_patterns_need_no_process(pattern: str) -> None:
     assert quick(pattern)
 
 
 @pytest.mark.parametrize("pattern", SLOW)
-def test_a_pattern_that_may_take_for_ever_is_left_to_a_process(pattern: str) -> None:
+def test_slow_patterns_run_in_a_process(pattern: str) -> None:
     assert not quick(pattern)
 
 
-def test_a_process_of_its_own_gives_the_librarys_ids(tmp_path: Path) -> None:
+def test_process_gives_the_same_ids(tmp_path: Path) -> None:
     found = of_parts(tmp_path, **LIBRARY["backtracking, long"])
     assert not quick("(a|aa)+$")
     for text in ("abab", "", "b a b", "aab"):
@@ -105,7 +105,7 @@ def test_a_process_of_its_own_gives_the_librarys_ids(tmp_path: Path) -> None:
         assert found.decode(found.encode(text)) == found.inner.decode(found.encode(text))
 
 
-def test_a_pattern_without_an_end_is_a_line(tmp_path: Path) -> None:
+def test_endless_pattern_is_one_line(tmp_path: Path) -> None:
     found = of_parts(tmp_path, **LIBRARY["backtracking"])
     with pytest.raises(InputError, match="its pattern tries too many ways; give token ids"):
         found.encode("a" * 40 + "!")
@@ -114,12 +114,12 @@ def test_a_pattern_without_an_end_is_a_line(tmp_path: Path) -> None:
 # --- bounds -------------------------------------------------------------------------------------
 
 
-def test_a_map_of_characters_of_sentencepiece_is_sound() -> None:
+def test_sentencepiece_charsmap_is_sound() -> None:
     apply = normalizing([{"type": "Precompiled", "precompiled_charsmap": SIX_RULES}])
     assert apply("ﬁ ＡÄ 😀 Ｂ x") == "fi Aa\u0308 :) B x"
 
 
-def test_a_map_of_characters_that_is_taken_never_panics() -> None:
+def test_accepted_charsmap_never_panics() -> None:
     """Of 150 with a bit or more that are others."""
     rng, whole = random.Random(0), base64.b64decode(SIX_RULES)
     taken = 0
@@ -145,7 +145,7 @@ def test_a_map_of_characters_that_is_taken_never_panics() -> None:
     assert 20 < taken < 140
 
 
-def test_what_normalizing_adds_is_known_before() -> None:
+def test_growth_by_normalizing_is_known() -> None:
     double = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
     assert growth({"type": "Sequence", "normalizers": [double] * 40}) == 2.0**40
     assert growth({"type": "Sequence", "normalizers": [{"type": "NFKC"}]}) == 1
@@ -153,7 +153,7 @@ def test_what_normalizing_adds_is_known_before() -> None:
         check({"normalizer": {"type": "Sequence", "normalizers": [double] * 40}}, "it")
 
 
-def test_ids_do_not_depend_on_chance() -> None:
+def test_no_bpe_dropout() -> None:
     spec = json.loads(Tokenizer(models.BPE()).to_str())
     spec["model"] |= PLAIN | {"dropout": 0.9}
     inner = from_text(json.dumps(spec))
@@ -167,7 +167,7 @@ def test_a_billion_pieces_cannot_be_learnt() -> None:
     assert few.get_vocab_size() < 300
 
 
-def test_the_library_is_asked_behind_the_wall_alone() -> None:
+def test_library_is_used_in_one_module() -> None:
     """But by those that put a tokenizer together, and have the wall about what may fail."""
     found = {
         str(path.relative_to(ROOT / "engine" / "text"))
@@ -178,7 +178,7 @@ def test_the_library_is_asked_behind_the_wall_alone() -> None:
     assert found == {"tokenizers_library.py", "vocabularies.py", "subwords.py"}
 
 
-def test_a_tokenizer_of_ones_own_goes_through_the_wall() -> None:
+def test_own_tokenizer_is_checked() -> None:
     inner = Tokenizer(models.WordLevel({"a": 0}, unk_token="?"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     with pytest.raises(InputError, match="'b' is in no piece"):

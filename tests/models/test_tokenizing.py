@@ -100,7 +100,7 @@ def in_engine(graph: Graph, text: str) -> Row:
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_the_engine_gives_the_librarys_ids(kind: str) -> None:
+def test_engine_ids_equal_the_library(kind: str) -> None:
     graph, of = graph_of(kind, SHORT), tokenizer(kind)
     found = [assert_right(of, text, in_engine(graph, text)) for text in tried(kind, 29)]
     assert sum(found) > len(found) * (0.3 if kind in OURS else 0.75)
@@ -142,9 +142,7 @@ def row_of(book: Book, value: Callable[[CellAt], object]) -> Row:
 
 
 @pytest.mark.parametrize("kind", [*EVERY_KIND, "ties"])
-def test_libreoffice_gives_the_librarys_ids(
-    kind: str, written, tmp_path: Path, libreoffice
-) -> None:
+def test_libreoffice_ids_equal_the_library(kind: str, written, tmp_path: Path, libreoffice) -> None:
     """From wrong values; the first text stands in the file, where LibreOffice has read it."""
     lines = "\tone,\n two"  # LibreOffice holds a tab of such a text as another character
     sentences = [lines, *tried(kind, 29)[-2:]] if kind != "ties" else ["***", "*****", "a*****a***"]
@@ -160,7 +158,7 @@ def test_libreoffice_gives_the_librarys_ids(
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_ironcalc_gives_the_librarys_ids(kind: str, written) -> None:
+def test_ironcalc_ids_equal_the_library(kind: str, written) -> None:
     book, path = written(kind)
     sheet = InIronCalc(path)
     for text in tried(kind, 29)[-6:]:
@@ -182,7 +180,7 @@ LONG = (
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "unigram" in kind])
-def test_a_unigram_takes_long_sentences_without_recursion(kind: str) -> None:
+def test_unigram_of_long_sentences(kind: str) -> None:
     """Its path goes from cell to cell through all of a text, deeper than Python calls itself."""
     graph, of = Graph(None, None), tokenizer(kind)
     tokenizing.add(graph, of, "", 96, 92)
@@ -209,7 +207,7 @@ def marked(n: int, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["bert cased", "gpt2"])
-def test_added_tokens_in_a_text_are_found_as_the_library_finds_them(kind: str) -> None:
+def test_added_tokens_within_a_text(kind: str) -> None:
     inner = Tokenizer.from_str(learnt(kind).inner.to_str())
     stripping = AddedToken("<mask>", lstrip=True, special=True)
     inner.add_special_tokens([stripping, "<|im_start|>"])
@@ -241,13 +239,13 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("kind", "text", "message"), MESSAGES)
-def test_what_the_reader_is_told(kind: str, text: str, message: str) -> None:
+def test_messages_of_the_tokenizer(kind: str, text: str, message: str) -> None:
     row = in_engine(graph_of(kind), text)
     assert message in row.message
     assert_right(tokenizer(kind), text, row)
 
 
-def test_more_tokens_than_columns_are_left_out_and_told() -> None:
+def test_too_many_tokens_are_cut_and_reported() -> None:
     graph, of = Graph(None, None), learnt("gpt2")
     result = tokenizing.add(graph, of, "one two three four", 3, LENGTH)
     values = graph.values
@@ -265,7 +263,7 @@ def test_special_tokens_can_be_left_out() -> None:
     assert graph.values[result.ids.name][:n, 0].tolist() == wanted
 
 
-def test_an_evaluator_follows_what_is_typed() -> None:
+def test_evaluator_follows_typed_text() -> None:
     graph, of = graph_of("sentencepiece"), learnt("sentencepiece")
     live = Evaluator(graph)
     for text in ("the cat", "naïve 😀", "", "zyx"):
@@ -278,12 +276,12 @@ STRIPPED = ("``Don't''  she  said  ", "  two", "   ", "É ", "a''b``", "a '' ' '
 
 
 @pytest.mark.parametrize("text", STRIPPED)
-def test_texts_are_replaced_and_spaces_taken_from_the_end(text: str) -> None:
+def test_replace_and_strip_normalizers(text: str) -> None:
     assert assert_right(learnt("unigram albert"), text, in_engine(graph_of("unigram albert"), text))
 
 
 @pytest.mark.parametrize("text", ["a \x01 b", "a\n", "a\u00a0"])
-def test_what_leaves_spaces_side_by_side_is_told(text: str) -> None:
+def test_unsupported_replacement_is_reported(text: str) -> None:
     row = in_engine(graph_of("unigram albert"), text)
     assert not assert_right(learnt("unigram albert"), text, row)
     assert "has no ids here" in row.message
@@ -324,14 +322,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "parts", "reason"), REFUSED)
-def test_what_has_no_formulas_is_refused_by_name(kind: str, parts: dict, reason: str) -> None:
+def test_unsupported_tokenizers_are_refused(kind: str, parts: dict, reason: str) -> None:
     of = changed(kind, **parts)
     assert reason in tokenizing.refusal(of)
     with pytest.raises(InputError, match="give token ids with --ids"):
         tokenizing.add(Graph(None, None), of)
 
 
-def test_a_pattern_that_is_not_known_is_refused() -> None:
+def test_unknown_pattern_is_refused() -> None:
     of = learnt("gpt2")
     inner = Tokenizer.from_str(of.inner.to_str())
     inner.pre_tokenizer = pre.Sequence(
@@ -344,7 +342,7 @@ def test_ids_alone_have_no_sentence() -> None:
     assert tokenizing.refusal(IdsOnly(5)).startswith("this model has no tokenizer")
 
 
-def test_whole_words_that_merges_do_not_make_are_refused() -> None:
+def test_unreachable_whole_words_are_refused() -> None:
     assert not tokenizing.refusal(changed("gpt2", model__ignore_merges=True))
     merges = json.loads(learnt("gpt2").inner.to_str())["model"]["merges"]
     with pytest.raises(InputError, match="merges do not make"):
@@ -354,7 +352,7 @@ def test_whole_words_that_merges_do_not_make_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "sentencepiece", "bert", "unigram"])
-def test_a_table_knows_its_constants_without_its_formulas(kind: str) -> None:
+def test_table_constants_without_formulas(kind: str) -> None:
     for table in graph_of(kind).tables:
         assert table.expression is not None
         for i in range(table.shape[0]):

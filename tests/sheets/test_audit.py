@@ -324,23 +324,23 @@ KEEPS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("kind", BREAKS)
-def test_a_broken_rule_is_told(kind: str, tmp_path: Path) -> None:
+def test_broken_rule_is_reported(kind: str, tmp_path: Path) -> None:
     parts, told = BREAKS[kind]
     (fault,) = audit(workbook(tmp_path / "b.xlsx", **parts))
     assert told in fault and "\n" not in fault
 
 
 @pytest.mark.parametrize("kind", KEEPS)
-def test_what_keeps_the_rules_is_not(kind: str, tmp_path: Path) -> None:
+def test_kept_rules_are_not_reported(kind: str, tmp_path: Path) -> None:
     assert audit(workbook(tmp_path / "b.xlsx", **KEEPS[kind])) == []
 
 
-def test_a_rule_is_told_once(tmp_path: Path) -> None:
+def test_rule_is_reported_once(tmp_path: Path) -> None:
     (fault,) = audit(workbook(tmp_path / "b.xlsx", cells(*["B1*1e-9"] * 500)))
     assert fault.startswith("One!A1: ") and fault.endswith("(and 499 more)")
 
 
-def test_sizes_of_64_bits_where_32_are_enough(tmp_path: Path) -> None:
+def test_needless_zip64(tmp_path: Path) -> None:
     source, target = workbook(tmp_path / "b.xlsx"), tmp_path / "wide.xlsx"
     with ZipFile(source) as old, ZipFile(target, "w") as new:
         for part in old.namelist():
@@ -350,7 +350,7 @@ def test_sizes_of_64_bits_where_32_are_enough(tmp_path: Path) -> None:
     assert fault.startswith("xl/one.xml: ") and "ZIP64" in fault
 
 
-def test_64_bits_where_a_sheet_may_pass_32(tmp_path: Path, monkeypatch) -> None:
+def test_needed_zip64(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 100)
     path = xlsx.write(default_book("attention-by-columns"), tmp_path / "wide.xlsx")
     assert WorkbookFile(path)["Start"]["A1"]
@@ -404,7 +404,7 @@ def test_no_workbook(tmp_path: Path) -> None:
             audit(broken)
 
 
-def test_verify_tells(built, tmp_path: Path) -> None:
+def test_verify_reports_broken_rules(built, tmp_path: Path) -> None:
     """The command, of a workbook of ours with a formula that shares over sheets."""
     path = tmp_path / "changed.xlsx"
     with ZipFile(built["attention-by-columns"]) as old, ZipFile(path, "w") as new:
@@ -419,13 +419,13 @@ def test_verify_tells(built, tmp_path: Path) -> None:
     assert "excel" not in whole.out
 
 
-def test_a_range_of_more_columns_than_sheets_have_is_no_work() -> None:
+def test_range_beyond_the_last_column() -> None:
     """Of a cell that may wait for itself, in a file that somebody else wrote."""
     run = Run("S", 0, 0, 1, ())
     assert cycle([run], [("S", Rect(0, 1, 0, 10**12))]) == []
 
 
-def test_areas_that_overlap_are_found_as_by_comparing_all_of_them() -> None:
+def test_overlapping_areas_are_found() -> None:
     rng = np.random.default_rng(0)
     found = set()
     for _ in range(2_000):
@@ -460,7 +460,7 @@ def test_areas_that_overlap_are_found_as_by_comparing_all_of_them() -> None:
     ],
     ids=["nested 50,000 deep", "20,000 merged cells"],
 )
-def test_what_is_nested_or_merged_many_times_takes_no_minutes(
+def test_deep_nesting_is_audited_in_linear_time(
     parts: dict[str, str], says: list[str], tmp_path: Path
 ) -> None:
     path = workbook(tmp_path / "many.xlsx", **parts)

@@ -78,7 +78,7 @@ def bad(book: ModelBook, path: Path, tmp_path_factory: pytest.TempPathFactory) -
     return changed(path, tmp_path_factory.mktemp("bad") / "bad.xlsx", change)
 
 
-def test_diff_lists_every_bad_cell_and_what_it_counts_as(bad: Path) -> None:
+def test_diff_lists_bad_cells(bad: Path) -> None:
     done = cli("diff", bad)
     assert done.code == 0 and done.err == ""
     rows = {row.split()[0]: row for row in done.out.splitlines() if "[" in row}
@@ -88,7 +88,7 @@ def test_diff_lists_every_bad_cell_and_what_it_counts_as(bad: Path) -> None:
     assert f"({HEAD}.scores[1,0]) leads to is not computed" in done.out
 
 
-def test_in_python_too_and_numbers_are_computed_as_the_sheet_counts(bad: Path) -> None:
+def test_bad_cells_in_python(bad: Path) -> None:
     found = cf.read(bad)
     assert {c.name: c.counts for c in found.inputs if c.counts} == {
         f"{name}[{i},{j}]": counts for name, i, j, _, counts in BAD
@@ -107,9 +107,7 @@ def test_import_names_every_bad_weight(bad: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_what_bad_cells_lead_to_is_what_the_sheet_shows(
-    book: ModelBook, path: Path, tmp_path: Path
-) -> None:
+def test_effect_of_bad_cells_equals_the_sheet(book: ModelBook, path: Path, tmp_path: Path) -> None:
     """Texts and blanks in weights, switches, dials, as a spreadsheet program counts them."""
     cells: dict[tuple[str, int, int], float | str] = {
         book.cell(f"{HEAD}.W_Q", 1, 1): "0,5",
@@ -131,23 +129,21 @@ def test_what_bad_cells_lead_to_is_what_the_sheet_shows(
                 assert shown == pytest.approx(found.live()[name][i, j], rel=1e-9), (name, i, j)
 
 
-def test_an_id_that_is_none_is_told(path: Path, tmp_path: Path) -> None:
+def test_impossible_id_is_reported(path: Path, tmp_path: Path) -> None:
     file = typed(path, tmp_path / "t.xlsx", {("Play", ID_ROW, 3): 99})
     done = cli("diff", file)
     assert done.code == 0
     assert "99 is no id of" in done.out and "is not computed" in done.out
 
 
-def test_a_number_that_overflows_is_told(book: ModelBook, path: Path, tmp_path: Path) -> None:
+def test_overflow_is_reported(book: ModelBook, path: Path, tmp_path: Path) -> None:
     cells = {book.cell("blocks.0.mlp.W_in", 0, 0): 1e308, book.cell("W_E", 1, 0): 1e308}
     done = cli("diff", typed(path, tmp_path / "t.xlsx", cells))
     assert done.code == 0
     assert "1e+308" in done.out and "is no number: it overflows" in done.out
 
 
-def test_a_workbook_is_written_with_edits_as_if_they_were_typed(
-    book: ModelBook, tmp_path: Path
-) -> None:
+def test_write_with_edits_equals_typing(book: ModelBook, tmp_path: Path) -> None:
     edits = {("W_E", 1, 2): 0.25, ("sentence", 0, 0): "w1 w0"}
     found = cf.read(cf.write(book, tmp_path / "t.xlsx", edits))
     assert found.values == edits and found.overwritten == found.labels == found.added == []
@@ -171,7 +167,7 @@ RISKS = [
 ]
 
 
-def test_formulas_beside_ours_are_told_one_by_one(path: Path, tmp_path: Path) -> None:
+def test_added_formulas_are_listed(path: Path, tmp_path: Path) -> None:
     def change(sheets: Any) -> None:
         for k, formula in enumerate(RISKS):
             sheets["Block 0"].cell(200 + k, 1).value = formula
@@ -190,7 +186,7 @@ def test_formulas_beside_ours_are_told_one_by_one(path: Path, tmp_path: Path) ->
     assert "0 changes" in done.out and "=WEBSERVICE(" in done.out
 
 
-def test_so_are_those_of_sheets_that_are_not_built_again(path: Path, tmp_path: Path) -> None:
+def test_added_sheets_are_listed(path: Path, tmp_path: Path) -> None:
     def change(sheets: Any) -> None:
         sheets["Start"]["J40"] = RISKS[0]
         sheets.create_sheet("Mine")["A1"] = RISKS[0]
@@ -209,7 +205,7 @@ def test_so_are_those_of_sheets_that_are_not_built_again(path: Path, tmp_path: P
     )
 
 
-def test_a_note_is_told_and_no_risk(path: Path, tmp_path: Path) -> None:
+def test_added_note_is_listed(path: Path, tmp_path: Path) -> None:
     def change(sheets: Any) -> None:
         sheets["Play"]["Z99"] = "my note"
 
@@ -221,7 +217,7 @@ def test_a_note_is_told_and_no_risk(path: Path, tmp_path: Path) -> None:
 # --- what stands elsewhere ------------------------------------------------------------------------
 
 
-def test_a_row_inserted_among_words_is_one_sentence(tmp_path: Path) -> None:
+def test_inserted_row_is_one_sentence(tmp_path: Path) -> None:
     """Where no label stands beside it, the words themselves tell."""
     file = write(cf.build("cat-sat"), tmp_path / "c.xlsx")
     moved = changed(file, tmp_path / "m.xlsx", lambda sheets: sheets["Text"].insert_rows(9))
@@ -230,7 +226,7 @@ def test_a_row_inserted_among_words_is_one_sentence(tmp_path: Path) -> None:
     assert "a row was inserted in sheet 'Text' about row" in done.err and "undo that" in done.err
 
 
-def test_a_list_that_was_sorted_is_one_sentence(tmp_path: Path) -> None:
+def test_sorted_list_is_one_sentence(tmp_path: Path) -> None:
     built = cf.build("cat-sat")
     file = write(built, tmp_path / "c.xlsx")
     words = [str(word) for word in built.graph.values["text.later"][:, 0]]
@@ -242,16 +238,14 @@ def test_a_list_that_was_sorted_is_one_sentence(tmp_path: Path) -> None:
     assert "cells of sheet 'Text', rows " in done.err and "were sorted" in done.err
 
 
-def test_two_weights_that_change_places_are_two_edits(
-    book: ModelBook, path: Path, tmp_path: Path
-) -> None:
+def test_swapped_weights_are_two_edits(book: ModelBook, path: Path, tmp_path: Path) -> None:
     a, b = book.cell("W_E", 0, 0), book.cell("W_E", 1, 0)
     values = [float(book.values["W_E"][i, 0]) for i in (1, 0)]
     found = edited.read(typed(path, tmp_path / "t.xlsx", dict(zip((a, b), values, strict=True))))
     assert [c.name for c in found.inputs] == ["W_E[0,0]", "W_E[1,0]"]
 
 
-def test_rows_inserted_in_libreoffice_are_told_where_they_are(tmp_path: Path, libreoffice) -> None:
+def test_inserted_rows_in_libreoffice(tmp_path: Path, libreoffice) -> None:
     """Not on the sheets whose formulas follow; nor is an input that was cut and pasted elsewhere
     a list that was sorted."""
     path = write(cf.build("cat-sat"), tmp_path / "c.xlsx")

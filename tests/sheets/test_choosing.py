@@ -68,7 +68,7 @@ def test_every_word_is_drawn_from(n_words: int) -> None:
 
 
 @pytest.mark.parametrize("n_words", [4_999, 5_000, 499_999, 500_000])
-def test_a_logit_that_is_a_little_larger_wins_however_many_words_there_are(n_words: int) -> None:
+def test_slightly_larger_logit_wins(n_words: int) -> None:
     logits = np.zeros(n_words)
     logits[[10, n_words - 1]] = 5.3, 5.3 + 3e-6
     assert Sampling(1.0, top_k=1).choose(logits, 0.5) == n_words - 1
@@ -76,7 +76,7 @@ def test_a_logit_that_is_a_little_larger_wins_however_many_words_there_are(n_wor
 
 @pytest.mark.parametrize("n_words", [7, 300])
 @pytest.mark.parametrize("size", [1.0, 1e5])
-def test_the_lower_id_wins_of_logits_that_are_the_same(n_words: int, size: float) -> None:
+def test_tied_logits_lower_id_wins(n_words: int, size: float) -> None:
     logits = np.zeros(n_words)
     logits[[2, 4, 5]] = size
     assert Sampling().choose(logits, 0.5) == 2
@@ -162,7 +162,7 @@ def in_libreoffice(path: Path, ways: Sequence[Sampling], folder: Path) -> Iterat
 @pytest.mark.parametrize(
     "recomputed", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
 )
-def test_the_sheet_draws_what_the_command_draws(
+def test_sheet_draws_as_the_command(
     recomputed: Callable[[Path, Sequence[Sampling], Path], Iterator[list[object]]],
     path: Path,
     tmp_path: Path,
@@ -175,7 +175,7 @@ def test_the_sheet_draws_what_the_command_draws(
     assert max(ranks) > 128  # a word whose rank is not laid out
 
 
-def test_a_sheet_of_many_words_agrees_from_wrong_values(path: Path) -> None:
+def test_large_vocabulary_recomputes(path: Path) -> None:
     """As it is built, and when few words are drawn from."""
     cells, sheet = opened(path)
     assert_recomputes_after(dials(DRAWN[2]), sheet, book(), cells)
@@ -185,7 +185,7 @@ ALIKE = [2, 5, 7]
 
 
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e12])
-def test_words_with_the_same_logit_are_shown_one_after_the_other(size: float, tmp_path) -> None:
+def test_tied_words_are_all_ranked(size: float, tmp_path) -> None:
     """On Play, Lens and Sampling, with logits of any size, as IronCalc computes it."""
     spec = ModelSpec(9, norm="layer", final_norm=True, d_mlp=4, **SIZES)
     model = random_model(spec, 2)
@@ -210,7 +210,7 @@ def test_words_with_the_same_logit_are_shown_one_after_the_other(size: float, tm
     assert len(set(likeliest)) == lens.WORDS_SHOWN
 
 
-def test_masked_words_with_the_same_logit_are_all_shown(tmp_path) -> None:
+def test_tied_masked_words_are_all_ranked(tmp_path) -> None:
     model = encoder("bert")
     nothing = {n: 0 * w for n, w in model.weights.items() if n in ("W_E", "b_U")}
     model = replace(model, weights=dict(model.weights) | nothing)  # all words are alike

@@ -21,7 +21,7 @@ SPEC = ModelSpec(12, 8, 8, n_layers=2, n_heads=2, d_head=4, d_mlp=8, norm="layer
 LONG = replace(SPEC, n_layers=1, d_mlp=100)  # columns that it computes in threads
 
 
-def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path, libreoffice) -> None:
+def test_shorter_sentence_in_full_columns(tmp_path, libreoffice) -> None:
     """LibreOffice computes a column as one where its formulas are alike, and then sees cycles."""
     model = random_model(LONG)
     book = model_workbook.build("filled", model, passage(model, [3, 7, 1, 5], 4))
@@ -37,7 +37,7 @@ def test_a_shorter_sentence_in_columns_that_the_prompt_fills(tmp_path, libreoffi
 
 
 @pytest.mark.parametrize("n_tokens", [pytest.param(3, marks=pytest.mark.slow), 6])
-def test_a_part_that_is_live_recomputes_with_room_to_continue(n_tokens: int, tmp_path) -> None:
+def test_live_part_with_room_to_continue(n_tokens: int, tmp_path) -> None:
     model = random_model(SPEC)
     given = passage(model, [3, 7, 1], n_tokens)
     book = model_workbook.build("part", model, given, live=("blocks.1",))

@@ -58,12 +58,12 @@ def compared(built, tmp_path: Path, monkeypatch, capsys):
     return compare
 
 
-def test_the_same_content_packed_again_is_the_same(compared) -> None:
+def test_repacked_workbook_is_the_same(compared) -> None:
     assert compared("Play", rb"<row", rb"<row") == (0, f"{NAME}.xlsx: same\n1 same\n")
 
 
 @pytest.mark.parametrize("kind", ALTERED)
-def test_every_difference_is_told(kind: str, compared) -> None:
+def test_differences_are_reported(kind: str, compared) -> None:
     *change, told = ALTERED[kind]
     code, printed = compared(*change)
     assert code == 1
@@ -71,13 +71,13 @@ def test_every_difference_is_told(kind: str, compared) -> None:
     assert f"  {kind}: " in printed or kind not in ("formula", "style", "look of a row")
 
 
-def test_rounding_is_counted_and_let_pass(compared) -> None:
+def test_rounding_is_accepted(compared) -> None:
     code, printed = compared("Block 0", rb"(</f><v>-?0\.\d{14})\d+", rb"\1")
     assert code == 0
     assert "value, by rounding: 1 (Block 0: 1)" in printed
 
 
-def test_a_workbook_without_the_other_is_told(compared, tmp_path: Path) -> None:
+def test_missing_workbook_is_reported(compared, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "before" / f"{NAME}.xlsx", tmp_path / "after" / "other.xlsx")
     code, printed = compared("Play", rb"<row", rb"<row")
     assert code == 1 and "other.xlsx: only in" in printed

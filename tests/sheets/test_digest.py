@@ -88,7 +88,7 @@ def test_as_built_every_formula_is_counted(name: str) -> None:
     assert str(said).startswith(f"{AGREES}: {n:,} formulas in ")
 
 
-def test_each_wrong_formula_of_thirteen_sheets_is_named(sheet: InIronCalc, built) -> None:
+def test_wrong_formulas_are_named(sheet: InIronCalc, built) -> None:
     assert verdict(sheet, {}).startswith(AGREES)
     for cell, wrong in plants(built.file(NAME)):
         said = verdict(sheet, {cell: wrong})
@@ -96,7 +96,7 @@ def test_each_wrong_formula_of_thirteen_sheets_is_named(sheet: InIronCalc, built
     assert verdict(sheet, {}).startswith(AGREES)
 
 
-def test_libreoffice_names_each_of_them(built, tmp_path, libreoffice) -> None:
+def test_wrong_formulas_are_named_in_libreoffice(built, tmp_path, libreoffice) -> None:
     tried = plants(built.file(NAME))
     edits = [{}, *({cell: wrong} for cell, wrong in tried), {}]
     first, *shown, last = libreoffice_after(built[NAME], edits, tmp_path / "office")
@@ -107,7 +107,7 @@ def test_libreoffice_names_each_of_them(built, tmp_path, libreoffice) -> None:
         assert after["Check"][10, 2] == "look"
 
 
-def test_errors_of_a_whole_column_are_told_from_the_first(sheet: InIronCalc, built) -> None:
+def test_errors_of_a_column_name_the_first(sheet: InIronCalc, built) -> None:
     """As a program shows them that lacks a function: here of 20 cells."""
     book = default_book(NAME)
     ranges = [r for r in ranges_of(book) if r.sheet == "Sampling" and not r.texts]
@@ -118,7 +118,7 @@ def test_errors_of_a_whole_column_are_told_from_the_first(sheet: InIronCalc, bui
     assert len(cells) > 10 and f"first at {first}" in said, said
 
 
-def test_no_cell_is_named_between_two_that_are_wrong(sheet: InIronCalc) -> None:
+def test_only_wrong_cells_are_named(sheet: InIronCalc) -> None:
     """Both by as much: what the sums are off by would tell the cell between them."""
     book = default_book(NAME)
     place, logits = book.cell("logits", 0, 4), book.values["logits"]
@@ -128,7 +128,7 @@ def test_no_cell_is_named_between_two_that_are_wrong(sheet: InIronCalc) -> None:
     assert f"first at {place[0]}!" in said and ":" in said.partition("first at ")[2].split()[0]
 
 
-def test_what_is_typed_makes_it_a_comparison_with_what_was_built(sheet: InIronCalc, built) -> None:
+def test_edits_turn_the_digest_into_a_comparison(sheet: InIronCalc, built) -> None:
     book = default_book(NAME)
     typed = {"W_E": (book.cell("W_E", 0, 0), 5.0), "sentence": (book.cell("sentence", 0, 0), "cat")}
     for what, (cell, value) in typed.items():

@@ -103,9 +103,7 @@ def test_diff_finds_exactly_the_edits(found, edits, libreoffice) -> None:
     assert sentence.now == TYPED and found.words == TYPED.split()
 
 
-def test_the_edited_sheet_is_what_the_engine_makes_of_its_edits(
-    hundred, found, libreoffice
-) -> None:
+def test_edited_sheet_equals_the_engine(hundred, found, libreoffice) -> None:
     live = found.live()
     for name in ("tokens", "logits", "probs", "blocks.1.attn.h2.pattern"):
         place = found.book.places[name]
@@ -141,7 +139,7 @@ def three_edits(sheets: Any) -> None:
     sheets[place.sheet].cell(row + 1, col + 1).value = "=1+1"
 
 
-def test_a_weight_s_formula_without_a_value_is_told(three) -> None:
+def test_weight_formula_without_a_value(three) -> None:
     done = cli("diff", three)
     assert done.code == 2
     assert "formula without a value" in done.err
@@ -158,7 +156,7 @@ def test_diff_prints_the_edits_and_what_they_did(office) -> None:
     ("name", "i", "j", "formula"),
     [("choice.before", 1, 0, False), ("choice.before", 1, 3, True), ("choice.order", 2, 1, True)],
 )
-def test_a_table_has_formulas_and_the_numbers_that_they_begin_with(
+def test_formulas_and_starting_numbers_of_a_table(
     built, tmp_path, name: str, i: int, j: int, formula: bool
 ) -> None:
     at = default_book("cat-sat").cell(name, i, j)
@@ -167,7 +165,7 @@ def test_a_table_has_formulas_and_the_numbers_that_they_begin_with(
     assert [(c.name, c.now) for c in changed] == [(f"{name}[{i},{j}]", 7.0)] and other == []
 
 
-def test_a_formula_typed_over_is_told_and_not_imported(built, tmp_path) -> None:
+def test_overwritten_formula_is_not_imported(built, tmp_path) -> None:
     at = default_book("cat-sat").cell("blocks.0.attn.h0.scores", 1, 0)
     path = typed(built["cat-sat"], tmp_path / "edited.xlsx", {at: 0.5})
     found = edited.read(path)
@@ -225,14 +223,12 @@ def two_layers(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(("change", "fact"), BAD)
-def test_what_cannot_be_read_back_gets_one_line(
-    change, fact: str, two_layers, tmp_path: Path
-) -> None:
+def test_unreadable_workbook_is_one_line(change, fact: str, two_layers, tmp_path: Path) -> None:
     assert_refused(edit(two_layers, tmp_path / "edited.xlsx", change), fact, tmp_path)
 
 
 @pytest.mark.parametrize(("cell", "value", "fact"), TYPED_BADLY)
-def test_what_cannot_be_typed_gets_one_line(
+def test_damaged_source_is_one_line(
     cell: CellAt, value: float | str, fact: str, two_layers, tmp_path: Path
 ) -> None:
     assert_refused(typed(two_layers, tmp_path / "edited.xlsx", {cell: value}), fact, tmp_path)
@@ -247,7 +243,7 @@ def assert_refused(path: Path, fact: str, tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_a_file_of_somebody_else_s(tmp_path: Path) -> None:
+def test_workbook_of_another_program(tmp_path: Path) -> None:
     import openpyxl
 
     openpyxl.Workbook().save(tmp_path / "theirs.xlsx")
@@ -256,7 +252,7 @@ def test_a_file_of_somebody_else_s(tmp_path: Path) -> None:
     assert "no sheet Source" in done.err
 
 
-def test_a_model_without_a_checkpoint_layout(built, tmp_path: Path) -> None:
+def test_model_without_checkpoint_layout(built, tmp_path: Path) -> None:
     """final-step searches for a posited query: it is found by its name, and cannot be saved."""
     path = edit(built["final-step"], tmp_path / "edited.xlsx", lambda sheets: None)
     assert cli("diff", path).code == 0
@@ -318,12 +314,12 @@ def test_folding_keeps_every_logit(name: str, seed: int, tmp_path: Path) -> None
     np.testing.assert_allclose(again.values[read_out], live[read_out], atol=1e-9)
 
 
-def test_an_eps_that_no_config_holds_is_refused() -> None:
+def test_folding_refuses_different_eps() -> None:
     with pytest.raises(InputError, match="eps is 1e-05 in every opt; change it back"):
         folded(MODELS["opt"], {("ln_final.eps", 0, 0): 0.01})
 
 
-def test_what_weights_cannot_say_is_refused() -> None:
+def test_folding_refuses_some_edits() -> None:
     llama = ablation.averaged(MODELS["llama"], [[1, 2, 3]])
     off = {("mean_ablation", 0, 0): 1.0, ("blocks.0.attn.h0.switch", 0, 0): 0.0}
     with pytest.raises(InputError, match="no bias to hold it"):

@@ -53,7 +53,7 @@ def cut(kind: str, text: str) -> list[int]:
     return encoder(kind).vocabulary.encode(text)[:N_TOKENS]
 
 
-def test_a_typed_pair_has_the_cosine_of_its_sentences_alone() -> None:
+def test_cosine_of_typed_sentences() -> None:
     live = cf.Evaluator(book("sentence").graph)
     for first, second in PAIRS[1::7]:
         live.set("sentence", 0, 0, first)
@@ -66,7 +66,7 @@ def test_a_typed_pair_has_the_cosine_of_its_sentences_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", MASKED)
-def test_a_mask_that_is_typed_is_the_word_that_is_ranked(kind: str) -> None:
+def test_typed_mask_is_ranked(kind: str) -> None:
     model, live = encoder(kind), cf.Evaluator(book(kind).graph)
     for text in MASKED[kind][2:]:
         live.set("sentence", 0, 0, text)
@@ -78,9 +78,7 @@ def test_a_mask_that_is_typed_is_the_word_that_is_ranked(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
-    kind: str, written, tmp_path: Path
-) -> None:
+def test_encoders_in_ironcalc(kind: str, written, tmp_path: Path) -> None:
     where, found = book(kind), read(written[kind])
     sheet, cells = recomputed_in_ironcalc(found, tmp_path), list(found.formulas)
     sentence = PAIRS[1][1] if kind == "sentence" else MASKED[kind][2]
@@ -93,9 +91,7 @@ def test_other_programs_recompute_it_and_no_typed_sentence_gives_an_error(
             assert [cell for cell in cells if ERROR.match(str(sheet[cell]))] == [], text
 
 
-def test_libreoffice_has_the_engine_s_cosine_and_recomputes_wrong_values(
-    written, tmp_path: Path, libreoffice
-) -> None:
+def test_encoders_in_libreoffice(written, tmp_path: Path, libreoffice) -> None:
     """One pair typed; `benchmarks/sentences.py` types twenty."""
     where, pair = book("sentence"), PAIRS[7]
     names = zip(("sentence", "b.sentence"), pair, strict=True)
@@ -120,7 +116,7 @@ def edited(kind: str, path: Path, folder: Path) -> Path:
     return typed(path, folder / "edited.xlsx", cells)
 
 
-def test_diff_says_what_was_typed_and_what_became_of_the_cosine(written, tmp_path: Path) -> None:
+def test_diff_of_an_encoder(written, tmp_path: Path) -> None:
     done = cli("diff", edited("sentence", written["sentence"], tmp_path))
     assert done.code == 0, done
     for text in ("W_pos[2,1]", "sentence[0,0]", "cosine", "baseline"):
@@ -128,7 +124,7 @@ def test_diff_says_what_was_typed_and_what_became_of_the_cosine(written, tmp_pat
     assert "typed over" not in done.out
 
 
-def test_an_edited_encoder_is_imported(written, tmp_path: Path) -> None:
+def test_import_an_edited_encoder(written, tmp_path: Path) -> None:
     path = edited("bert", written["bert"], tmp_path)
     assert cli("import", path, "-o", tmp_path / "out").code == 0
     weights, expected = cf.load(tmp_path / "out").weights, dict(encoder("bert").weights)
@@ -138,7 +134,7 @@ def test_an_edited_encoder_is_imported(written, tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.reshape(weights[name], values.shape), values)
 
 
-def test_shares_of_the_word_for_a_mask_add_up_to_its_logit(tmp_path: Path) -> None:
+def test_shares_of_a_masked_word_add_up(tmp_path: Path) -> None:
     """The mask stands in the middle: the shares are those of its token."""
     checkpoint.save(encoder("bert"), tmp_path / "m")
     done = cli("run", tmp_path / "m", "--prompt", "the [MASK] is true", "--target", "value")

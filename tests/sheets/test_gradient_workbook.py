@@ -55,7 +55,7 @@ def test_libreoffice_agrees_at_every_cell(
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_no_product_runs_along_a_row(built: dict[str, Path], name: str) -> None:
+def test_products_run_down_columns(built: dict[str, Path], name: str) -> None:
     n = 0
     file = WorkbookFile(built[name])
     for sheet in (name for name in file if name.startswith(OF_BLOCKS)):

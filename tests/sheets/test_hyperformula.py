@@ -34,7 +34,7 @@ def others(tmp_path_factory) -> Path:
     return path
 
 
-def test_another_programs_workbook(others: Path) -> None:
+def test_workbook_of_another_program_in_hyperformula(others: Path) -> None:
     (found,), book = hyperformula.recompute([WorkbookFile(others)]), read(others)
     report = compare("hyperformula", book, found.values)
     assert report.agrees and report.n_cells == 2 * len(TEXTS) + 2, report
@@ -56,7 +56,7 @@ def written(path: Path, formula: str, value: float = 1) -> Path:
         ("=A1", "DISAGREES"),
     ],
 )
-def test_what_it_says(formula: str, said: str, tmp_path: Path) -> None:
+def test_hyperformula_verdicts(formula: str, said: str, tmp_path: Path) -> None:
     path = written(tmp_path / "b.xlsx", formula)
     done = cli("verify", path, "--engine", "hyperformula")
     assert said in done.out and done.code == (1 if "DISAGREES" in said else 3)

@@ -114,7 +114,7 @@ def is_right(line: str) -> bool:
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_structural_acts_change_nothing_or_are_told_on_start(
+def test_structural_edits_are_reported(
     name: str, written: dict[str, Path], tmp_path: Path, libreoffice
 ) -> None:
     """Each with the sheets locked, and with the protection taken away."""
@@ -180,9 +180,7 @@ def test_no_random_edit_leads_to_an_error(
 
 
 @pytest.mark.parametrize("name", ("fluffy-creature", *WORKSHEETS))
-def test_an_error_in_any_input_is_named_and_harms_nothing(
-    name: str, written: dict[str, Path]
-) -> None:
+def test_error_in_any_input_is_named(name: str, written: dict[str, Path]) -> None:
     book, sheet = book_of(name), InIronCalc(written[name])
     formulas = verify.read(written[name]).formulas
     for line in list(ledger.watched(book)):
@@ -200,7 +198,7 @@ def test_an_error_in_any_input_is_named_and_harms_nothing(
             sheet._type({at: before})
 
 
-def test_a_weight_s_error_text_and_blank_are_told_apart(written: dict[str, Path]) -> None:
+def test_error_text_and_blank_are_told_apart(written: dict[str, Path]) -> None:
     book, sheet = book_of("cat-sat"), InIronCalc(written["cat-sat"])
     at = book.cell("blocks.0.attn.h0.W_V", 2, 2)
     for value, told in (
@@ -214,7 +212,7 @@ def test_a_weight_s_error_text_and_blank_are_told_apart(written: dict[str, Path]
 
 
 @pytest.mark.parametrize("name", ("cat-sat", "loss"))
-def test_what_is_typed_is_open_and_formulas_are_locked(name: str, written: dict[str, Path]) -> None:
+def test_inputs_are_unlocked_formulas_locked(name: str, written: dict[str, Path]) -> None:
     """Of every sheet, and of every edit that a workbook suggests."""
     openpyxl = pytest.importorskip("openpyxl")
     file, book = openpyxl.load_workbook(written[name]), book_of(name)

@@ -49,7 +49,7 @@ def typed(edits: Sequence[tuple[str, int, int, object]]) -> Typed:
     return {(sheet, row, col): value for sheet, row, col, value in edits}  # type: ignore[misc]
 
 
-def test_it_names_exactly_what_differs(book: ModelBook, path: Path) -> None:
+def test_ledger_names_exactly_the_edits(book: ModelBook, path: Path) -> None:
     """Random edits: weights, switches, dials, picks, the sentence; and none."""
     sheet, line = InIronCalc(path), book.named_cells["ledger"]
     for edited in LEDGER.sets(book, np.random.default_rng(7))[:25]:
@@ -59,7 +59,7 @@ def test_it_names_exactly_what_differs(book: ModelBook, path: Path) -> None:
         assert "word 5 picked: w1 (beyond the sentence: no effect)" in str(sheet[line])
 
 
-def test_two_numbers_that_change_places_are_seen(book: ModelBook, path: Path) -> None:
+def test_swapped_numbers_are_seen(book: ModelBook, path: Path) -> None:
     """No sum changes."""
     name, sheet = "blocks.0.mlp.W_in", InIronCalc(path)
     first, second = (float(book.values[name][i, 0]) for i in (0, 1))
@@ -85,7 +85,9 @@ def as_typed(value: Value) -> float | str:
     return "" if value is None else value
 
 
-def test_nor_in_libreoffice(book: ModelBook, path: Path, tmp_path: Path, libreoffice) -> None:
+def test_bad_values_in_libreoffice(
+    book: ModelBook, path: Path, tmp_path: Path, libreoffice
+) -> None:
     """The same of some of them, and of edits, in one sheet: each is taken back before the next."""
     edited = LEDGER.sets(book, np.random.default_rng(11))[:6]
     bad = LEDGER.bad(book)[1::12]
@@ -122,7 +124,7 @@ def test_an_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
         assert sheet[PLAY, top, 1] in book.labels["vocab"]
 
 
-def test_what_is_followed_follows_the_sentence(book: ModelBook, path: Path) -> None:
+def test_followed_words_follow_the_sentence(book: ModelBook, path: Path) -> None:
     """Target and rival are the likeliest words, unless others are typed, whatever is typed."""
     sheet, top = InIronCalc(path), RANKS_ROW
     target, rival, position, instead, sentence = (
@@ -147,7 +149,7 @@ def test_what_is_followed_follows_the_sentence(book: ModelBook, path: Path) -> N
         assert sheet[rival] == first
 
 
-def test_estimates_are_what_attribution_says(book: ModelBook) -> None:
+def test_estimates_equal_attribution(book: ModelBook) -> None:
     """Each part's is the sum of its shares; it is as far from what ablation says as is told."""
     off = []
     last, target = book.passage.n_prompt - 1, int(book.value("target", 0, 0))

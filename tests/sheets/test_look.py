@@ -56,7 +56,7 @@ LARGE = pytest.param("dialogue-game", marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", [*SEEN, LARGE])
-def test_every_sheet_says_what_its_colours_mean(name: str) -> None:
+def test_sheets_have_a_legend(name: str) -> None:
     book = default_book(name)
     for sheet in list(book.sheets.values())[1:]:
         shown = {e.value for (row, col), e in sheet.entries.items() if row == legend.ROW and col}

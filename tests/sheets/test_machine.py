@@ -44,7 +44,7 @@ def formulas_of(book: ModelBook, name: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.slow
-def test_the_dialogue_game_s_machine_is_one_screen() -> None:
+def test_machine_fits_one_screen() -> None:
     book = default_book("dialogue-game")
     assert isinstance(book, ModelBook)
     (chart,) = book.sheets[SHEET].charts
@@ -71,7 +71,7 @@ def test_twelve_layers_fold() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "falcon-rw", "opt-350m", "bert"])
-def test_what_the_strips_add_is_the_stream_at_the_end(name: str) -> None:
+def test_strips_add_up_to_the_stream(name: str) -> None:
     """Of every architecture, with norms before or after its sums, of layers one after the other or
     at once: each strip is what changes, so that all of them add up."""
     model = checkpoint.load(GOLDEN / name)
@@ -86,7 +86,7 @@ def test_what_the_strips_add_is_the_stream_at_the_end(name: str) -> None:
     np.testing.assert_allclose(strips[-1], end, atol=1e-12)
 
 
-def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
+def test_machine_follows_the_typed_sentence(tmp_path: Path) -> None:
     """Three sentences, in IronCalc: the words in their boxes, the one that is looked at, where it
     looks, what it says."""
     spec = ModelSpec(9, 8, 6, n_layers=2, n_heads=2, d_head=4, d_mlp=5, position="learned")
@@ -118,7 +118,7 @@ def test_it_speaks_of_the_sentence_that_is_typed(tmp_path: Path) -> None:
     assert len({frozenset(texts) for texts in said.values()}) == len(said)
 
 
-def test_its_colours_are_alike_on_both_sides_of_zero(tmp_path: Path) -> None:
+def test_colours_are_symmetric(tmp_path: Path) -> None:
     """Strips diverge about 0, tiles begin at 0; both say what full colour is."""
     model = checkpoint.load(GOLDEN / "llama")
     book = model_workbook.build("llama", model, passage(model, [3, 1, 2], 5))

@@ -63,7 +63,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_the_maps_are_what_numpy_makes_of_the_words(case: str, book: Book) -> None:
+def test_maps_equal_numpy(case: str, book: Book) -> None:
     edits = EDITS[case]
     reading = after(book, edits)
     words = list(WORDS)
@@ -131,7 +131,7 @@ def neighbours_are_right(book: Book, reading, words, x: np.ndarray, basis: np.nd
     np.testing.assert_allclose(values, ranked, atol=1e-8)
 
 
-def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:
+def test_components_equal_eigenvectors(book: Book) -> None:
     x = chosen_vectors(book, WORDS)
     spread = np.linalg.eigvalsh(np.cov(x.T))[::-1]
     found = book.values["map.share"].astype(float).ravel()
@@ -140,7 +140,7 @@ def test_the_components_are_those_of_an_eigen_decomposition(book: Book) -> None:
     assert found.sum() == pytest.approx(0.571, abs=0.001)
 
 
-def test_the_cosine_map_without_the_top_shows_the_most_that_a_plane_can(book: Book) -> None:
+def test_cosine_map_without_top_components(book: Book) -> None:
     """Of the directions that are left, two components hold what an eigen-decomposition says."""
     for n_out in range(3):
         reading = after(book, {("left_out", 0, 0): n_out})
@@ -178,7 +178,7 @@ def test_labels_never_lie_on_each_other(seed: int) -> None:
         assert not any(one.meets(other) for other in boxes[:k])
 
 
-def test_a_model_drawn_at_random(tmp_path: Path) -> None:
+def test_maps_of_a_random_model(tmp_path: Path) -> None:
     """With its own choice of words; a word typed in another's place, in IronCalc."""
     model = random_model(
         ModelSpec(80, 12, 8, n_layers=1, n_heads=2, d_head=4, d_mlp=6, tied=True, bias=True)

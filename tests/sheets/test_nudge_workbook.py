@@ -63,7 +63,7 @@ def test_every_suggested_edit_does_what_its_text_says(book, cells, sheet) -> Non
         assert f"{t.becomes:.3f}" in t.text and f"Type {t.value:g} " in t.text
 
 
-def test_no_sentence_and_no_rate_gives_an_error(book, cells, sheet) -> None:
+def test_no_input_gives_an_error(book, cells, sheet) -> None:
     """A lone word, none, one that is unknown, too many; a text as rate, and one far too large."""
     for edit in ({("sentence", 0, 0): spelt(book, [2, 5])}, {("temperature", 0, 0): 0.0}):
         assert_recomputes_after(edit, sheet, book, cells)
@@ -79,9 +79,7 @@ def test_no_sentence_and_no_rate_gives_an_error(book, cells, sheet) -> None:
         assert (f"learning the first {n} tokens of ‘" in heading) == (value == sentences[0][1])
 
 
-def test_a_typed_sentence_and_rate_give_torchs_loss_in_libreoffice(
-    book, cells, tmp_path, libreoffice, torch
-) -> None:
+def test_loss_in_libreoffice_equals_torch(book, cells, tmp_path, libreoffice, torch) -> None:
     """From wrong values; every other cell has what the engine has."""
     from by_torch import loss_after_step
 
@@ -103,7 +101,7 @@ def test_the_tour_ends_where_it_learns(book) -> None:
     assert f"{book.value('loss', 0, 0):.3f}".rstrip("0") in last.text.value(book.clean)
 
 
-def test_a_model_whose_weights_are_all_0_is_built_and_its_edits_are_true(tmp_path) -> None:
+def test_nudge_of_a_model_of_zeros(tmp_path) -> None:
     """No step is too far where none changes anything."""
     small = random_model(ModelSpec(4, 3, 4, n_layers=1, n_heads=1, d_head=2, d_mlp=2))
     nothing = {name: 0 * np.asarray(weight) for name, weight in small.weights.items()}

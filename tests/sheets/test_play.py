@@ -68,7 +68,7 @@ def in_libreoffice(source: Path, sentences: list[str], folder: Path) -> Iterator
 @pytest.mark.parametrize(
     "program", [in_ironcalc, pytest.param(in_libreoffice, marks=pytest.mark.office)]
 )
-def test_a_model_that_reads_both_ways_takes_any_sentence(
+def test_bidirectional_model_takes_any_sentence(
     program: Recomputed, both_ways: Path, tmp_path: Path
 ) -> None:
     """Shorter, longer, none: no error anywhere, and the words as built where some are missing."""
@@ -111,14 +111,14 @@ def test_baseline_stays_when_a_cell_is_edited(name: str) -> None:
     assert book.graph.values.keys() == book.graph.blocks.keys()
 
 
-def test_a_model_that_reads_both_ways_does_not_promise_to_continue(both_ways: Path) -> None:
+def test_bidirectional_model_does_not_continue(both_ways: Path) -> None:
     file = WorkbookFile(both_ways)
     for sheet in file:
         texts = [cell.value for cell in file[sheet].cells.values() if isinstance(cell.value, str)]
         assert not [text for text in texts if "continues itself" in text], sheet
 
 
-def test_a_sentence_is_one_cell_that_is_set() -> None:
+def test_set_the_sentence() -> None:
     """The engine's own tokens follow it, as repeated full passes would choose them."""
     model = random_model(ModelSpec(7, 6, 8, n_layers=1, n_heads=2, d_head=3))
     for ids in ([3, 1, 2], [5], [0, 0, 4, 1, 6, 2]):

@@ -62,9 +62,7 @@ def started(path: Path, folder: Path) -> programs.Recomputed:
 
 
 @pytest.mark.parametrize("asked", [kept, started])
-def test_csv_has_every_value_whatever_a_cell_looks_like(
-    asked, path: Path, tmp_path: Path, libreoffice
-) -> None:
+def test_csv_ignores_number_formats(asked, path: Path, tmp_path: Path, libreoffice) -> None:
     shown = asked(path, tmp_path / "office")
     assert list(shown) == ["empty", *SHEETS] and not shown["empty"].values
     for name in SHEETS:
@@ -81,7 +79,7 @@ def test_csv_has_every_value_whatever_a_cell_looks_like(
         assert len(shown[name].errors) == 2 * len(LOOKS)
 
 
-def test_an_edit_is_made_alone_and_leaves_nothing(path: Path, tmp_path: Path, libreoffice) -> None:
+def test_edits_do_not_leak(path: Path, tmp_path: Path, libreoffice) -> None:
     """A number in the place of a formula, a text that looks like one, a cell that is cleared."""
     sheet = SHEETS[0]
     cells = {(sheet, 0, 1): 7.5, (sheet, 13, 2): "=1+1\tand\nmore", (sheet, 13, 1): ""}

@@ -142,9 +142,7 @@ def differing(path: Path, book: ModelBook, edits: Sequence[Edit]) -> Iterator[st
                 break
 
 
-def test_diff_tells_what_libreoffice_saves_as_its_ledger_does(
-    built, tmp_path: Path, libreoffice
-) -> None:
+def test_diff_equals_the_ledger(built, tmp_path: Path, libreoffice) -> None:
     name = f"{THIN}dialogue-game"
     book = default_book(name)
     assert isinstance(book, ModelBook)

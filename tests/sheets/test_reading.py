@@ -65,12 +65,12 @@ def assert_same_as_openpyxl(path: Path) -> Workbook:
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_what_cellformer_and_openpyxl_wrote(name: str, built, tmp_path: Path) -> None:
+def test_read_as_openpyxl(name: str, built, tmp_path: Path) -> None:
     assert_same_as_openpyxl(built[name]).save(tmp_path / "again.xlsx")
     assert_same_as_openpyxl(tmp_path / "again.xlsx")
 
 
-def test_what_libreoffice_wrote(built, tmp_path: Path, libreoffice) -> None:
+def test_read_what_libreoffice_saved(built, tmp_path: Path, libreoffice) -> None:
     for path in saved({name: built[name] for name in SAVED}, tmp_path / "out").values():
         assert_same_as_openpyxl(path)
 
@@ -95,7 +95,7 @@ def test_shared_formulas(tmp_path: Path) -> None:
         ("ABC1!A1+rate_1+TRUE()", 1, 0, "ABC1!A2+rate_1+TRUE()"),
     ],
 )
-def test_a_formula_moves_with_its_cell(formula: str, down: int, right: int, expected: str) -> None:
+def test_moved_formulas(formula: str, down: int, right: int, expected: str) -> None:
     assert moved(formula, down, right) == expected
     assert moved(formula, 0, 0) == formula
 
@@ -164,7 +164,7 @@ def test_every_way_to_write_a_cell(tmp_path: Path) -> None:
         ("</w:f>", "</w:f >"),
     ],
 )
-def test_every_way_to_write_a_formula_gets_a_wrong_value(old: str, new: str, tmp_path) -> None:
+def test_poison_every_way_to_write_a_formula(old: str, new: str, tmp_path) -> None:
     """Whatever its part is called, with prefixes, attributes, blanks: what is not made wrong would
     only be echoed."""
     cells = re.sub(old, new, PARTS["xl/one/cells.xml"])
@@ -180,7 +180,7 @@ def test_every_way_to_write_a_formula_gets_a_wrong_value(old: str, new: str, tmp
     assert all(after.values.get(at) != value for at, value in before.computed.items())
 
 
-def test_formulas_that_cannot_be_made_wrong_are_told(tmp_path: Path) -> None:
+def test_unpoisonable_formulas_are_reported(tmp_path: Path) -> None:
     cells = PARTS["xl/one/cells.xml"].encode("utf-16")
     path = packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": cells})
     with pytest.raises(InputError, match=r"not written in UTF-8; open the workbook in a spreads"):
@@ -216,9 +216,7 @@ WRONG = {
 
 @pytest.mark.parametrize("prefix", ["w:", ""])
 @pytest.mark.parametrize("what", WRONG)
-def test_what_no_program_reads_is_refused_with_the_fact(
-    what: str, prefix: str, tmp_path: Path
-) -> None:
+def test_unreadable_files_are_refused(what: str, prefix: str, tmp_path: Path) -> None:
     xml, fact = WRONG[what]
     xml = xml if prefix else xml.replace("xmlns:w=", "xmlns=").replace("w:", "")
     path = packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": xml})
@@ -229,28 +227,28 @@ def test_what_no_program_reads_is_refused_with_the_fact(
 
 
 @pytest.mark.parametrize("kind", ["application/msword", "application/xml", ""])
-def test_a_file_that_calls_itself_something_else_is_refused(kind: str, tmp_path: Path) -> None:
+def test_other_content_types_are_refused(kind: str, tmp_path: Path) -> None:
     types = f'<Types><Override PartName="/xl/book.xml" ContentType="{kind}"/></Types>'
     path = packed(tmp_path / "book.xlsx", PARTS | {"[Content_Types].xml": types})
     with pytest.raises(InputError, match=re.escape(f"calls it {kind!r}")):
         WorkbookFile(path)
 
 
-def test_two_million_shared_texts_are_counted_before_they_are_read(tmp_path: Path) -> None:
+def test_two_million_shared_texts_are_refused(tmp_path: Path) -> None:
     texts = "<sst>" + "<si><t>a</t></si>" * 2_000_000 + "</sst>"
     path = packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts})
     with pytest.raises(InputError, match="2,000,000 shared texts, 500,000 at most"):
         assert [WorkbookFile(path)[name].cells for name in WorkbookFile(path)]
 
 
-def test_a_text_has_the_characters_that_it_spells(tmp_path: Path) -> None:
+def test_escaped_characters(tmp_path: Path) -> None:
     """Also one that only looks like it."""
     texts = "<sst><si><t/></si><si><t>a_x0009_b_x005F_x0041_</t></si></sst>"
     file = WorkbookFile(packed(tmp_path / "book.xlsx", PARTS | {"xl/texts.xml": texts}))
     assert {file[name]["C1"] for name in file} == {"a\tb_x0041_"}
 
 
-def test_a_date_is_the_number_that_it_counts_as(tmp_path: Path) -> None:
+def test_dates_are_numbers(tmp_path: Path) -> None:
     cells = CELLS.replace("<w:c><w:v>1e3</w:v></w:c>", '<w:c t="d"><w:v>2026-11-23</w:v></w:c>')
     assert cells != CELLS
     file = WorkbookFile(packed(tmp_path / "book.xlsx", PARTS | {"xl/one/cells.xml": cells}))

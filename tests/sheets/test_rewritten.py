@@ -113,7 +113,7 @@ def assert_told(name: str, path: Path) -> None:
         assert isinstance(value, float) or not value.startswith("=") or str(was).startswith("=")
 
 
-def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path, libreoffice) -> None:
+def test_other_spellings_are_no_edits(put_files, tmp_path, libreoffice) -> None:
     """As LibreOffice saves it."""
     paths = saved(put_files, tmp_path / "out")
     for name, path in paths.items():
@@ -127,13 +127,13 @@ def test_what_was_put_into_files_is_told_and_nothing_else(put_files, tmp_path, l
     assert not (tmp_path / "model").exists()
 
 
-def test_gnumeric_spells_formulas_in_its_own_way(put_files, tmp_path, gnumeric) -> None:
+def test_gnumeric_spellings(put_files, tmp_path, gnumeric) -> None:
     for name in ("cat-sat", "distilbert"):
         saved = recompute_in_gnumeric(put_files[name], tmp_path / f"{name}.xlsx")
         assert_told(name, saved.path)
 
 
-def test_openpyxl_keeps_formulas_without_their_values(files, put_files, tmp_path) -> None:
+def test_openpyxl_drops_values(files, put_files, tmp_path) -> None:
     load_workbook(files["cat-sat"]).save(tmp_path / "cat-sat.xlsx")
     assert told(tmp_path / "cat-sat.xlsx") == {}
     done = cli("diff", put_files["distilbert"])
@@ -145,7 +145,7 @@ def test_openpyxl_keeps_formulas_without_their_values(files, put_files, tmp_path
     ("cell", "value"),
     [(("vocabulary", 3, 0), "elephant"), (("choice.chosen", 2, 0), 4.0), (("logits", 0, 1), 50.0)],
 )
-def test_what_no_checkpoint_holds_is_named(files, tmp_path, cell, value) -> None:
+def test_settings_outside_a_checkpoint_are_named(files, tmp_path, cell, value) -> None:
     path = typed(
         files["cat-sat"], tmp_path / "t.xlsx", {default_book("cat-sat").cell(*cell): value}
     )
@@ -155,7 +155,7 @@ def test_what_no_checkpoint_holds_is_named(files, tmp_path, cell, value) -> None
     assert not (tmp_path / "model").exists()
 
 
-def test_texts_and_settings_of_pages_are_told(files, tmp_path) -> None:
+def test_edited_texts_of_pages_are_listed(files, tmp_path) -> None:
     book = default_book("cat-sat")
     word, label = ("Trajectory", 5, 1), ("Words", 0, 0)  # a word that is asked for, a title
     found = edited.read(

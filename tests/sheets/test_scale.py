@@ -192,7 +192,7 @@ def test_a_stored_matrix_is_the_array(many_words) -> None:
     np.testing.assert_array_equal(turned[..., np.array([7, 0, 7])], array.T[:, [7, 0, 7]])
 
 
-def test_where_there_is_no_pread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_preadv(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows: a golden model's file is read by place and length."""
     expected = checkpoint.load(GOLDEN / "llama", 0).graph([3, 1, 4]).values["logits"]
     monkeypatch.delattr(os, "preadv")
@@ -209,7 +209,7 @@ def test_large_matrix_in_its_file_is_read_in_parts(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
-def test_a_model_in_its_file_computes_what_a_held_one_does(in_file, many_words) -> None:
+def test_stored_model_equals_a_held_one(in_file, many_words) -> None:
     assert isinstance(in_file.weights["W_E"], Stored)
     held = Model(
         in_file.spec,
@@ -236,7 +236,7 @@ def test_decimals_are_the_shortest(scale: float) -> None:
     np.testing.assert_array_equal(decimals(x).astype(np.float32), x)
 
 
-def test_decimals_are_the_shortest_whatever_the_exponent() -> None:
+def test_shortest_decimals_of_every_exponent() -> None:
     """Numbers of every exponent that float32 has, the first ones of each among them."""
     rng = np.random.default_rng(1)
     mantissas = np.concatenate([np.arange(40), rng.integers(0, 1 << 23, 160)]).astype(np.uint32)
@@ -274,7 +274,7 @@ def test_many_words_in_libreoffice(several, kind: str, office) -> None:
     assert_agrees(read(several[kind]), office[kind])
 
 
-def test_the_sheet_holds_the_numbers_that_the_engine_reads(in_file, tmp_path: Path) -> None:
+def test_sheet_holds_short_decimals(in_file, tmp_path: Path) -> None:
     book = made(in_file.with_decimals())
     file = WorkbookFile(xlsx.write(book, tmp_path / "short.xlsx"))
     for name in ("W_E", "blocks.0.mlp.W_in", "blocks.1.attn.h2.W_K"):
@@ -293,13 +293,13 @@ def test_typed_ids_and_the_ranking(many_words, office) -> None:
         assert play[20 + k, 3] == pytest.approx(logits[v], abs=1e-9)
 
 
-def test_one_part_lives_and_the_rest_is_constant(in_file, parts) -> None:
+def test_live_part_alone(in_file, parts) -> None:
     assert parts["part"].stat().st_size < parts["whole"].stat().st_size
     book = made(in_file, ("blocks.1",))
     assert {b.name.split(".")[1] for b in book.graph if b.op} == {"1"}
 
 
-def test_columns_are_picked_among_very_many_formulas(in_file, compact, parts) -> None:
+def test_picked_columns_in_compact_workbooks(in_file, compact, parts) -> None:
     """A formula for all rows of a matrix's product, the same numbers, no circle, nothing shared
     that names another sheet."""
     needs("ironcalc")
@@ -326,7 +326,7 @@ def test_large_workbooks_keep_excels_rules(several, architectures, parts) -> Non
         assert audit(path) == [], path.name
 
 
-def test_the_part_that_lives_recomputes_and_can_be_edited(in_file, parts, office) -> None:
+def test_edited_live_part_in_libreoffice(in_file, parts, office) -> None:
     assert_agrees(read(parts["part"]), office["part"])
     book = made(in_file, ("blocks.1",))
     live = Evaluator(in_file.graph(IDS))
@@ -353,7 +353,7 @@ def test_every_architecture_as_a_large_workbook(name: str, formula_cells) -> Non
 
 
 @pytest.mark.parametrize("name", ["bert", "gemma2", "gpt2", "llama", "mixtral", "qwen3_moe"])
-def test_a_corner_has_the_formulas_of_the_whole(name: str, architectures, tmp_path: Path) -> None:
+def test_corner_has_every_kind_of_formula(name: str, architectures, tmp_path: Path) -> None:
     """One layer those of two, two heads those of four, four neurons and three columns those of
     all."""
     whole = WorkbookFile(large(with_few_words(name, tmp_path / name), 5))
@@ -428,7 +428,7 @@ def test_workbook_too_large_to_compare_is_refused(tmp_path: Path) -> None:
         verify(tmp_path / "large.xlsx", "ironcalc")
 
 
-def test_a_part_that_is_none(in_file, tmp_path: Path) -> None:
+def test_unknown_part_is_refused(in_file, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"blocks\.1"):
         made(in_file, ("blocks.2",))
 
@@ -440,7 +440,7 @@ def with_isal(request) -> bool:
     return request.param == "isal"
 
 
-def test_deflate_is_one_stream_whatever_the_threads(with_isal: bool) -> None:
+def test_deflate_does_not_depend_on_threads(with_isal: bool) -> None:
     data = b"".join(b"<c><v>%d</v></c>" % (k * k) for k in range(100_000))
     found = []
     for threads in (0, 1, 4):
@@ -546,7 +546,7 @@ def test_process_that_cannot_start(nth, in_file, tmp_path, monkeypatch) -> None:
     assert not multiprocessing.active_children()
 
 
-def test_rows_written_ahead_begin_first_and_end_with_the_build(in_file, tmp_path) -> None:
+def test_rows_written_ahead_end_with_the_build(in_file, tmp_path) -> None:
     def stop(book: Book) -> None:
         assert not book.graph._values
         assert multiprocessing.active_children()
@@ -569,7 +569,7 @@ def test_rows_are_filled_in_as_they_are_spelt(many_words, tmp_path, most) -> Non
     assert written[0] == written[1]
 
 
-def test_the_parts_of_a_file_are_whole_and_related(parts) -> None:
+def test_parts_of_a_file_are_related(parts) -> None:
     """Every part parses; every part that relations name is there, and has a content type."""
     from xml.etree import ElementTree
 

@@ -36,7 +36,7 @@ def book_of(name: str) -> ModelBook:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_eight_stops_name_every_concept_before_they_use_it(name: str) -> None:
+def test_tour_names_concepts_before_use(name: str) -> None:
     book = book_of(name)
     told = tour.stops(book)
     assert len(told) == 8
@@ -51,7 +51,7 @@ def test_eight_stops_name_every_concept_before_they_use_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_glossary_leads_to_what_it_explains(name: str) -> None:
+def test_glossary_links(name: str) -> None:
     book = book_of(name)
     sheet = book.sheets["Glossary"]
     shown = [e.value for (row, col), e in sheet.entries.items() if col == 0 and row > 4]

@@ -73,7 +73,7 @@ def unreadable(book: verify.FormulaCells) -> Values:
         (lambda book: time.sleep(60), 3, "skipped: it takes longer than 1 s; --timeout gives it"),
     ],
 )
-def test_a_program_that_dies_or_never_answers_is_a_line(
+def test_program_that_dies_is_one_line(
     answer, code: int, said: str, path: Path, left: Path, monkeypatch
 ) -> None:
     asked(monkeypatch, answer)
@@ -89,7 +89,7 @@ def test_nothing_is_verified_without_programs(path: Path, monkeypatch) -> None:
     assert done.code == 3 and "agrees" not in done.out
 
 
-def test_what_a_program_started_ends_with_it(path: Path, tmp_path: Path, monkeypatch) -> None:
+def test_children_of_a_program_end_with_it(path: Path, tmp_path: Path, monkeypatch) -> None:
     """It would otherwise go on to compute, and hold its copy of the workbook."""
     late = tmp_path / "late"
     asked(monkeypatch, lambda book: os.system(f"sleep 2; touch {late}"))
@@ -98,7 +98,7 @@ def test_what_a_program_started_ends_with_it(path: Path, tmp_path: Path, monkeyp
     assert not late.exists()
 
 
-def test_ironcalc_dies_of_a_formula_nested_deep_and_verify_says_so(tmp_path: Path, left) -> None:
+def test_ironcalc_dies_of_deep_nesting(tmp_path: Path, left) -> None:
     needs("ironcalc")
     deep = written(tmp_path / "deep.xlsx", f"={'(' * 4_000}1{')' * 4_000}")
     done = cli("verify", deep, "--engine", "ironcalc")
@@ -118,7 +118,7 @@ def test_ironcalc_dies_of_a_formula_nested_deep_and_verify_says_so(tmp_path: Pat
         ("sharedStrings", "<si>", 1_100_000 * "<si><t>a</t></si>" + "<si>", "1,100,001 shared"),
     ],
 )
-def test_what_no_program_takes_is_refused_within_seconds(
+def test_oversized_workbooks_are_refused(
     part: str, found: str, put: str, said: str, tmp_path: Path, left
 ) -> None:
     one, large = tmp_path / "one.xlsx", tmp_path / "large.xlsx"
@@ -136,7 +136,7 @@ def test_what_no_program_takes_is_refused_within_seconds(
     assert time.monotonic() - began < 5
 
 
-def test_nothing_in_the_working_folder_is_run(tmp_path: Path, monkeypatch) -> None:
+def test_working_folder_is_not_run(tmp_path: Path, monkeypatch) -> None:
     """A package for Node.js, in the folder and above it, programs, settings of npm, modules."""
     here, marker = tmp_path / "above" / "here", tmp_path / "was-run"
     for folder in (here, here.parent):
@@ -166,7 +166,7 @@ def test_nothing_in_the_working_folder_is_run(tmp_path: Path, monkeypatch) -> No
     assert path.is_file() and not marker.exists()
 
 
-def test_a_program_of_the_working_folder_is_none(tmp_path: Path, monkeypatch) -> None:
+def test_program_of_the_working_folder_is_ignored(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "ssconvert").write_text(SCRIPT.format("x"))
     (tmp_path / "ssconvert").chmod(stat.S_IRWXU)
     monkeypatch.chdir(tmp_path)
@@ -176,9 +176,7 @@ def test_a_program_of_the_working_folder_is_none(tmp_path: Path, monkeypatch) ->
     assert program("ssconvert") == str(tmp_path / "ssconvert")
 
 
-def test_what_a_program_leaves_in_the_folder_for_temporary_files_goes(
-    path: Path, left: Path, monkeypatch
-) -> None:
+def test_temporary_files_of_a_program_are_removed(path: Path, left: Path, monkeypatch) -> None:
     def answer(book: verify.FormulaCells) -> Values:
         Path(tempfile.gettempdir(), "left").write_text("")
         os.system("touch $TMPDIR/too")

@@ -154,7 +154,7 @@ def test_charts_keep_what_their_cells_show(name: str, built) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thin.THIN)
-def test_a_thin_workbook_has_every_kind_of_formula(name: str, built) -> None:
+def test_thin_workbooks_have_every_kind_of_formula(name: str, built) -> None:
     found = kinds(built.file(name))
     assert len(found) > 10
     assert not found - kinds(built.file(f"{THIN}{name}"))
@@ -162,7 +162,7 @@ def test_a_thin_workbook_has_every_kind_of_formula(name: str, built) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CORNERS)
-def test_a_corner_s_workbook_has_every_kind_of_formula(name: str, decoders, tmp_path: Path) -> None:
+def test_corner_workbooks_have_every_kind_of_formula(name: str, decoders, tmp_path: Path) -> None:
     """And the whole recomputes: two layers, llama's four heads that share two keys."""
     needs("ironcalc")
     path = write(drawn(name, golden_models()[name]), tmp_path / "whole.xlsx")
@@ -371,7 +371,7 @@ def assert_shows(shown: Callable[[CellAt], Value], live: Evaluator) -> None:
 
 
 @pytest.mark.slow
-def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(small) -> None:
+def test_random_edits_in_ironcalc_equal_the_engine(small) -> None:
     """Random single-cell edits of weights, settings and tokens, recomputed in IronCalc."""
     sheet = InIronCalc(small)
     for cells, live in edits():
@@ -379,7 +379,7 @@ def test_edits_in_the_sheet_and_in_the_engine_are_the_same_function(small) -> No
             assert_shows(sheet.__getitem__, live)
 
 
-def test_edits_in_libreoffice_too(small, tmp_path: Path, libreoffice) -> None:
+def test_random_edits_in_libreoffice(small, tmp_path: Path, libreoffice) -> None:
     tried = edits()[:N_IN_LIBREOFFICE]
     files = libreoffice_after(small, [cells for cells, _ in tried], tmp_path / "office")
     for file, (_, live) in zip(files, tried, strict=True):
@@ -393,7 +393,7 @@ def test_two_builds_are_the_same_bytes(name: str, built, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", in_tiers(NAMES))
-def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> None:
+def test_file_holds_the_engine_values(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     graph = book.graph
     empty = [
@@ -415,7 +415,7 @@ def test_the_file_holds_the_engine_s_values_bit_for_bit(name: str, built) -> Non
 
 
 @pytest.mark.parametrize("name", in_tiers(NAMES))
-def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) -> None:
+def test_defined_names_cover_their_blocks(name: str, built) -> None:
     book, file = default_book(name), built.file(name)
     named = {name for name, place in book.places.items() if place.named}
     assert set(file.names) >= named
@@ -430,7 +430,7 @@ def test_a_defined_name_covers_exactly_the_cells_of_its_block(name: str, built) 
 
 
 @pytest.mark.parametrize("name", in_tiers(NAMES))
-def test_the_reader_is_told_what_to_do(name: str, built) -> None:
+def test_workbooks_suggest_three_edits(name: str, built) -> None:
     """Three edits with their cells; words to choose from; baseline, live and change; a chart."""
     assert len(default_book(name).suggestions) == 3
     parts = built.file(name).parts
@@ -450,7 +450,7 @@ def test_the_reader_is_told_what_to_do(name: str, built) -> None:
     assert len(lists) == words_to_choose + len(("choose",))
 
 
-def test_an_unknown_word_is_named_and_leaves_no_error(built, tmp_path: Path, libreoffice) -> None:
+def test_unknown_word_is_reported(built, tmp_path: Path, libreoffice) -> None:
     unknown = {("Play", 4, 2): "the catt sat"}
     (file,) = libreoffice_after(built["cat-sat"], [unknown], tmp_path / "office")
     assert file["Play"]["D36"] == "unknown: catt"
@@ -507,7 +507,7 @@ def awkward(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("engine", EACH)
-def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request, tmp_path: Path) -> None:
+def test_awkward_words_stay_text(engine: str, awkward, request, tmp_path: Path) -> None:
     """The slowest engine gets one formula of each kind, for each of the texts and ids."""
     play, path = WorkbookFile(awkward)["Play"], awkward
     found = [play[PROMPT_ROW, PROMPT_COL + k] for k in range(len(SPELLED))]
@@ -523,7 +523,7 @@ def test_any_text_of_a_vocabulary_stays_text(engine: str, awkward, request, tmp_
 LIKE_ESCAPES = ("_x0041_", "_x0041_x0042_", "_x005F_", "<r><t>x</t></r>", " a_x0009_ ", "a_x00")
 
 
-def test_texts_like_escapes_are_read_alike_from_cells_and_labels(tmp_path: Path) -> None:
+def test_texts_like_escapes(tmp_path: Path) -> None:
     """By IronCalc and our reader, by SheetJS and exceljs where they are installed, and by openpyxl,
     which drops every x005F_."""
     sheet = Sheet("Texts", {(k, 0): Entry(x, "text") for k, x in enumerate(LIKE_ESCAPES)})
@@ -580,7 +580,7 @@ def any_decoder(tmp_path_factory) -> Callable[[int, tuple[int, ...]], FormulaCel
 
 
 @pytest.mark.parametrize(("engine", "k", "ids"), ENGINES_AND_DECODERS)
-def test_any_decoder_becomes_a_workbook_that_recomputes(engine, k, ids, any_decoder) -> None:
+def test_random_decoders_recompute(engine, k, ids, any_decoder) -> None:
     """No block, attention only, MLP only, one token, one feature."""
     needs(engine)
     report = verify(any_decoder(k, ids), engine)
@@ -599,13 +599,13 @@ def test_words_that_tie(many: int, tmp_path: Path) -> None:
     assert report.agrees, report
 
 
-def test_the_same_sheets_for_any_decoder(decoders, office) -> None:
+def test_decoders_in_libreoffice(decoders, office) -> None:
     """A gpt2, a llama, attention alone: every page, and every formula agrees in LibreOffice."""
     for name, path in decoders.items():
         assert_agrees(read(path), office[name])
 
 
-def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:
+def test_a1_formula_equals_the_file(built) -> None:
     book = default_book("cat-sat")
     graph = book.graph
     file = built.file("cat-sat")
@@ -619,7 +619,7 @@ def test_a_cell_s_a1_formula_is_what_the_file_holds(built) -> None:
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, {"position": "sinusoidal", "tied": True}])
-def test_nothing_stands_on_anything_else(shape: dict) -> None:
+def test_no_overlap_on_sheets(shape: dict) -> None:
     book = any_book(ModelSpec(**({"d_vocab": 3, "d_model": 3, "n_ctx": 4} | shape)), [0, 1, 2, 0])
     taken: dict[tuple[str, int, int], str] = {}
     for sheet in book.sheets.values():
@@ -646,9 +646,7 @@ def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_engines_are_asked_at_once_and_tell_how_long_they_may_take(
-    built, libreoffice, gnumeric
-) -> None:
+def test_engines_run_in_parallel(built, libreoffice, gnumeric) -> None:
     engines = ["ironcalc", "libreoffice", "gnumeric"]
     for engine in engines:
         needs(engine)

@@ -34,19 +34,19 @@ def assert_near(book: Book, path: Path) -> None:
     assert expected.megabytes == pytest.approx(path.stat().st_size / 1e6, rel=WITHIN)
 
 
-def test_workbooks_of_the_gallery(built) -> None:
+def test_forecast_of_gallery_workbooks(built) -> None:
     for name in ("cat-sat", "dialogue-game"):
         assert_near(default_book(name), built[name])
 
 
 @pytest.mark.parametrize(("name", "within"), [("shakespeare", 0.01), ("dialogue-game", 0.04)])
-def test_the_pages_of_a_trained_model_are_forecast(name: str, within: float) -> None:
+def test_forecast_of_pages(name: str, within: float) -> None:
     """Maps, attribution and the machine are counted: they were 25,000 formulas too few."""
     book = default_book(name)
     assert of(book).n_formulas == pytest.approx(book.n_formulas, rel=within)
 
 
-def test_a_llama_with_pieces_of_words(tmp_path: Path) -> None:
+def test_forecast_of_a_subword_model(tmp_path: Path) -> None:
     tokenizer = learnt("llama3")
     spec = ModelSpec(
         d_vocab=len(tokenizer.texts), d_model=24, n_ctx=32, n_layers=3, n_heads=4, d_head=6,

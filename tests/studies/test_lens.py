@@ -74,7 +74,7 @@ def test_shares_add_up_to_the_logit(biased: bool, capped: bool, scale: float) ->
     assert ("b_U" in views.credits["target"]) == biased
 
 
-def test_logits_of_another_op_are_named_with_what_to_do() -> None:
+def test_lens_of_an_unknown_op_is_refused() -> None:
     graph = Graph()
     x, w = graph.input("x", [[1.0, 2.0]]), graph.input("w", [[1.0], [3.0]], kind="weight")
     unscaled = graph.block("unscaled", ops.linear, x, w)
@@ -84,7 +84,7 @@ def test_logits_of_another_op_are_named_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "distilbert"])
-def test_shares_pass_the_bend_of_an_encoders_readout(name: str) -> None:
+def test_shares_through_an_activation_function(name: str) -> None:
     """The head's ratio of each number is taken as it is, at each token its own: all parts of the
     model have shares, which add up; each is what was written, along a direction [d_model]."""
     graph = checkpoint.load(GOLDEN / name).graph([3, 1, 5, 2])
@@ -127,7 +127,7 @@ def test_the_last_stage_is_the_readout(biased: bool, capped: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bloom", "opt-350m"])
-def test_workbooks_of_what_only_some_compute(name: str, tmp_path: Path) -> None:
+def test_lens_workbooks_of_rare_architectures(name: str, tmp_path: Path) -> None:
     """Scores that fall with distance, words of another size than the stream."""
     needs("ironcalc")
     model = checkpoint.load(corner(name, tmp_path / name))

@@ -32,7 +32,7 @@ def test_a_step_lowers_the_loss_and_no_step_leaves_it(name: str) -> None:
     assert live[nudge.LOSS_AFTER][0, 0] == cost
 
 
-def test_the_step_is_the_gradients_and_the_second_pass_is_the_models() -> None:
+def test_step_and_second_pass() -> None:
     """Every weight is less the rate times its gradient; a model that has these says the same."""
     graph = stepped("cat-sat")
     rate = graph.inputs[nudge.RATE][0, 0]
@@ -53,6 +53,6 @@ def test_the_step_is_the_gradients_and_the_second_pass_is_the_models() -> None:
         ("build final-step --nudge", "predicts other words than it reads"),
     ],
 )
-def test_what_cannot_learn_is_told(line: str, fault: str) -> None:
+def test_nudge_refuses_some_models(line: str, fault: str) -> None:
     done = cli(*line.split())
     assert done.code == 2 and fault in done.err, done.err

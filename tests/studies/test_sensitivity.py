@@ -46,7 +46,7 @@ def checkpointed() -> dict[str, np.ndarray]:
     return {name: np.atleast_2d(w) for name, w in model.weights.items()}
 
 
-def test_the_largest_come_first_with_what_they_really_do() -> None:
+def test_largest_gradients_come_first() -> None:
     model = checkpoint.load(GOLDEN / "gpt2")
     graph = model.graph([3, 1, 4, 1, 5])
     found = sensitivity.of_logit(graph, -1, 2, 6)
@@ -66,7 +66,7 @@ def test_the_largest_come_first_with_what_they_really_do() -> None:
     assert sum(g.n for g in found.groups(heads=True)) == every.size
 
 
-def test_parts_are_estimated_and_really_switched_off() -> None:
+def test_estimates_of_switched_off_parts() -> None:
     graph = checkpoint.load(GOLDEN / "mixtral").graph([3, 1, 4, 1, 5])
     effects = {e.part: e.logit for e in ablation.effects(graph, 2)}
     found = sensitivity.of_logit(graph, -1, 2)
@@ -106,6 +106,6 @@ def test_attribution_is_a_gradient_with_the_norms_held(name: str) -> None:
         ("build cat-sat --gradient --live blocks.0", "need a full decoder"),
     ],
 )
-def test_what_has_no_logit_is_refused(given: str, said: str, tmp_path) -> None:
+def test_gradient_without_logits_is_refused(given: str, said: str, tmp_path) -> None:
     code, _, err = cli(*given.split(), cwd=tmp_path)
     assert code == 2 and said in err and err.count("\n") == 1

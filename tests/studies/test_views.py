@@ -35,7 +35,7 @@ IDS = [3, 5, 2, 6, 5]  # without 1, which is RoBERTa's padding
 @pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False))
 @settings(max_examples=30)
-def test_a_batch_is_what_one_evaluator_after_another_gives(graph: Graph, random) -> None:
+def test_batch_equals_single_evaluators(graph: Graph, random) -> None:
     changes: list[dict[tuple[str, int, int], float]] = []
     for _ in range(3):
         change = {}
@@ -63,7 +63,7 @@ def averaged(name: str) -> Model:
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("mean", [False, True])
-def test_what_is_off_writes_nothing_or_its_average(name: str, mean: bool) -> None:
+def test_zero_and_mean_ablation(name: str, mean: bool) -> None:
     graph = averaged(name).graph(IDS)
     parts = ablation.parts(graph)
     under = {("mean_ablation", 0, 0): float(mean)} if parts else {}
@@ -86,7 +86,7 @@ def test_an_average_is_over_every_token_of_every_prompt() -> None:
     np.testing.assert_allclose(average[0], np.vstack(written).mean(axis=0))
 
 
-def test_a_part_that_is_none_is_named() -> None:
+def test_unknown_part_is_named() -> None:
     with pytest.raises(InputError, match=r"blocks\.0\.attn\.h1"):
         ablation.off(MODELS["gpt2"].graph(IDS), "blocks.0.attn.h11")
 
@@ -122,7 +122,7 @@ def gram_schmidt(u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return e1.ravel(), e2.ravel()
 
 
-def test_gram_schmidt_is_orthonormal_and_keeps_the_first_direction() -> None:
+def test_gram_schmidt_is_orthonormal() -> None:
     u, v = np.random.default_rng(0).normal(size=(2, 5))
     e1, e2 = gram_schmidt(u, v)
     np.testing.assert_allclose([e1 @ e1, e2 @ e2], 1)

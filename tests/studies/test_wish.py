@@ -46,14 +46,14 @@ def assert_fulfilled(model, ids, target: int, parts: tuple[str, ...]) -> None:
     assert found.norm <= min(descent(search, rate) for rate in (0.03, 0.3)) * (1 + 1e-9)
 
 
-def test_the_word_comes_first_by_less_than_descent_changes() -> None:
+def test_smallest_change_makes_the_word_first() -> None:
     model = workbooks.find("cat-sat").model()
     ids = model.vocabulary.encode("the cat sat")
     assert_fulfilled(model, ids, model.vocabulary.encode("floor")[0], ("W_U",))
 
 
 @pytest.mark.slow
-def test_so_it_does_in_a_model_that_transformers_drew() -> None:
+def test_smallest_change_of_a_random_gpt2() -> None:
     assert_fulfilled(checkpoint.load(GOLDEN / "gpt2"), PROMPT, 10, ("W_E",))
 
 
@@ -71,7 +71,7 @@ def test_the_smallest_point_of_a_polyhedron() -> None:
         assert (weights >= -1e-8).all()  # Karush, Kuhn and Tucker's conditions
 
 
-def test_where_the_word_is_first_nothing_changes() -> None:
+def test_no_change_for_the_first_word() -> None:
     graph = default_graph("cat-sat")
     first = int(np.argmax(graph.values["logits"][-1]))
     assert wish.fulfil(graph, -1, first, ["W_U"]).cells() == []
@@ -80,7 +80,7 @@ def test_where_the_word_is_first_nothing_changes() -> None:
 # --- the price --------------------------------------------------------------------------------
 
 
-def test_fresh_turns_are_as_many_as_asked_and_bound_by_rules() -> None:
+def test_fresh_turns_follow_the_rules() -> None:
     texts = game.turns(np.random.default_rng(3), 25)
     words = [[game.WORDS[i] for i in text.ids] for text in texts]
     assert sum(line.count(game.SEP) for line in words) == 25
@@ -90,7 +90,7 @@ def test_fresh_turns_are_as_many_as_asked_and_bound_by_rules() -> None:
             assert all(word not in broken for broken in rules.values())
 
 
-def test_a_price_is_the_mean_over_the_words_that_a_rule_binds() -> None:
+def test_price_is_a_mean_over_bound_words() -> None:
     model = workbooks.find("cat-sat").model()
     unembed = np.array(model.weights["W_U"])
     unembed[:, 3] *= 3
@@ -127,7 +127,7 @@ def wished(tmp_path_factory) -> tuple[Path, dict]:
 
 
 @pytest.mark.slow
-def test_the_workbook_holds_the_change_and_nothing_else(wished, tmp_path) -> None:
+def test_workbook_holds_the_change_alone(wished, tmp_path) -> None:
     path, said = wished
     found = edited.read_model(path)
     assert not (found.overwritten or found.labels or found.unheld)
@@ -143,7 +143,7 @@ def test_the_workbook_holds_the_change_and_nothing_else(wished, tmp_path) -> Non
     assert output_words(found.model)[int(np.argmax(probs))] == said["word"]
 
 
-def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path, libreoffice) -> None:
+def test_wished_word_in_libreoffice(wished, tmp_path, libreoffice) -> None:
     path, said = wished
     shown = libreoffice_shows({"gpt2": path}, tmp_path / "office")["gpt2"]
     assert_agrees(verify.read(path), shown)
@@ -153,7 +153,7 @@ def test_libreoffice_says_the_word_from_wrong_values(wished, tmp_path, libreoffi
 
 
 @pytest.mark.slow
-def test_what_it_prints(tmp_path) -> None:
+def test_wish_prints(tmp_path) -> None:
     (tmp_path / "also.txt").write_text("the dog\na cat sat\n")
     given = ("cat-sat", "--say", "dog", "--only", "W_U", "--also", "also.txt")
     done = cli("edit", *given, cwd=tmp_path)
@@ -181,7 +181,7 @@ def test_what_it_prints(tmp_path) -> None:
         (f"{GOLDEN}/minilm --ids 3,4 --say 1", "is an encoder"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(given: str, said: str, tmp_path: Path) -> None:
+def test_impossible_wishes_are_refused(given: str, said: str, tmp_path: Path) -> None:
     done = cli("edit", *given.split(), cwd=tmp_path)
     assert done.code == 2 and done.out == ""
     assert said in done.err and done.err.count("\n") == 1
