@@ -18,12 +18,17 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
+from typing import IO, NamedTuple
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from exporters.compose.address import column
-from exporters.file.reading import Cell, Row, Value, WorkbookFile
+from engine.cells.access import Span
+from engine.cells.texts import from_xml
+from exporters.compose.address import column, index, moved
+from exporters.file.reading import Value, WorkbookFile
+from exporters.file.scanning import text_of, typed
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-13  # what is rounding
 N_SHOWN = 5  # differences of a kind that are shown
@@ -31,7 +36,86 @@ LONGEST = 160  # characters of a text that is shown whole
 ROUNDING = "value, by rounding"
 STRINGS, STYLES = "xl/sharedStrings.xml", "xl/styles.xml"
 IN_CHARTS = re.compile(r"(?<=<c:v>)-?\d[\d.]*(?:[eE][-+]?\d+)?(?=</c:v>)")  # numbers that they keep
+
+
+class Cell(NamedTuple):
+    """One cell. Of those that share a formula, the first one's text stands for all."""
+
+    value: Value
+    written: str | None = None
+    from_first: Span = (0, 0)  # how far down and right of the formula's first cell
+    array: str = ""  # the range of an array formula
+    style: int = 0
+
+    @property
+    def formula(self) -> str | None:
+        """The formula as this cell has it, without its equals sign; None: there is none."""
+        return self.written and moved(self.written, *self.from_first)
+
+
 NOTHING = Cell(None)
+
+
+class Row(NamedTuple):
+    """A row of a sheet: where it stands, how it looks, and its cells by column, blank ones too."""
+
+    number: int
+    attributes: dict[str, str]
+    cells: dict[int, Cell]
+
+
+class Reader:
+    """Reads the rows of one sheet, and remembers the formulas that its cells share."""
+
+    def __init__(self, texts: list[str]):
+        self.texts = texts
+        self.shared: dict[str, tuple[str, int, int]] = {}  # the text, and where it stands
+
+    def rows(self, stream: IO[bytes]) -> Iterator[Row]:
+        """The rows of a sheet's XML."""
+        last = -1
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag.endswith("}row"):
+                last = int(element.attrib.pop("r", last + 2)) - 1
+                yield Row(last, element.attrib, dict(self._cells(last, element)))
+                element.clear()
+
+    def _cells(self, row: int, element: Element) -> Iterator[tuple[int, Cell]]:
+        col = -1
+        for c in element:
+            at = c.get("r")
+            col = index(at.rstrip("0123456789")) if at else col + 1
+            value: Value = None
+            formula: tuple[str | None, Span, str] = None, (0, 0), ""
+            kind = c.get("t", "n")
+            for part in c:
+                if part.tag.endswith("}v"):
+                    value = self._value(kind, part.text)
+                elif part.tag.endswith("}f"):
+                    formula = self._formula(part, row, col)
+                elif part.tag.endswith("}is"):
+                    value = from_xml(text_of(part))
+            yield col, Cell(value, *formula, int(c.get("s", 0)))
+
+    def _value(self, kind: str, text: str | None) -> Value:
+        if text is None:
+            return None
+        if kind == "n":
+            return float(text)
+        if kind == "s":
+            return self.texts[int(text)]
+        return typed(kind, text)
+
+    def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
+        """A formula's text, how far the cell is from the one that has it, an array's range."""
+        kind, text = f.get("t"), f.text or ""
+        if kind == "shared":
+            number = f.attrib["si"]
+            if text:
+                self.shared[number] = text, row, col
+            text, top, left = self.shared[number]
+            return text, (row - top, col - left), ""
+        return text, (0, 0), f.get("ref", "") if kind == "array" else ""
 
 
 class Report:
@@ -85,6 +169,11 @@ class Workbook:
         rows, _, after = rest.rpartition(b"sheetData>")
         return rows, (before + after).decode("utf-8", "replace")
 
+    def rows(self, name: str) -> Iterator[Row]:
+        """The rows of a sheet as they stream by."""
+        with self.zip.open(self.file.parts[name]) as stream:
+            yield from Reader(self.file.texts).rows(stream)
+
 
 def styles(xml: bytes) -> Iterator[str]:
     """What every style of cells is, its font, fill, border and number format written out."""
@@ -125,7 +214,7 @@ def compare(old: Path, new: Path) -> Report:
 
 def compare_rows(report: Report, sheet: str, old: Workbook, new: Workbook) -> None:
     """Compare a sheet of both, from top to bottom."""
-    for a, b in together(old.file.rows(sheet), new.file.rows(sheet)):
+    for a, b in together(old.rows(sheet), new.rows(sheet)):
         if a.attributes != b.attributes:
             at = f"{sheet}!{a.number + 1}"
             report.add("look of a row", sheet, at, a.attributes, b.attributes)

@@ -1,8 +1,8 @@
 """A workbook file, read: the value and the formula of every cell.
 
 It reads what Excel, LibreOffice, openpyxl and cellformer write: cells with or without addresses,
-shared strings, texts within the cell, and the one formula that many cells share. A sheet's values
-are scanned as arrays (`scanning`); cells with their formulas are made when they are asked for.
+shared strings, texts within the cell, and the one formula that many cells share. A sheet is scanned
+as arrays (`scanning`); cells are made when they are asked for.
 Rows and columns are counted from 0.
 """
 
@@ -11,12 +11,11 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from posixpath import join, normpath
-from typing import IO, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 import numpy as np
@@ -26,7 +25,7 @@ from engine.cells.errors import InputError, first_line
 from engine.cells.files import possible
 from engine.cells.texts import from_xml
 from engine.cells.values import CellError
-from exporters.compose.address import index, moved, position
+from exporters.compose.address import position
 from exporters.file import scanning
 from exporters.file.scanning import Value as Value
 from exporters.file.scanning import text_of
@@ -40,31 +39,10 @@ AREA = re.compile(r"(?:'((?:[^']|'')+)'|([^'!,]+))!([$A-Z]+[$\d]+(?::[$A-Z]+[$\d
 
 
 class Cell(NamedTuple):
-    """One cell. Of those that share a formula, the first one's text stands for all."""
+    """One cell: its value, and its formula without the equals sign; None: there is none."""
 
     value: Value
-    written: str | None = None
-    from_first: Span = (0, 0)  # how far down and right of the formula's first cell
-    array: str = ""  # the range of an array formula
-    style: int = 0
-
-    @property
-    def formula(self) -> str | None:
-        """The formula as this cell has it, without its equals sign; None: there is none."""
-        return self.written and moved(self.written, *self.from_first)
-
-    @property
-    def blank(self) -> bool:
-        """Whether it holds nothing, and only looks in some way."""
-        return self.value is None and self.written is None
-
-
-class Row(NamedTuple):
-    """A row of a sheet: where it stands, how it looks, and its cells by column, blank ones too."""
-
-    number: int
-    attributes: dict[str, str]
-    cells: dict[int, Cell]
+    formula: str | None = None
 
 
 class Shown:
@@ -93,19 +71,15 @@ class Sheet(Shown):
     `arrays` has the values of all of them, and which have formulas.
     """
 
-    def __init__(self, arrays: scanning.Cells, rows: Callable[[], Iterator[Row]]):
+    def __init__(self, arrays: scanning.Cells):
         super().__init__(self._scanned)
-        self.arrays, self._rows = arrays, rows
+        self.arrays = arrays
 
     @cached_property
     def cells(self) -> dict[Span, Cell]:
         """The cells by row and column."""
-        return {
-            (row.number, col): cell
-            for row in self._rows()
-            for col, cell in row.cells.items()
-            if not cell.blank
-        }
+        formulas = self.formulas
+        return {at: Cell(value, formulas.get(at)) for at, value in self.values.items()}
 
     def _scanned(self) -> dict[Span, Value]:
         return self._of(np.arange(len(self.arrays)))
@@ -162,7 +136,7 @@ class WorkbookFile:
         if name not in self._sheets:
             with a_workbook(self.path):
                 arrays = scanning.Cells(self._checked(self.parts[name]), self.texts)
-            self._sheets[name] = Sheet(arrays, partial(self.rows, name))
+            self._sheets[name] = Sheet(arrays)
         return self._sheets[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -199,11 +173,6 @@ class WorkbookFile:
             tables = [ElementTree.fromstring(xml) for xml in held]
             items = [item for table in tables for item in table]
             return [from_xml(text_of(item)) for item in items]
-
-    def rows(self, name: str) -> Iterator[Row]:
-        """The rows of a sheet as they stream by."""
-        with a_workbook(self.path), self._archive.open(self.parts[name]) as stream:
-            yield from _Reader(self.texts).rows(stream)
 
     def _checked(self, part: str) -> bytes:
         """A part's XML, if it fits into memory when it is looked at as a whole."""
@@ -243,60 +212,6 @@ class WorkbookFile:
             if key in sheets:
                 found[sheet.attrib["name"]] = sheets[key]
         return found
-
-
-class _Reader:
-    """Reads the rows of one sheet, and remembers the formulas that its cells share."""
-
-    def __init__(self, texts: list[str]):
-        self.texts = texts
-        self.shared: dict[str, tuple[str, int, int]] = {}  # the text, and where it stands
-
-    def rows(self, stream: IO[bytes]) -> Iterator[Row]:
-        """The rows of a sheet's XML."""
-        last = -1
-        for _, element in ElementTree.iterparse(stream):
-            if element.tag.endswith("}row"):
-                last = int(element.attrib.pop("r", last + 2)) - 1
-                yield Row(last, element.attrib, dict(self._cells(last, element)))
-                element.clear()
-
-    def _cells(self, row: int, element: Element) -> Iterator[tuple[int, Cell]]:
-        col = -1
-        for c in element:
-            at = c.get("r")
-            col = index(at.rstrip("0123456789")) if at else col + 1
-            value: Value = None
-            formula: tuple[str | None, Span, str] = None, (0, 0), ""
-            kind = c.get("t", "n")
-            for part in c:
-                if part.tag.endswith("}v"):
-                    value = self._value(kind, part.text)
-                elif part.tag.endswith("}f"):
-                    formula = self._formula(part, row, col)
-                elif part.tag.endswith("}is"):
-                    value = from_xml(text_of(part))
-            yield col, Cell(value, *formula, int(c.get("s", 0)))
-
-    def _value(self, kind: str, text: str | None) -> Value:
-        if text is None:
-            return None
-        if kind == "n":
-            return float(text)
-        if kind == "s":
-            return self.texts[int(text)]
-        return scanning.typed(kind, text)
-
-    def _formula(self, f: Element, row: int, col: int) -> tuple[str, Span, str]:
-        """A formula's text, how far the cell is from the one that has it, an array's range."""
-        kind, text = f.get("t"), f.text or ""
-        if kind == "shared":
-            number = f.attrib["si"]
-            if text:
-                self.shared[number] = text, row, col
-            text, top, left = self.shared[number]
-            return text, (row - top, col - left), ""
-        return text, (0, 0), f.get("ref", "") if kind == "array" else ""
 
 
 def present(path: str | Path) -> Path:
