@@ -8,7 +8,7 @@ MESSAGE = (PLAY, AFTER_EVERY_TOKEN["sentence"] + 2, PROMPT_COL)
 TEXT = (PLAY, AFTER_EVERY_TOKEN["text"], PROMPT_COL)
 RANKS_ROW = AFTER_EVERY_TOKEN["ranking"] + 3  # of the likeliest word
 SETTINGS_ROW = AFTER_EVERY_TOKEN["settings"] + 1
-PICK_ROW = AFTER_EVERY_TOKEN["word by word"] + 2
+PICK_ROW = AFTER_EVERY_TOKEN["tokens"] + 2
 PROMPT_ROW, FROM_ROW, ID_ROW = PICK_ROW + 1, PICK_ROW + 3, PICK_ROW + 5
 WORDS_ROW = AFTER_EVERY_TOKEN["every word"] + 3
 # of many words, or a masked one: after one token alone

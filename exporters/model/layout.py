@@ -430,7 +430,7 @@ def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
 def token_texts(book: ModelBook, axis: str = "token") -> Area:
     """The row of cells on Play that show the texts of all tokens."""
     end = PROMPT_COL + len(book.passage.ids)
-    return book.sheet(PLAY)[book.token_rows[axis], PROMPT_COL:end]
+    return book.sheet(PLAY)[book.plan.rows_of_tokens[axis], PROMPT_COL:end]
 
 
 def prompt_text(book: ModelBook, k: int) -> str:

@@ -42,7 +42,6 @@ class ModelBook(Book):
     chosen: Chosen | None = None  # words for the maps
     section: str = ""  # the document, and where in it they are
     printed_cells: dict[str, Area] = field(default_factory=dict)  # of each table, by its title
-    token_rows: dict[str, int] = field(default_factory=dict)  # of Play: their texts, by axis
     pieces: dict[str, Pieces] = field(default_factory=dict)  # blocks wider than a sheet
 
     @property
@@ -69,6 +68,14 @@ class ModelBook(Book):
     def order(self) -> Mapping[str, int]:
         """When each block is computed, by its name."""
         return {name: k for k, name in enumerate(self.graph.blocks)}
+
+    def lay(self, place: Place, style: str) -> None:
+        """Put a table where it is to stand; or a block of the model whose numbers are typed."""
+        if place.block.kind == "table" or place.block.computed:
+            super().lay(place, style)
+        else:
+            self.places[place.block.name] = place
+            self.sheet(place.sheet).regions.append((place, style))
 
     def named(self, name: str) -> Area:
         """A named single cell, for formulas."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.models.encoding import AXIS
 from engine.models.forward import EVERYTHING, ONE_TOKEN, Readout
 from engine.models.model import Model
 from engine.models.spec import Gives
@@ -21,7 +22,7 @@ AFTER_EVERY_TOKEN = {
     "text": 6,
     "ranking": 8,
     "settings": 22,
-    "word by word": 30,
+    "tokens": 30,
     "every word": 40,
 }
 AFTER_LAST_TOKEN = {"sentence": 3, "tokens": 6, "looked at": 12, "text": 16, "ranking": 18}
@@ -82,6 +83,15 @@ class Plan:
         if self.gives == "masked word":
             return MASKED_WORD
         return AFTER_EVERY_TOKEN if self.ranks_every_token else AFTER_LAST_TOKEN
+
+    @property
+    def rows_of_tokens(self) -> Mapping[str, int]:
+        """The rows of Play that show the texts of tokens, by their axis."""
+        below = 3 if self.ranks_every_token else 2
+        found = {"token": self.parts["tokens"] + below}
+        if "second tokens" in self.parts:
+            found[AXIS] = self.parts["second tokens"] + below
+        return found
 
     @property
     def explains(self) -> bool:

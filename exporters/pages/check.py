@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engine.cells.block import Block
 from engine.cells.expression import Expression, Rounded
-from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SUM, SUMPRODUCT
+from engine.cells.functions import ABS, IF, IFERROR, MAX, MIN, SQRT, SUM, SUMPRODUCT
 from engine.cells.rounding import NEAR
 from exporters.compose import digest
 from exporters.compose.dressing import Unlike
@@ -82,12 +82,12 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
     """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
     yield (
         "the shares on Attribution add up to the target’s logit",
-        ABS(attribution.gap(book)) / every_word.size(book),
+        ABS(attribution.gap(book)) / _size(book),
     )
     last = book.graph[f"lens.{len(book.views.stages) - 1}.logits"].area
     live = every_word.words(book).logits
     gap = ABS(MAX(last) - MAX(live)) + ABS(MIN(last) - MIN(live))
-    yield "the last stage of Lens is the readout itself", gap / every_word.size(book)
+    yield "the last stage of Lens is the readout itself", gap / _size(book)
 
 
 def _largest_change(book: ModelBook) -> Expression:
@@ -96,4 +96,20 @@ def _largest_change(book: ModelBook) -> Expression:
         last = [block for block in book.graph if block.op][-1]
         squares = Rounded(float((book.values[last.name] ** 2).sum()), 15)
         return ABS(SUMPRODUCT(last.area, last.area) / squares - 1)
-    return vectors.change(book) if book.plan.gives == "sentence" else every_word.change(book)
+    if book.plan.gives == "sentence":
+        names = (f"{prefix}vector" for prefix in vectors.PREFIXES)
+        gaps = [book.shown[f"play.{name}.change"].block.area for name in names]
+        cosine = book.shown["play.cosine.change"].block.area
+        return MAX(*(SQRT(SUMPRODUCT(gap, gap)) for gap in gaps), ABS(cosine))
+    if book.plan.readout.one_token:
+        words = every_word.words(book)
+        gap = words.probs - words.baseline
+        return SQRT(SUMPRODUCT(gap, gap))
+    moved = book.shown["play.logits.change"].block.area
+    return MAX(MAX(moved), -MIN(moved)) / _size(book)
+
+
+def _size(book: ModelBook) -> Expression:
+    """The largest logit, or 1: gaps between large logits are large."""
+    logits = every_word.words(book).logits
+    return MAX(1, MAX(logits), -MIN(logits))

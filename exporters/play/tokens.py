@@ -1,14 +1,11 @@
 """The tokens of a sentence, one in each column: its text, its id, where it comes from."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
-from engine.cells.block import Block
 from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, LEFT
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
-from exporters.compose.dressing import When
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
@@ -16,140 +13,98 @@ from exporters.model.model_book import ModelBook
 from exporters.play import every_word
 from exporters.play.sentence import answered, not_given
 
-
-class Line(NamedTuple):
-    """A row of cells: its label, the block that stands there, if any, and its style."""
-
-    label: str
-    block: str = ""
-    style: str = "id"
-
-
-POSITION = Line("position", style="label number")
-WORD, TOKEN = Line("word", style="word shown"), Line("token", style="word shown")
-BUILT, FROM = Line("built with", style="built"), Line("from", style="label")
+# the rows: a label, the block that stands there, if any, and its style
 WORD_BY_WORD = (
-    POSITION,
-    Line("pick instead", "prompt.pick", "token"),
-    WORD,
-    BUILT,
-    FROM,
-    Line("random number", "random", "number typed"),
-    Line("token id", "tokens"),
-    Line("built with id", "prompt.built", "built"),
+    ("position", "", "label number"),
+    ("pick instead", "prompt.pick", "token"),
+    ("word", "", "word shown"),
+    ("built with", "", "built"),
+    ("from", "", "label"),
+    ("random number", "random", "number typed"),
+    ("token id", "tokens", "id"),
+    ("built with id", "prompt.built", "built"),
 )
 OF_LAST_TOKEN = (
-    POSITION,
-    Line("type an id instead", "prompt.pick", "dial"),
-    TOKEN,
-    Line("token id", "tokens"),
-    Line("given; -1: none", "prompt.id"),
-    Line("built with", "prompt.built", "built"),
+    ("position", "", "label number"),
+    ("type an id instead", "prompt.pick", "dial"),
+    ("token", "", "word shown"),
+    ("token id", "tokens", "id"),
+    ("given; -1: none", "prompt.id", "id"),
+    ("built with", "prompt.built", "built"),
 )
 OF_ENCODER = (
-    Line("tokens", "n_prompt"),
-    POSITION,
-    TOKEN,
-    Line("token id", "tokens"),
-    Line("attention mask", "attention_mask"),
+    ("tokens", "n_prompt", "id"),
+    ("position", "", "label number"),
+    ("token", "", "word shown"),
+    ("token id", "tokens", "id"),
+    ("attention mask", "attention_mask", "id"),
 )
-
-
 NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workbook defines
 
 
-def lines(book: ModelBook) -> tuple[Line, ...]:
-    """The rows that a workbook has."""
-    if book.plan.ranks_every_token:
-        return WORD_BY_WORD
-    return OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
-
-
-def place(book: ModelBook, top: int, prefix: str = "") -> None:
-    """Say where the blocks stand, and the tokens' texts."""
-    for row, line in enumerate(lines(book), top):
-        if line in (WORD, TOKEN):
-            book.token_rows[book.graph[f"{prefix}tokens"].axes[0]] = row
-        elif line.block in NAMED and (block := _block(book, line, prefix)):
-            turned = line.block != "n_prompt"
-            book.places[block.name] = Place(block, PLAY, row, PROMPT_COL, turned)
-
-
-def _block(book: ModelBook, line: Line, prefix: str) -> Block | None:
-    """The block of a line, where the workbook has it."""
-    return book.graph.blocks.get(prefix + line.block) if line.block else None
-
-
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
-    """The lines, those that the workbook has."""
-    rows = {}
-    for row, line in enumerate(lines(book), top):
-        block = _block(book, line, prefix)
-        if line.block and not block:
-            continue
-        rows[line] = row
-        ws.sheet.put(row, PROMPT_COL - 1, line.label, "row label")
-        if not block:
-            _show(book, ws, row, line, prefix)
-            continue
-        place = Place(block, PLAY, row, PROMPT_COL, turned=True, named=False)
-        place, typed = book.places.get(block.name, place), block.expression is None
-        if typed and block.kind != "table":
-            ws.sheet.regions.append((place, "input count"))
-        else:
-            book.lay(place, "dial" if typed and line.style == "id" else line.style)
-    if book.plan.ranks_every_token:
-        _choices(book, ws, rows)
-    else:
-        _rules(book, ws, rows, prefix)
+    """The rows, those that the workbook has."""
+    sheet, whole = ws.sheet, book.plan.ranks_every_token
+    if whole:
+        sheet.put(top, 0, "Word by word", "heading")
+        layout.place_vocabulary(book)
+        top += 1
+    lines = OF_LAST_TOKEN if book.plan.gives == "next word" else OF_ENCODER
+    for row, (label, name, style) in enumerate(WORD_BY_WORD if whole else lines, top):
+        block = book.graph.blocks.get(prefix + name) if name else None
+        if block:
+            typed = style == "id" and not block.computed
+            asked = "dial" if block.kind == "table" else "input count"
+            turned, named = name != "n_prompt", name in NAMED
+            place = Place(block, PLAY, row, PROMPT_COL, turned, named)
+            book.lay(place, asked if typed else style)
+        if block or not name:
+            sheet.put(row, PROMPT_COL - 1, label, "row label")
+        if not name:
+            _show(book, ws, row, label, style, prefix)
+    if whole:
+        _choices(book, ws, top)
+    elif not book.live:
+        _rules(book, ws, top, prefix)
 
 
-def add_word_by_word(book: ModelBook, ws: Composer, top: int) -> None:
-    """The lines of a sentence that is followed word by word, under their heading."""
-    ws.sheet.put(top, 0, "Word by word", "heading")
-    add(book, ws, top + 1)
-
-
-def _show(book: ModelBook, ws: Composer, row: int, line: Line, prefix: str) -> None:
-    """A line that is no block of the model: labels, or formulas."""
-    cells = [CELLS[line](book, prefix, t) for t in range(len(book.passage.ids))]
+def _show(book: ModelBook, ws: Composer, row: int, label: str, style: str, prefix: str) -> None:
+    """A row that is no block of the model: constants, or a table of formulas."""
+    n = len(book.passage.ids)
+    cells = [CELLS[label](book, prefix, t) for t in range(n)]
     if isinstance(cells[0], Expression):
-        at, one = (row, PROMPT_COL), (1, len(cells))
-        ws.show(prefix + line.label, at, lambda _, t: cells[t], line.style, one)
+        ws.show(prefix + label, (row, PROMPT_COL), lambda _, t: cells[t], style, (1, n))
         return
     for col, cell in enumerate(cells, PROMPT_COL):
         assert not isinstance(cell, Expression)
-        ws.sheet.put(row, col, cell, line.style)
+        ws.sheet.put(row, col, cell, style)
 
 
-def _choices(book: ModelBook, ws: Composer, rows: Mapping[Line, int]) -> None:
+def _choices(book: ModelBook, ws: Composer, row: int) -> None:
     """The list that a word can be picked from; which words were not typed, or are unknown."""
-    layout.place_vocabulary(book)
-    sheet, n = ws.sheet, len(book.passage.ids)
-    for t in range(n):
-        sheet.lists[book.places["prompt.pick"].cell(t, 0)] = layout.vocabulary_texts(book)
-    sheet.put(rows[POSITION], PROMPT_COL + n, "next", "label")
+    for t in range(len(book.passage.ids)):
+        ws.sheet.lists[book.places["prompt.pick"].cell(t, 0)] = layout.vocabulary_texts(book)
+    ws.sheet.put(row, PROMPT_COL + len(book.passage.ids), "next", "label")
     origins, words = book.shown["play.from"].block.area, book.shown["play.word"].block.area
     ws.mark(origins, "differs", LEFT(origins[0, 0], 7) == "unknown")
     ws.mark(words, "generated", origins[0, 0] == not_given(book))
 
 
-def _rules(book: ModelBook, ws: Composer, rows: Mapping[Line, int], prefix: str) -> None:
+def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
     """What may be typed for an id; which tokens are behind the last one."""
-    sheet, n, tokens = ws.sheet, len(book.passage.ids), book.graph[f"{prefix}tokens"]
-    if f"{prefix}attention_mask" in book.graph.blocks:
-        texts = sheet[rows[TOKEN], PROMPT_COL : PROMPT_COL + n]
-        sheet.dress(texts, When("stale", book.graph[f"{prefix}attention_mask"][0, 0] == 0))
-    elif book.plan.answers:
-        typed = book.graph.blocks.get("prompt.pick", tokens)
-        last = book.graph.looked_up(tokens)[1] - 1
-        rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
-        for t in range(n):
-            cell = book.places[typed.name].cell(t, 0)
-            sheet.rules[cell] = rule | {"error_message": f"An id from 0 to {last}."}
-        if "n_prompt" in book.graph.blocks:
-            position = sheet[rows[POSITION], PROMPT_COL].fixed_rows
-            ws.mark(tokens.area, "built", position >= book.graph["n_prompt"][0, 0].fixed)
+    tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get("n_prompt")
+    if not book.plan.answers:
+        present = book.graph[f"{prefix}attention_mask"][0, 0]
+        ws.mark(book.shown[f"play.{prefix}token"].block.area, "stale", present == 0)
+        return
+    typed = book.places[book.graph.blocks.get("prompt.pick", tokens).name]
+    last = book.graph.looked_up(tokens)[1] - 1
+    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
+    rule["error_message"] = f"An id from 0 to {last}."
+    ws.sheet.rules |= {typed.cell(t, 0): rule for t in range(len(book.passage.ids))}
+    if n_prompt:
+        position = ws.sheet[row, PROMPT_COL].fixed_rows
+        ws.mark(tokens.area, "built", position >= n_prompt[0, 0].fixed)
 
 
 # --- the cells of a token -----------------------------------------------------------------
@@ -191,15 +146,10 @@ def _given(book: ModelBook, t: int) -> Expression:
     return expression(t) < book.graph["n_prompt"][0, 0]
 
 
-def _built(book: ModelBook, _: str, t: int) -> str:
-    """The word that the workbook was built with."""
-    return book.labels["vocab"][book.passage.ids[t]]
-
-
-CELLS: Mapping[Line, Callable[[ModelBook, str, int], Expression | str | int]] = {
-    POSITION: lambda _, __, t: t,
-    TOKEN: _text,
-    WORD: _word,
-    BUILT: _built,
-    FROM: _origin,
+CELLS: Mapping[str, Callable[[ModelBook, str, int], Expression | str | int]] = {
+    "position": lambda _, __, t: t,
+    "token": _text,
+    "word": _word,
+    "built with": lambda book, _, t: book.labels["vocab"][book.passage.ids[t]],
+    "from": _origin,
 }

@@ -1,8 +1,6 @@
 """Two sentences' vectors feature by feature, and the cosine that says how alike they are. Baseline
 stands beside live: what the untouched workbook said, as constants."""
 
-from engine.cells.expression import Expression
-from engine.cells.functions import ABS, MAX, SQRT, SUMPRODUCT
 from engine.cells.name import SECOND
 from exporters.compose.composer import Composer
 from exporters.model.layout import PROMPT_COL
@@ -43,10 +41,3 @@ def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int)
     live = ws.show(name, (top + 1, left), lambda d, _: block[0, d], "live", (n, 1))
     moved = (top + 1, left + 2), lambda d, _: live[d, 0] - built[d, 0]
     ws.show(f"{name}.change", *moved, "change", (n, 1))
-
-
-def change(book: ModelBook) -> Expression:
-    """How far the vectors, and their cosine, are from the baseline, all in all."""
-    gaps = [book.shown[f"play.{prefix}vector.change"].block.area for prefix in PREFIXES]
-    cosine = book.shown["play.cosine.change"].block.area
-    return MAX(*(SQRT(SUMPRODUCT(gap, gap)) for gap in gaps), ABS(cosine))

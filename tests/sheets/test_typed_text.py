@@ -245,7 +245,7 @@ def test_typed_ids_replace_the_sentence_large_vocabulary(opened) -> None:
     picked = {where.cell("prompt.pick", t, 0): float(i) for t, i in ((0, 7), (len(ids), 11))}
     with sheet.typed(picked):
         assert_answers(where, sheet.__getitem__, [7, *ids[1:], 11])
-        assert "ids are typed" in told(sheet) and not line(sheet)
+        assert "2 picked instead" in told(sheet) and not line(sheet)
 
 
 def test_unknown_character_is_reported_large_vocabulary(opened) -> None:
