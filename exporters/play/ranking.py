@@ -73,7 +73,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     for col, (name, style) in enumerate(styles.items(), 1):
         if name:
             tables[name] = ws.table(f"ranked.{name}", (first, col), (n, 1))
-        if style != "hidden":
+        if style not in ("", "hidden"):
             ws.sheet.put(first - 1, col, "token" if one and name == "word" else name, "label")
     for rank in range(n):
         ws.sheet.put(first + rank, 0, rank + 1, "label number")

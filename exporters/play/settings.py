@@ -83,6 +83,8 @@ def _line(
             named = not name.startswith("look.")
             book.lay(Place(book.graph[name], PLAY, row, k, turned=False, named=named), style)
     end = col + 1 + len(cells)
+    if not note:
+        return
     if isinstance(note, str):
         ws.sheet.put(row, end, note, "note")
         return
