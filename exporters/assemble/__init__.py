@@ -1,1 +1,1 @@
-"""Whole workbooks: of a model with its pages, or of worksheets."""
+"""Building whole workbooks: of a model with its pages, or of worksheets."""

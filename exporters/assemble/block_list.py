@@ -1,7 +1,7 @@
-"""Blocks of a graph one under another on a worksheet, in the order of computation.
+"""Blocks of a graph one below another on a worksheet, in the order of computation.
 
-So a program that computes cells from left to right and from top to bottom, as Excel does where
-cells wait for each other in a circle, has computed what a cell reads before it comes to the cell.
+So a program that computes cells from left to right and from top to bottom, as Excel does with
+circular references, computes what a cell reads before the cell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ Labels = Mapping[str, Sequence[str]]  # the texts along an axis, by its name
 
 
 def stack(ws: Composer, block: Block, labels: Labels, gradient_of: str) -> None:
-    """Put a block at the cursor, under its name, its formula and what it means. A block that others
-    read along its rows lies on its side, so that every product runs down columns."""
+    """Put a block at the cursor, under its name, its formula and its meaning. A block that others
+    read along its rows is transposed, so that every product runs down columns."""
     on_its_side = read_along(ws.book.graph, block) == 1
     text = f"{block.name} = {equation(block)}" if block.op else block.name
     meaning = words.meaning(block, gradient_of)
@@ -40,8 +40,8 @@ def put(
     on_its_side: bool = False,
     style: str = "",
 ) -> Place:
-    """Put a block's cells where they are to stand, with labels above and to the left; in a style of
-    theme's, or else in that of its kind."""
+    """Put a block's cells at a place, with labels above and to the left; in a style of theme's
+    (default: that of its kind)."""
     place = Place(block, ws.sheet.name, top, left, on_its_side)
     if block.op:
         ws.book.places[block.name] = place
@@ -58,7 +58,7 @@ def put(
 
 
 def _style(block: Block) -> str:
-    """The style of cells that hold numbers, or have a formula each."""
+    """The style of cells that hold numbers, or that have a formula each."""
     if block.kind == "ids":
         return "input count"
     return f"{theme.kind(block)} {'black' if block.expression else 'blue'}"
@@ -70,7 +70,7 @@ def _reads_elsewhere(ws: Composer, block: Block) -> bool:
 
 
 def _label(ws: Composer, area: Rect, axis: str, labels: Labels, style: str) -> None:
-    """The texts along an axis, or its numbers; an axis without a name has none."""
+    """The labels along an axis, or its numbers; an axis without a name has none."""
     if axis in labels:
         ws.sheet.runs.append(Run(area, style, labels[axis]))
     elif axis:

@@ -1,4 +1,4 @@
-"""The workbook of any encoder: what it is asked for, and three edits to try."""
+"""The workbook of any encoder: its start sheet, and three suggested edits."""
 
 from engine.cells.name import SECOND
 from engine.models import encoding
@@ -42,7 +42,7 @@ def build(
 
 
 def _suggestions(model: Model, given: list[list[int]]) -> list[Suggestion]:
-    """A sentence, the other one or the temperature, and a weight."""
+    """Three edits: a sentence, the second sentence or the temperature, and a weight."""
     two = len(given) > 1
     typed = [encoding.text_of(model.vocabulary, ids) is not None for ids in given]
     cells = ["sentence" if typed[0] else "tokens"]

@@ -1,8 +1,8 @@
-"""Matrices in cells, written as mathematics writes them: `W_1 @ x + b_1`, `(q.T @ k) / SQRT(2)`.
+"""Matrices in cells, written as in mathematics: `W_1 @ x + b_1`, `(q.T @ k) / SQRT(2)`.
 
 A `Matrix` has an expression for every entry; one that stands in cells is `Cells`. A product of two
-rows, or of two columns, is a SUMPRODUCT; a row and a column differ in shape, which SUMPRODUCT does
-not take, so their product is written term by term. A `MatrixSheet` puts matrices on a sheet.
+rows, or of two columns, is a SUMPRODUCT; SUMPRODUCT does not take a row and a column, so their
+product is written term by term. A `MatrixSheet` puts matrices on a sheet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from exporters.compose.composer import Composer, Texts
 
 
 class Matrix:
-    """Entries [rows, columns] that are expressions."""
+    """A matrix of expressions, [rows, columns]."""
 
     def __init__(self, shape: Span, entry: Callable[[int, int], Any]):
         self.shape, self.entry = shape, entry
@@ -37,7 +37,8 @@ class Matrix:
         return self._each(truediv, Matrix((1, 1), lambda i, j: divisor))
 
     def _each(self, sign: Callable[[Any, Any], Any], other: "Matrix") -> "Matrix":
-        """Entry by entry; the other may be one row, or one column, or one number, for all."""
+        """An operation entry by entry; the other operand may be one row, one column or one
+        number."""
         last_row, last_col = other.shape[0] - 1, other.shape[1] - 1
         return Matrix(
             self.shape, lambda i, j: sign(self[i, j], other[min(i, last_row), min(j, last_col)])
@@ -107,27 +108,27 @@ def vstack(parts: Sequence[Matrix]) -> Matrix:
 
 
 def shares_of_rows(x: Cells) -> Matrix:
-    """Every entry divided by its row's sum: the second half of a softmax of rows."""
+    """Every entry divided by its row's sum: the second half of a softmax along rows."""
     return Matrix(x.shape, lambda i, j: x[i, j] / SUM(x[i, :]))
 
 
 def sums_of_rows(x: Cells) -> Matrix:
-    """A column: the sum of each row."""
+    """A column with the sum of each row."""
     return Matrix((x.shape[0], 1), lambda i, j: SUM(x[i, :]))
 
 
 def numbered(_: str, shape: Span) -> tuple[Texts, Texts]:
-    """The labels of a matrix's rows and columns: numbers from 1."""
+    """Labels for a matrix's rows and columns: numbers from 1."""
     height, width = ([str(k + 1) for k in range(n)] for n in shape)
     return height, width
 
 
 class MatrixSheet:
-    """A sheet of matrices. Titles are names and shapes; `labels` says what heads the rows and the
-    columns of a matrix, by its name and shape.
+    """A sheet of matrices. Titles are names and shapes; `labels` gives row and column heads for a
+    matrix, by its name and shape.
 
-    `given` are the numbers and texts to be typed, [rows, columns] by name; `sheet[name]` is any
-    matrix of the workbook that has a place.
+    `given` are the typed numbers and texts, [rows, columns] by name; `sheet[name]` is any matrix of
+    the workbook that has a place.
     """
 
     def __init__(
@@ -142,14 +143,14 @@ class MatrixSheet:
         return Cells(self.ws.book.graph[name].area)
 
     def section(self, heading: str, *equations: str) -> None:
-        """A heading and the equations of what follows."""
+        """A heading and the equations of the following matrices."""
         self.ws.heading(heading)
         self.ws.text(*equations, style="equation")
 
     def given(
         self, name: str, beside: Cells | None = None, style: str = "weight", rows: Texts = ()
     ) -> Cells:
-        """A matrix to be typed over, below the last one or right of another."""
+        """A typed matrix, below the last one or to the right of another."""
         values = self._given[name]
         usual, cols = self._labels(name, values.shape)
         title = _title(name, values.shape)
@@ -166,7 +167,7 @@ class MatrixSheet:
         cols: Texts = (),
         title: str = "",
     ) -> Cells:
-        """A matrix of formulas, below the last one or right of another."""
+        """A matrix of formulas, below the last one or to the right of another."""
         usual = self._labels(name, matrix.shape)
         labels = rows or usual[0], cols or usual[1]
         title = title or _title(name, matrix.shape)

@@ -1,4 +1,5 @@
-"""The workbook of any checkpoint: its own three edits to try, with what the engine says they do."""
+"""The workbook of any checkpoint: its start sheet, and three suggested edits with their computed
+effects."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,8 +70,8 @@ def build(
 
 
 def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
-    """What the start sheet says. The graph that its edits are tried in is let go before the book
-    makes its own: together they would be the most that a large build holds."""
+    """The text of the start sheet. The graph in which its edits are tried is freed before the book
+    makes its own: both together would need the most memory of a large build."""
     graph = encoding.graph(model, passage, plan.readout)
     texts = shown(model.vocabulary.texts)
     spec, typed = model.spec, plan.answers and not tokenizing.refusal(model.vocabulary)
@@ -99,7 +100,7 @@ def _story(title: str, model: Model, passage: Passage, plan: Plan) -> Story:
 
 
 def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str, str]:
-    """What to look at, in two lines."""
+    """The lines of "What to look at", for a model's pages."""
     if not plan.whole:
         return (ANSWERED if typed else IDS), FEW_VIEWS
     how = CONTINUED if plan.continues else BOTH_WAYS
@@ -110,7 +111,8 @@ def _look(model: Model, passage: Passage, plan: Plan, typed: bool) -> tuple[str,
 def suggestions(
     graph: Forward, texts: tuple[str, ...], last: int, typed: bool = False
 ) -> list[Suggestion]:
-    """The last token, the temperature, and one weight: what each does is computed here."""
+    """Three edits with their effects, computed here: the last token, the temperature, and a
+    weight."""
     current = int(graph.inputs["tokens"][last, 0])
     other = (current + 1) % graph.spec.d_vocab
     weight = next(
@@ -139,7 +141,7 @@ def suggestions(
 
 
 def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
-    """Three cells of the live part: weights and settings that its blocks read."""
+    """Edits of three cells of the live part: weights and settings that its blocks read."""
     inputs = freeze_rest(graph, live).inputs
     found = [graph[name] for name in inputs if name.startswith(tuple(live))]
     found.sort(key=lambda b: (b.kind != "weight", b.leaf != "switch", b.leaf == "average"))
@@ -150,7 +152,7 @@ def live_suggestions(graph: Graph, live: Sequence[str]) -> list[Suggestion]:
 def effect(
     graph: Graph, edit: tuple[str, int, int, float], texts: tuple[str, ...], row: int
 ) -> str:
-    """What an edit does to the word whose probability moves most."""
+    """The effect of an edit on the word whose probability changes most."""
     live = Evaluator(graph)
     live.set(*edit)
     before, after = graph.values["probs"][row], live["probs"][row]

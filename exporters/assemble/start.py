@@ -1,4 +1,4 @@
-"""Start: what this workbook is, what to look at, what to try, where everything is."""
+"""The sheet Start: what this workbook is, what to look at, what to try, links to all sheets."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ PROTECTED = (
 
 
 def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
-    """The first thing that a reader sees; of a model, with the stops of its tour."""
+    """Add the first sheet; for a model, with the stops of its tour."""
     sheet = book.sheet(START)
     book.suggestions = story.suggestions
     sheet.widths = {0: 3, 1: 24, 2: 96, 3: 24}
@@ -58,7 +58,7 @@ def add(book: Book, story: Story, stops: Sequence[Stop] = ()) -> None:
 
 
 def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
-    """The stops in their order, each with its sentence; returns the row below."""
+    """Add the stops in order, each with its text; returns the row below."""
     heading = f"The tour: {len(stops)} stops, at the sentence that is typed now"
     sheet.put(row, 0, heading, "heading")
     told = Composer(book, START).table("tour", (row + 1, 2), (len(stops), 1))
@@ -73,7 +73,7 @@ def _tour(book: Book, sheet: Sheet, row: int, stops: Sequence[Stop]) -> int:
 
 
 def _lead(sheet: Sheet, row: int, col: int, text: str, target: str) -> None:
-    """A text that leads elsewhere, on the first line of a row that has several."""
+    """Add a link, on the first line of a row with several lines."""
     sheet.put(row, col, text, "stop")
     sheet.links[row, col] = target
 

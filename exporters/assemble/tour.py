@@ -1,8 +1,8 @@
-"""The tour: eight stops that tell what a transformer does, at the numbers of this one; a ninth
-where it learns.
+"""The tour: eight stops that explain a transformer with this model's numbers; a ninth about
+training.
 
-Each stop names a concept or two, in whole sentences with live numbers inside, and leads to the
-sheet where it can be seen. They stand on Start; each of their sheets has a link to the next stop.
+Each stop explains a concept or two in sentences with live numbers, and links to a sheet that shows
+it. The stops are on Start; each of their sheets has a link to the next stop.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from exporters.play import every_word, ranking
 
 
 class Stop(NamedTuple):
-    """What it is about, where it leads, and what it says."""
+    """A stop of the tour: its concept, its link, and its text."""
 
     concept: str
     target: str
@@ -29,12 +29,12 @@ class Stop(NamedTuple):
 
     @property
     def sheet(self) -> str:
-        """The name of the sheet that it leads to."""
+        """The name of the sheet that it links to."""
         return self.target.rpartition("!")[0].strip("'")
 
 
 def stops(book: ModelBook) -> list[Stop]:
-    """The stops of a whole model; of one whose parts are constants, none."""
+    """The stops of a whole model; none for a workbook of one live part."""
     tellers: list[Callable[[ModelBook], Stop]]
     tellers = [_tokens, _embedding, _stream, _attention, _mlp]
     tellers += [_vector, _cosine] if book.plan.gives == "sentence" else [_logits, _temperature]
@@ -43,7 +43,7 @@ def stops(book: ModelBook) -> list[Stop]:
 
 
 def links(told: Sequence[Stop], sheet: str) -> Iterator[tuple[str, str]]:
-    """From the stops on a sheet the ways to those that follow: a text, and where it leads."""
+    """The links from the stops on a sheet to the next ones: a text, and an address."""
     for k, stop in enumerate(told, 1):
         if stop.sheet == sheet and k < len(told):
             yield f"stop {k} of {len(told)}, next: {told[k].concept} →", told[k].target

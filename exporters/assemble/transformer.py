@@ -1,4 +1,4 @@
-"""The whole book: blocks laid out, pages around them, sheets in the reader's order."""
+"""A model's whole book: blocks laid out, pages around them, sheets in reading order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -51,14 +51,14 @@ def assemble(
     chosen: Chosen | None = None,
     on_layout: OnLayout | None = None,
 ) -> ModelBook:
-    """A whole workbook for a model and a passage: its pages around its laid-out blocks.
+    """A whole workbook for a model and a passage: laid-out blocks, with pages around them.
 
-    `headings` gives the title of the step that a block begins: a model that has them is read by
-    hand, and its weights stand beside what they multiply. `study` adds a sheet of the workbook's
-    own, "Study"; `chosen` are the words on its maps. Where the `plan` names parts that are live,
-    what these read from the rest is put as constants, and nothing else is there. A story without a
-    title leaves out the tour, whose place on Start depends on the story. `on_layout` is called with
-    the book before its values are computed.
+    `headings` gives the title of the step that a block begins: a model that has them is small
+    enough to read, and its weights stand beside what they multiply. `study` adds the workbook's own
+    sheet "Study"; `chosen` are the words on its maps. If the `plan` names live parts, what they
+    read from the rest is constant, and nothing else is there. A story without a title leaves out
+    the tour, whose place on Start depends on the story. `on_layout` is called with the book before
+    its values are computed.
     """
     plan = plan or for_model(model, by_hand=headings is not None)
     if plan.readout.by_head:
@@ -99,7 +99,7 @@ def assemble(
 def _blocks(
     model: Model, passage: Passage, plan: Plan
 ) -> tuple[Graph, Views, dict[str, tuple[str, ...]]]:
-    """The graph of a workbook, what its views are, and the labels of the vocabulary's axes."""
+    """The graph of a workbook, its views, and the labels of the vocabulary axes."""
     graph: Graph = encoding.graph(model, passage, plan.readout)
     prompt.set_temperature(graph, passage)
     if plan.live:
@@ -121,7 +121,7 @@ def _blocks(
 
 
 def _add_pages(book: ModelBook) -> None:
-    """Every page that the book wants; blocks are laid out when pages have said where theirs are."""
+    """Add every page that the book wants; blocks are laid out after pages have placed their own."""
     book.sheet(START)
     found = [module for module in pages() if module.wanted(book)]
     for module in found:
@@ -135,7 +135,7 @@ def _add_pages(book: ModelBook) -> None:
 
 
 def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Plan) -> None:
-    """Have the tokens of a graph follow a sentence, where that can be."""
+    """Make the tokens of a graph follow a typed sentence, if possible."""
     if isinstance(graph, Forward) and plan.gives != "next word" and not plan.live:
         encoding.follow(graph, passage, model)
     elif plan.ranks_every_token:
@@ -145,10 +145,10 @@ def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Pl
 
 
 def pages() -> list[ModuleType]:
-    """Every page that there is a module for, in the order of their sheets.
+    """Every page module, in the order of their sheets.
 
     A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
-    says whether a book has it, and `add` adds it. One that holds blocks says where they stand in
+    says whether a book has it, and `add` adds it. A page with blocks of the model places them in
     `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
     """
     found = []
@@ -159,8 +159,8 @@ def pages() -> list[ModuleType]:
 
 
 def order(after: Mapping[str, str]) -> dict[str, int]:
-    """The place of each kind of sheet, for those that each comes after. Raises InputError for a
-    sheet that comes after none that there is."""
+    """The position of each kind of sheet, given the sheet that each comes after. Raises InputError
+    for a sheet that comes after an unknown one."""
     of_blocks = {name: before for name, (before, _) in layout.SHEETS.items()}
     everywhere = {STUDY: PLAY} | of_blocks | dict(after)
     found = reading_order(everywhere, START, "sheet")
@@ -168,21 +168,21 @@ def order(after: Mapping[str, str]) -> dict[str, int]:
 
 
 def _views(graph: Graph, passage: Passage) -> lens.Views:
-    """Lens and attribution at the end of the prompt, for the two likeliest words."""
+    """Lens and attribution at the end of the prompt, for the two most likely words."""
     last = passage.n_prompt - 1
     likeliest = ranked(graph.values["logits"][last], 2)
     return lens.add(graph, last, likeliest[0], likeliest[-1])
 
 
 def _go_back(graph: Graph, passage: Passage) -> None:
-    """The backward pass of how far the target is ahead of its rival, at the position."""
+    """Add the backward pass of the target's lead over its rival, at the position."""
     words = (int(graph.inputs[word][0, 0]) for word in ("position", "target", "rival"))
     backward(graph, objective.logit(graph, *words), columns=True)
 
 
 def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
-    """Sheets as they are read; on each its purpose and legend, the ledger, the way to the next.
-    Those of the workbook's own that no page is called after stand where its study does."""
+    """Put sheets in reading order, each with its purpose, legend, ledger and link to the next stop.
+    A workbook's own sheets without a page stand where its study does."""
     place = order({module.SHEET: module.AFTER for module in pages()})
     place = {name: place.get(name.split(" ")[0], place[STUDY]) for name in book.sheets}
     book.sheets = dict(sorted(book.sheets.items(), key=lambda item: place[item[0]]))
@@ -202,7 +202,7 @@ def _put_in_order(book: ModelBook, stops: Sequence[tour.Stop]) -> None:
 
 
 def _clear_of_links(sheet: Sheet) -> int:
-    """The first column that a link to Play, in column 1, does not run into."""
+    """The first column after the link to Play in column 1."""
     col, room = 2, float(sheet.widths.get(1, theme.COLUMN_WIDTH))
     while room < LINK_WIDTH:
         room += sheet.widths.get(col, theme.COLUMN_WIDTH)

@@ -1,13 +1,13 @@
-"""Workbooks of worksheets: tables of typed numbers and of formulas, for machines that are no
-transformer.
+"""Workbooks of worksheets: tables of typed numbers and of formulas, for machines other than
+transformers.
 
 A `Workbook` has sheets; a `Worksheet` takes headings, texts and tables from top to bottom. A table
-is a block of the workbook's graph, and what `typed` and `computed` give is its area, so that a
-formula is written over the tables before it and gives both its text and its value:
+is a block of the workbook's graph, and `typed` and `computed` return its area, so that a formula is
+written over the tables before it and gives both its text and its value:
 
     exps = ws.computed("exps", (4, 4), lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])))
 
-A table's name is the name of its range in the workbook, and what an edit points to.
+A table's name is the name of its range in the workbook, and what an edit refers to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,14 +45,14 @@ class Comparison(NamedTuple):
 
 
 def near(cells: Expression, value: Any = 1) -> Expression:
-    """Whether all of a range is a number, to within 1e-9, for `Workbook.checks`."""
+    """Whether every cell of a range equals a number to within 1e-9, for `Workbook.checks`."""
     return AND(MAX(cells) - value < NEAR, value - MIN(cells) < NEAR)
 
 
 class Workbook:
-    """A workbook that is put together table by table; on a graph that has blocks already, if any.
+    """A workbook under construction, table by table; its graph may have blocks already.
 
-    One that `iterates` has cells that keep what they hold, see `Book`.
+    With `iterates`, it has cells that keep their values, see `Book`.
     """
 
     def __init__(self, title: str, graph: Graph | None = None, iterates: bool = False):
@@ -71,8 +71,8 @@ class Workbook:
         return self.book.clean
 
     def edited(self, edits: Mapping[Area, float | str]) -> Reading:
-        """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`. A story asks for
-        the same ones again and again; they are computed once."""
+        """The values after edits: `w.edited({scores[2, 1]: 4.0})(probs[0, 2])`. They are cached,
+        since a story asks for the same ones repeatedly."""
         typed = tuple((*_spot(cell), value) for cell, value in edits.items())
         key = typed, len(self.book.graph.blocks)
         if key not in self._edited:
@@ -95,13 +95,13 @@ class Workbook:
         return Suggestion(said, *first, _spot(watch), then(watch), tuple(also))
 
     def sheet(self, name: str, purpose: str) -> Composer:
-        """A new sheet, after those there are; the purpose is one line."""
+        """A new sheet at the end; its purpose is one line."""
         return worksheet(self.book, name, purpose)
 
     def compare(self, rows: Sequence[Comparison], section: str) -> None:
-        """The sheet Printed: what the source prints, what the cells give, and the difference.
+        """Add the sheet Printed: the source's numbers, the recomputed ones, and the difference.
 
-        `section` is the document, and where in it the numbers stand.
+        `section` is the document and the section in which the numbers stand.
         """
         ws = self.sheet(
             "Printed", "what the source prints: printed, recomputed, difference, and why"
@@ -109,7 +109,7 @@ class Workbook:
         compare(ws, rows, section)
 
     def checks(self, rows: Sequence[tuple[str, Expression]]) -> None:
-        """The sheet Check: claims that hold as built, each with a formula that says whether."""
+        """Add the sheet Check: claims that hold as built, each with a formula that verifies it."""
         ws = self.sheet("Check", "what should hold whatever you type")
         ws.widths({0: 3, 1: 90, 2: 10})
         for k, (claim, _) in enumerate(rows, ws.cursor):
@@ -121,9 +121,9 @@ class Workbook:
         ws.cursor += n + 2
 
     def done(self, story: Story) -> Book:
-        """The book, with its start sheet, the ways from sheet to sheet, the ledger on each, and the
-        verdict. A book that iterates has no ledger: it would go round with the cells that it
-        watches."""
+        """The finished book, with its start sheet, links between sheets, the ledger on each, and
+        the verdict. A book that iterates has no ledger, which would become part of the circular
+        reference that it watches."""
         told = not self.book.iterates
         if told:
             self.sheet(ledger.SHEET, ledger.PURPOSE)
@@ -147,7 +147,7 @@ class Workbook:
 
 
 def worksheet(book: Book, name: str, purpose: str) -> Composer:
-    """A new sheet with its title, the way to Start, and what it is for."""
+    """A new sheet with its title, a link to Start, and its purpose."""
     ws = Composer(book, name, FIRST_ROW)
     ws.sheet.purpose = purpose
     ws.sheet.put(0, 0, f"{book.title} · {name}", "title")
@@ -159,7 +159,7 @@ def worksheet(book: Book, name: str, purpose: str) -> Composer:
 
 
 def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None:
-    """Numbers that a source prints, what cells give, the difference, and why they differ."""
+    """Add a source's printed numbers, the cells' values, the difference, and why they differ."""
     ws.widths({0: 3, 1: 56, 2: 11, 3: 12, 4: 11, 5: 3, 6: 80})
     for col, head in enumerate(("", "what", "printed", "recomputed", "difference", "", "note")):
         ws.sheet.put(ws.cursor, col, head, "head" if 2 <= col <= 4 else "block")

@@ -1,1 +1,1 @@
-"""Workbooks held to other programs and to Excel's rules."""
+"""Checking workbooks with other programs and against Excel's rules."""

@@ -1,7 +1,7 @@
-"""Aspose.Cells, which follows Excel closely, as another engine of `verify`.
+"""Aspose.Cells, which follows Excel closely, as an engine of `verify`.
 
-It is commercial, an evaluation version is on PyPI, and nothing needs it: it is asked by its name
-alone. Saved files would carry its mark; it saves none here.
+It is commercial, with an evaluation version on PyPI. Nothing requires it: it is used only if named.
+Files that it saves would carry a watermark; it saves none here.
 """
 
 import importlib.util
@@ -17,12 +17,12 @@ REMEDY = "pip install aspose-cells-python"
 
 
 def installed() -> bool:
-    """Whether it is there."""
+    """Whether it is installed."""
     return bool(importlib.util.find_spec("aspose") and importlib.util.find_spec("aspose.cells"))
 
 
 def recompute(path: Path, cells: Iterable[tuple[str, int, int]]) -> dict[Any, Value]:
-    """The values of cells, by sheet, row and column from 0, after it has computed all anew."""
+    """The values of cells, by sheet, row and column from 0, after a full recalculation."""
     os.environ["DOTNET_SYSTEM_GLOBALIZATION_INVARIANT"] = "1"  # it looks for ICU otherwise
     from aspose.cells import Workbook
 

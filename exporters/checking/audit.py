@@ -1,7 +1,7 @@
-"""Whether a workbook file keeps Excel's rules, found without Excel: what it would repair, refuse or
-take for something else.
+"""Whether a workbook file keeps Excel's rules, checked without Excel: what it would repair, refuse
+or misread.
 
-Sheets stream by and numbers are passed over: a hundred million cells take a few minutes.
+Sheets are streamed and numbers skipped: a hundred million cells take a few minutes.
 """
 
 import struct
@@ -28,10 +28,10 @@ MOST_OF_A_CYCLE = 6  # cells of it that are told
 
 
 def audit(path: str | Path) -> list[str]:
-    """What Excel would object to in a workbook, a line each; [] if there is nothing.
+    """Excel's objections to a workbook, a line each; [] if there are none.
 
-    A rule that many cells break is told once, with the first of them. Raises InputError for a file
-    that is no workbook.
+    A rule that many cells break is reported once, with the first of them. Raises InputError for a
+    file that is not a workbook.
     """
     first: dict[str, str] = {}
     n: dict[str, int] = {}
@@ -48,7 +48,7 @@ def audit(path: str | Path) -> list[str]:
 
 
 def _faults(archive: ZipFile) -> Iterator[Fault]:
-    """Every rule that is broken, and where."""
+    """Every broken rule, and where."""
     yield from package.faults(archive)
     (main,) = related(archive, "", "/officeDocument").values()
     book = ElementTree.fromstring(archive.read(main))
@@ -78,8 +78,8 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
 
 
 def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
-    """The ranges that may wait for themselves, by the names that declare them: in a workbook that
-    has iteration switched on, once at each recalculation."""
+    """The ranges that may depend on themselves, by the names that declare them, if the workbook has
+    iteration on, one per recalculation."""
     once = [c.get("iterate") == "1" and c.get("iterateCount") == "1" for c in book.iterfind(CALC)]
     if not any(once):
         return []
@@ -92,7 +92,7 @@ def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
 
 
 def _sheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
-    """The parts of the sheets by name; `WorkbookFile` has them too, of files that memory holds."""
+    """The parts of the sheets by name, also for files too large for `WorkbookFile`."""
     found = {}
     for sheet in book.iterfind("{*}sheets/{*}sheet"):
         (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
@@ -102,6 +102,6 @@ def _sheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
 
 
 def _parts(archive: ZipFile, names: Iterable[str]) -> Iterator[tuple[str, Element]]:
-    """Parts of the file, parsed."""
+    """Parsed parts of the file."""
     for name in names:
         yield name, ElementTree.fromstring(archive.read(name))

@@ -1,7 +1,7 @@
-"""Apart: jobs in processes of their own, each in an empty folder, for so many seconds at most.
+"""Jobs in child processes, each in an empty folder, with a time limit.
 
-What a program does to its process, crash it, fill it, never come back, is then a line; and nothing
-that lies in the folder where somebody works is run or read as settings.
+Whatever a program does to its process (crash, fill the memory, never return) becomes one line; and
+nothing in the user's current folder is run or read as settings.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ OnProgress = Callable[[str, str], None]
 
 
 class Outcome(NamedTuple):
-    """What a job gave, or why it gave nothing."""
+    """The result of a job, or why there is none."""
 
     value: Any = None
     fault: str = ""
@@ -66,8 +66,7 @@ def run(
 
 
 def _begun(job: Job, private: Path, seconds: float) -> _Running:
-    """A process that does a job. Where the system can copy a running program, it is a copy: what is
-    in memory need not be read again."""
+    """Start a process for a job. Where the system can fork, it shares this process's memory."""
     private.mkdir()
     context = get_context("fork") if sys.platform == "linux" else get_context("spawn")
     answer, there = context.Pipe(duplex=False)
@@ -80,7 +79,7 @@ def _begun(job: Job, private: Path, seconds: float) -> _Running:
 
 
 def _work(job: Job, private: Path, answer: Connection) -> None:
-    """Do a job in this process, and send what it gives."""
+    """Run a job in this process, and send its result."""
     if hasattr(os, "setsid"):
         os.setsid()  # with what it starts it can be ended, and no key of the keyboard reaches it
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,7 +102,7 @@ def _work(job: Job, private: Path, answer: Connection) -> None:
 
 
 def _outcome(one: _Running, seconds: float) -> Outcome:
-    """What a process has answered, or how it ended. Raises InputError."""
+    """The result of a process, or how it ended. Raises InputError."""
     if not one.answer.poll():
         return Outcome(fault=f"it takes longer than {seconds:,.0f} s; --timeout gives it more")
     try:
@@ -126,7 +125,7 @@ def _died(code: int) -> str:
 
 
 def _stop(one: _Running) -> None:
-    """End a process, and all that it started."""
+    """End a process, and its children."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(one.process.pid or 0, signal.SIGKILL)

@@ -1,9 +1,9 @@
-"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as another engine of `verify`.
+"""HyperFormula, a spreadsheet for JavaScript that follows Excel, as an engine of `verify`.
 
-It is licensed under the GPL-3.0 and no part of any installation. It is asked where it lies on
-NODE_PATH or in npm's global folder, never in the folder that one works in or above that: a file
-that came with a workbook would be run. It opens no files: it gets the cells as `reading` reads
-them, without their computed values.
+It is licensed under the GPL-3.0 and not part of any installation. It is used if it is on NODE_PATH
+or in npm's global folder, never from the current folder or those above: code that came with a
+workbook would be run. It does not open files: it gets the cells from `reading`, without computed
+values.
 """
 
 import os
@@ -40,7 +40,7 @@ LIMITS = Limits()
 
 
 class Answer(NamedTuple):
-    """What it makes of a workbook."""
+    """Its result for a workbook."""
 
     values: dict[tuple[str, int, int], Value]  # of formula cells: sheet, row and column from 0
     fault: str = ""  # why there are none
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
 @cache
 def package() -> str:
-    """The folder of HyperFormula, "" where there is none, or no Node.js."""
+    """The folder of HyperFormula; "" without it, or without Node.js."""
     if not program("node"):
         return ""
     named = [Path(name) for name in os.environ.get("NODE_PATH", "").split(os.pathsep)]
@@ -61,8 +61,8 @@ def _holds_it(folder: Path) -> bool:
 
 
 def _global_folder() -> Path:
-    """Where npm puts what it installs for all. It is asked at the root of the disk: settings for
-    npm may lie in any other folder."""
+    """npm's folder for global packages. npm runs at the root of the disk, since other folders may
+    hold settings for it."""
     if not (npm := program("npm")):
         return Path()
     asked = [npm, "root", "--global"]
@@ -72,7 +72,7 @@ def _global_folder() -> Path:
 
 
 def recompute(files: Sequence[WorkbookFile], limits: Limits = LIMITS) -> list[Answer]:
-    """Recompute workbooks in one start. Raises InputError for what cannot be read."""
+    """Recompute workbooks in one run. Raises InputError for unreadable files."""
     books = [_Workbook(file, limits) for file in files]
     if all(book.fault for book in books):
         return [Answer({}, book.fault) for book in books]
@@ -95,7 +95,7 @@ def _failure(said: bytes, limits: Limits) -> str:
 
 
 class _Workbook:
-    """A workbook as HyperFormula takes it: a list for each row, to its last cell."""
+    """A workbook in HyperFormula's form: a list for each row, up to its last cell."""
 
     def __init__(self, file: WorkbookFile, limits: Limits):
         self.sheets = {name: file[name] for name in file}
@@ -103,7 +103,7 @@ class _Workbook:
         self.fault = "it computes no cell of a circle" if turns else self._too_large(limits)
 
     def _too_large(self, limits: Limits) -> str:
-        """What of it is too large, "" if nothing is."""
+        """The limit that the workbook exceeds; "" if none."""
         cells = [sheet.arrays for sheet in self.sheets.values()]
         n_formulas = sum(int(c.formulas.sum()) for c in cells)
         if n_formulas > limits.formulas:
@@ -121,7 +121,7 @@ class _Workbook:
         return {name: _rows(sheet) for name, sheet in self.sheets.items()}
 
     def answer(self, line: bytes) -> Answer:
-        """What the program answered."""
+        """The program's answer as cells."""
         found = orjson.loads(line)
         if found["lacks"]:
             return Answer({}, f"it has no function {', '.join(found['lacks'])}")
@@ -146,7 +146,7 @@ def _widths(cells: Cells) -> Positions:
 
 
 def _rows(sheet: Sheet) -> list[list[Value]]:
-    """Its cells: a formula begins with =, a text with an apostrophe."""
+    """A sheet's cells: formulas begin with =, texts with an apostrophe."""
     cells = sheet.arrays
     rows: list[list[Value]] = [[None] * width for width in _widths(cells).tolist()]
     for (row, col), value in sheet.values.items():

@@ -1,8 +1,8 @@
-"""Programs that are started: LibreOffice and gnumeric load workbooks and recompute every cell.
+"""LibreOffice and gnumeric, started as programs that load workbooks and recompute every cell.
 
-LibreOffice is started once for many workbooks, and writes every sheet as CSV: to write .xlsx takes
-it longer than to load and to compute. CSV has what is compared: numbers to 15 digits, and texts and
-errors in quotes.
+LibreOffice is started once for many workbooks, and writes every sheet as CSV: writing .xlsx takes
+longer than loading and computing. CSV has all that is compared: numbers with 15 digits, and texts
+and errors in quotes.
 """
 
 import re
@@ -35,7 +35,7 @@ Recomputed = Mapping[str, Shown]  # the sheets of a workbook by their names
 
 
 def recompute_in_libreoffice(paths: Sequence[Path], folder: Path) -> list[Recomputed]:
-    """Load each workbook and recompute every cell, whatever the cache says.
+    """Load each workbook and recompute every cell, whatever its cached values.
 
     A text that reads like an error counts as one. Raises InputError.
     """
@@ -44,8 +44,8 @@ def recompute_in_libreoffice(paths: Sequence[Path], folder: Path) -> list[Recomp
 
 
 def convert_in_libreoffice(paths: Sequence[Path], kind: str, folder: Path) -> list[Path]:
-    """Write workbooks in another format, every cell recomputed: under the same names, in `folder`.
-    Raises InputError."""
+    """Write workbooks in another format into `folder`, under the same names, with every cell
+    recomputed. Raises InputError."""
     profile = folder / "profile"
     (profile / "user").mkdir(parents=True, exist_ok=True)
     (profile / "user" / "registrymodifications.xcu").write_text(ALWAYS_RECALCULATE)
@@ -66,21 +66,20 @@ def recompute_in_gnumeric(path: Path, target: Path) -> WorkbookFile:
 
 
 def program(name: str) -> str:
-    """Where a program is, "" where it is not to be had, or only in the folder that one works in."""
+    """The path of a program; "" if it is missing, or only in the current folder."""
     found = shutil.which(name) or ""
     return found if Path(found).is_absolute() else ""
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
-    """Run a program in a folder where nothing lies but ours. Raises InputError with what it says
-    where it fails."""
+    """Run a program in an empty folder. Raises InputError with its message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         raise InputError(f"{Path(command[0]).name} failed: {' '.join(done.stderr.split())[:300]}")
 
 
 def written_sheets(path: Path, folder: Path) -> Recomputed:
-    """What was written of a workbook as CSV, read when it is asked for. Raises InputError."""
+    """The sheets of a workbook from CSV files, read on demand. Raises InputError."""
     # LibreOffice takes a sheet's name for a part of an address, and %41 in it for an A.
     files = {name: folder / f"{path.stem}-{unquote(name)}.csv" for name in WorkbookFile(path)}
     missing = [name for name, file in files.items() if not file.is_file()]
@@ -110,7 +109,7 @@ def _values(file: Path) -> dict[Span, Value]:
 
 
 def _fields(line: str) -> Iterator[tuple[int, Value]]:
-    """The values in a line, texts in quotes among them, by column."""
+    """The values in a line by column, texts in quotes."""
     texts = iter(QUOTED.findall(line))
     for col, field in enumerate(QUOTED.sub('"', line).split(",")):
         if field == '"':
@@ -122,7 +121,7 @@ def _fields(line: str) -> Iterator[tuple[int, Value]]:
 
 
 def _number(text: str) -> Value:
-    """A number, a part of a hundred, or a truth value; a date stays the text that it is."""
+    """A number, a percentage, or a truth value; a date stays a text."""
     try:
         return float(text)
     except ValueError:

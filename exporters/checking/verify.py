@@ -1,10 +1,10 @@
-"""Have other spreadsheet programs recompute a workbook, and compare every formula cell.
+"""Recomputing a workbook in other spreadsheet programs, and comparing every formula cell.
 
-The truth is the values that the file carries. A program that trusts cached values would only echo
-them, so it gets a copy in which every cached value is wrong; it must recompute to agree.
+The reference is the values in the file. A program that trusts cached values would only echo them,
+so it gets a copy in which every cached value is wrong; it must recompute to agree.
 
-`formulas` is licensed under the EUPL, and is imported here alone; HyperFormula, under the GPL-3.0,
-is asked by `exporters.checking.hyperformula` alone.
+`formulas` is licensed under the EUPL and imported only here; HyperFormula, under the GPL-3.0, is
+used only by `exporters.checking.hyperformula`.
 """
 
 import contextlib
@@ -57,12 +57,12 @@ NUMBERS = (int, float)  # a tuple, which is twice as fast to ask as a union
 
 
 class UnreadableError(Exception):
-    """A file that an engine cannot compute, for what the engine does not know; the message."""
+    """A file that an engine cannot compute because it lacks a feature, which the message names."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one engine says of a workbook."""
+    """One engine's verdict on a workbook."""
 
     engine: str
     n_cells: int
@@ -77,7 +77,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class FormulaCells:
-    """A workbook file as verification sees it: its formula cells with their values."""
+    """The formula cells of a workbook file, with their values."""
 
     path: Path
     formulas: Values
@@ -86,13 +86,13 @@ class FormulaCells:
 
 
 def read(path: str | Path) -> FormulaCells:
-    """Open a workbook. Raises InputError for what is no workbook, lacks computed values, or is
-    beyond what any program takes."""
+    """Open a workbook. Raises InputError for a file that is not a workbook, lacks computed values,
+    or is too large for every program."""
     return formula_cells(WorkbookFile(path))
 
 
 def formula_cells(file: WorkbookFile) -> FormulaCells:
-    """What is verified of a workbook that is open. Raises InputError where values are missing."""
+    """The formula cells of an open workbook. Raises InputError if values are missing."""
     found: Values = {
         (sheet, row, col): value
         for sheet in file
@@ -138,7 +138,7 @@ def verify_all(
 
 
 def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:
-    """What an engine says of a workbook, whose copy with wrong values it gets."""
+    """An engine's verdict on a workbook; it gets the copy with `wrong` values."""
     if engine == "formulas" and len(book.formulas) > MAX_FORMULAS_CELLS:
         reason = f"{len(book.formulas):,} formula cells; it is asked up to {MAX_FORMULAS_CELLS:,}"
         return Verdict(engine, 0, 0.0, "", reason)
@@ -149,7 +149,7 @@ def _verdict(book: FormulaCells, engine: str, wrong: Path) -> Verdict:
 
 
 def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
-    """Hold an engine's values against the file's."""
+    """Compare an engine's values with the file's."""
     gaps = [_gap(value, recomputed.get(cell)) for cell, value in book.formulas.items()]
     largest = max(gaps)
     worst = [*book.formulas][gaps.index(largest)]
@@ -160,8 +160,8 @@ def compare(engine: str, book: FormulaCells, recomputed: Values) -> Verdict:
 
 
 def _gap(a: Value, b: Value) -> float:
-    """The difference of two values, of large ones in parts of the first; inf for a text or error
-    that is not the same or an error."""
+    """The difference of two values, relative for large ones; inf for a different text or an
+    error."""
     if isinstance(a, NUMBERS) and isinstance(b, NUMBERS):
         return abs(a - b) / max(1.0, abs(a))
     if isinstance(a, CellError):
@@ -170,7 +170,7 @@ def _gap(a: Value, b: Value) -> float:
 
 
 def _describe(book: FormulaCells, cell: Where) -> str:
-    """A cell's address, and the name of the block that it is of."""
+    """A cell's address, and the name of its block."""
     sheet, row, col = cell
     at = f"{sheet}!{_address(row, col)}"
     for name, areas in book.names.items():
@@ -189,7 +189,8 @@ def _address(row: int, col: int) -> str:
 def poison(source: Path, target: Path) -> None:
     """Copy a workbook with a wrong cached value in every formula cell.
 
-    All numbers look alike there, those of dates too: what looks otherwise is no number in CSV.
+    All cells get the same number format, since other formats, such as dates, are not numbers in
+    CSV.
     """
     look = re.compile(rb"""(<(?:\w+:)?xf\b[^>]*?\snumFmtId=)["']\d+["']""")
     with a_workbook(source):
@@ -197,8 +198,8 @@ def poison(source: Path, target: Path) -> None:
 
 
 def _wrong(xml: bytes) -> bytes:
-    """A sheet with a wrong cached value in every formula cell, whatever prefix its names have.
-    Raises InputError where these are not to be seen."""
+    """A sheet's XML with a wrong cached value in every formula cell, whatever its namespace prefix.
+    Raises InputError if the cells cannot be found."""
     named = SHEET.search(xml)
     if named is None:
         fault = "a sheet is not written in UTF-8; open the workbook in a spreadsheet and save it"
@@ -213,8 +214,8 @@ def _wrong(xml: bytes) -> bytes:
 
 
 def _copy(source: Path, target: Path, sheet: Change, styles: Change = lambda data: data) -> None:
-    """Copy a workbook with its sheets, and what cells look like, changed; compressed where it would
-    take much room: it is read once."""
+    """Copy a workbook with changed sheets and styles; compressed only if it is large, since it is
+    read once."""
     method = zipfile.ZIP_DEFLATED if source.stat().st_size > MUCH_ROOM else zipfile.ZIP_STORED
     packing = zipfile.ZipFile(target, "w", method, compresslevel=1)
     with zipfile.ZipFile(source) as old, packing as new:
@@ -235,7 +236,7 @@ def _ironcalc(path: Path, book: FormulaCells) -> Values:
 
 
 def _in_ironcalc(path: Path, cells: list[Where]) -> list[Value]:
-    """The values of cells. Raises UnreadableError."""
+    """The values of cells by IronCalc. Raises UnreadableError."""
     import ironcalc
 
     try:
@@ -253,7 +254,8 @@ def _libreoffice(path: Path, book: FormulaCells) -> Values:
 
 
 def _gnumeric(path: Path, book: FormulaCells) -> Values:
-    """Its INDEX gives no whole columns, as a large workbook has them: it gets their addresses."""
+    """Recompute in gnumeric. Its INDEX does not give whole columns, as large workbooks use them: it
+    gets their addresses instead."""
     plain = path.with_name("plain.xlsx")
     _copy(path, plain, lambda data: PICKED.sub(_picked, data))
     file = recompute_in_gnumeric(plain, path.with_name("recalculated.xlsx"))
@@ -261,7 +263,7 @@ def _gnumeric(path: Path, book: FormulaCells) -> Values:
 
 
 def _picked(found: re.Match[bytes]) -> bytes:
-    """The column, or the cell of a row, that an INDEX picks by how far down its formula stands."""
+    """The column, or the cell of a row, that an INDEX picks by its formula's row."""
     sheet, left, top, bottom, row, first, last = found.groups()
     letters = column(index(left.decode()) + int(last) - int(first)).encode()
     cell = b"%s%s$%s" % (sheet, letters, top)
@@ -269,8 +271,8 @@ def _picked(found: re.Match[bytes]) -> bytes:
 
 
 def _spelt_shortly(value: Value) -> Value:
-    """gnumeric computes in more digits than others, and a text that a number is joined to has all
-    of them: 2.3800000000000000001."""
+    """Round numbers inside texts: gnumeric computes with more digits than others and writes all of
+    them, 2.3800000000000000001."""
     if not isinstance(value, str) or isinstance(value, CellError):
         return value
     return MANY_DIGITS.sub(lambda digits: f"{float(digits[0]):.15g}", value)
@@ -303,7 +305,8 @@ def _formulas(path: Path, book: FormulaCells) -> Values:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Nothing is collected meanwhile: of the many objects that `formulas` makes, none goes."""
+    """Turn off garbage collection meanwhile: none of the many objects that `formulas` makes is
+    garbage."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -314,7 +317,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def read_values(file: WorkbookFile | Recomputed, book: FormulaCells) -> Values:
-    """The values that a recomputed file holds where the book has formulas."""
+    """The values in a recomputed file, for the book's formula cells."""
     shown = {name: file[name].values for name in {sheet for sheet, *_ in book.formulas}}
     return {at: shown[at[0]].get(at[1:]) for at in book.formulas}
 
@@ -329,7 +332,7 @@ def _program(*names: str) -> Callable[[], bool]:
 
 @dataclass(frozen=True)
 class Engine:
-    """A spreadsheet program: how to tell that it is there, how to have it recompute a file."""
+    """A spreadsheet program: how to find it, and how it recomputes a file."""
 
     installed: Callable[[], bool]
     recompute: Callable[[Path, FormulaCells], Values]

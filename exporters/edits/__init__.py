@@ -1,1 +1,1 @@
-"""A workbook that somebody has edited and saved: what differs from the one that was built."""
+"""Reading an edited workbook: what differs from the one that was built."""

@@ -1,7 +1,7 @@
-"""Cells of a file that nobody built: notes that somebody made, and formulas, which may be a risk.
+"""Added cells of a file: users' notes, and formulas, which may be a risk.
 
-A formula beside ours can fetch a page (WEBSERVICE), start a program (DDE) or read another file, and
-no comparison with what was built would tell it.
+An added formula can fetch a page (WEBSERVICE), start a program (DDE) or read another file, and
+comparing the built cells would not reveal it.
 """
 
 import re
@@ -30,7 +30,7 @@ OUTSIDE = re.compile(
 
 
 class AddedCell(NamedTuple):
-    """A cell that nobody built: where it stands, and what it holds."""
+    """An added cell: its address, and its content."""
 
     where: str
     now: float | str
@@ -38,8 +38,8 @@ class AddedCell(NamedTuple):
 
 
 def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
-    """The cells of a file that were not built, formulas first; of what is not built again those
-    formulas alone that reach out of the workbook."""
+    """The added cells of a file, formulas first; on sheets that are not rebuilt, only formulas that
+    reach outside the workbook."""
     found: list[AddedCell] = []
     for name in file:
         written = file[name].arrays
@@ -58,7 +58,7 @@ def cells(book: Book, file: WorkbookFile) -> list[AddedCell]:
 
 
 def _not_built(sheet: Sheet, written: Cells) -> Positions:
-    """The cells of a sheet of a file that stand where its book has none."""
+    """The cells of a file's sheet that its book does not have."""
     built = np.zeros(len(written) + 1, bool)  # the last is for those that are not there
     places = np.array([*sheet.entries], np.int64).reshape(-1, 2)
     built[written.at(places[:, 0], places[:, 1])] = True
@@ -72,7 +72,7 @@ def _not_built(sheet: Sheet, written: Cells) -> Positions:
 
 
 def _formulas(written: Cells, which: Positions) -> list[str]:
-    """The formulas of some cells; "" where there is none."""
+    """The formulas of some cells; "" if there is none."""
     there = which[written.formulas[which]]
     spelt = dict(zip(there.tolist(), written.spelt(there), strict=True))
     return [spelt.get(k, "") for k in which.tolist()]

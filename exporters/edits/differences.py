@@ -1,8 +1,9 @@
-"""Every cell of a file held against the book that it was built from.
+"""Comparing every cell of a file with the book that it was built from.
 
-A formula is to be that formula still, however it is spelt (see `rewritten`); everything else, typed
-or a label, is held by value. Numbers are the same when they agree to 14 digits, for LibreOffice
-writes 15. A cell that holds no value of its kind is told as what it counts as (see `counting`).
+A formula must be the same formula, however it is written (see `formula_diff`); everything else,
+typed values and labels, is compared by value. Numbers are the same if they agree to 14 digits,
+since LibreOffice writes 15. A cell with a value of the wrong kind is reported with what it counts
+as (see `counting`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,9 +41,10 @@ Kept = NDArray[np.bool_]  # of the cells of a sheet: whether one holds the formu
 
 
 class EditedCell(NamedTuple):
-    """A cell that differs: its name, its place, what it was and is; a formula begins with "=".
+    """A cell that differs: its name, its address, its old and new content; a formula begins with
+    "=".
 
-    One that holds no value of its kind says what it is, and what the workbook counts it as.
+    For a value of the wrong kind, `counts` says what it is, and what the workbook counts it as.
     """
 
     name: str
@@ -54,7 +56,7 @@ class EditedCell(NamedTuple):
 
 @dataclass
 class Edited:
-    """A workbook as built, and what was changed in it."""
+    """A workbook as built, and its changes."""
 
     book: Book
     inputs: list[EditedCell] = field(default_factory=list)
@@ -66,8 +68,8 @@ class Edited:
     values: dict[tuple[str, int, int], Any] = field(default_factory=dict)  # of blocks
 
     def live(self) -> Evaluator:
-        """The sheet's numbers by the engine: every change made. Raises InputError for cells that
-        nothing can be computed from."""
+        """The engine's values with every change made. Raises InputError for cells with which
+        nothing can be computed."""
         return self._live
 
     @cached_property
@@ -111,12 +113,12 @@ def compared(found: E, file: WorkbookFile) -> E:
 
 
 def _vocabulary(book: Book) -> Area | None:
-    """The words that tokens are looked up among."""
+    """The words among which tokens are looked up."""
     return vocabulary_texts(book) if isinstance(book, ModelBook) else None
 
 
 def _of_no_block(book: Book, sheet: Sheet) -> dict[Span, Entry]:
-    """The entries of a sheet that stand in no block."""
+    """The entries of a sheet outside blocks."""
     rows, cols = _split(list(sheet.entries))
     held = np.zeros(len(rows), bool)
     for place in book.places.values():
@@ -138,9 +140,9 @@ def _split(places: Sequence[Span]) -> tuple[Positions, Positions]:
 def _labels(
     found: Edited, sheet: Sheet, entries: Mapping[Span, Entry], written: Cells, words: Area | None
 ) -> None:
-    """Texts and numbers of no block: what is typed, and what nobody is asked to change.
+    """Compare texts and numbers outside blocks: typed cells and labels.
 
-    Raises InputError where they stand elsewhere.
+    Raises InputError if they have moved.
     """
     constants = {
         at: entry
@@ -168,12 +170,12 @@ def _labels(
 
 
 def _word(words: Area, at: Span) -> str:
-    """What a word beside the table of embeddings is called."""
+    """The name of a word's cell beside the embedding."""
     return f"vocabulary[{at[0] - words.rect.top + at[1] - words.rect.left},0]"
 
 
 def _spot(book: Book, sheet: Sheet, at: Span) -> str:
-    """What a cell of a page is called, or else where it stands."""
+    """The name of a page's cell, or else its address."""
     named = (name for name, place in book.named_cells.items() if place == (sheet.name, *at))
     return next(named, book.address(sheet[at]))
 
@@ -190,7 +192,7 @@ def _alike(a: Any, b: Any) -> bool:
 def _formulas(
     found: Edited, sheet: Sheet, entries: Mapping[Span, Entry], written: Cells, kept: Kept
 ) -> None:
-    """Formulas of a page, of no block, that were typed over."""
+    """Compare a page's formulas outside blocks."""
     places = [at for at, entry in entries.items() if entry.formula is not None]
     which = written.at(*_split(places))
     changed = np.flatnonzero(~kept[which]).tolist()
@@ -214,7 +216,7 @@ def _formula(written: Cells, which: int) -> str:
 
 
 def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
-    """Formulas for being those formulas still, what is typed by value."""
+    """Compare a block's cells: formulas as formulas, typed cells by value."""
     place = found.book.places[block.name]
     which = written.within(place.rect(block.whole))
     which = which.T if place.turned else which  # [rows, columns] of the block
@@ -236,7 +238,7 @@ def _block(found: Edited, block: Block, written: Cells, kept: Kept) -> None:
 
 
 def _note(found: Edited, one: "_OfBlock") -> None:
-    """Tell a cell that differs; its value, where something can be computed from it."""
+    """Report a cell that differs, and its value if others can be computed with it."""
     block, change = one.block, one.change()
     if one.counted.lost:
         found.incomputable.append(change)
@@ -250,7 +252,7 @@ def _note(found: Edited, one: "_OfBlock") -> None:
 
 
 class _OfBlock:
-    """A cell of a block: what it was, and what stands there now."""
+    """A cell of a block: its old and its new content."""
 
     def __init__(
         self, book: Book, block: Block, i: int, j: int, computed: bool, file: Cells, at: int
@@ -266,7 +268,7 @@ class _OfBlock:
         self.counted = self._counted()
 
     def _counted(self) -> Counted:
-        """What it counts as. Raises InputError for a formula that has not been computed."""
+        """What it counts as. Raises InputError for a formula without a computed value."""
         if isinstance(self.was, str):
             return counting.text(self.value)
         if self.formula and self.value is None:
@@ -281,7 +283,7 @@ class _OfBlock:
         return self._of_id(found) if self.block.kind == "ids" and not found.why else found
 
     def _of_id(self, found: Counted) -> Counted:
-        """A number that is to be a token's id."""
+        """What a number counts as where a token's id is expected."""
         assert isinstance(found.value, float)
         try:
             self.book.graph.check_value(self.block, self.i, self.j, found.value)
@@ -291,7 +293,8 @@ class _OfBlock:
 
     @property
     def same(self) -> bool:
-        """Whether it is, for what is computed, what it was; a formula typed over is not."""
+        """Whether its value is unchanged for what is computed from it; false for a replaced
+        formula."""
         if self.computed:
             return False
         if isinstance(self.was, str):
@@ -301,7 +304,7 @@ class _OfBlock:
         return bool(abs(float(self.value or 0) - self.was) <= LAST_DIGIT * abs(self.was))
 
     def change(self) -> EditedCell:
-        """What became of it: of a formula in a formula's place both, told as they are spelt."""
+        """The reported change; for a replaced formula, both formulas as written."""
         told = EditedCell(self.name, self.where, self.was, self.counted.now, self.counted.why)
         if self.formula and self.computed:
             built = "=" + self.book.formulas(self.block)(self.i, self.j)
@@ -310,7 +313,7 @@ class _OfBlock:
 
 
 def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which cells of a block hold what is typed, and the numbers there, NaN for texts."""
+    """Which cells of a block are typed, and their numbers, NaN for texts."""
     typed, numbers = np.full(block.shape, not block.computed), np.full(block.shape, np.nan)
     if block.expression is not None:
         place = book.places[block.name]
@@ -327,7 +330,7 @@ def _as_built(book: Book, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.f
 
 
 def _typed(book: Book, block: Block, i: int, j: int) -> Any:
-    """What is typed in a cell as built."""
+    """The typed value of a cell as built."""
     if block.expression is None:
         return book.graph.inputs[block.name][i, j]
     place = book.places[block.name]

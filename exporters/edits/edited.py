@@ -1,7 +1,7 @@
-"""A workbook that somebody has edited and saved: what differs from the one that was built.
+"""Reading an edited and saved workbook: what differs from the one that was built.
 
-The book is built again, a model's from the workbook's own Source sheet, one without a model by its
-name, and every cell of the file is held against it (see `differences`).
+The book is built again (a model's from the workbook's own Source sheet, one without a model by its
+name) and every cell of the file is compared with it (see `differences`).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ BLANK = Story("", "", [], [], [])
 
 @dataclass
 class EditedModel(Edited):
-    """A model's workbook as built, and what was changed in it."""
+    """A model's workbook as built, and its changes."""
 
     book: ModelBook
 
@@ -38,20 +38,21 @@ class EditedModel(Edited):
 
     @property
     def sentence(self) -> str:
-        """The prompt as it now reads: what is typed or, of words, what is picked in their place."""
+        """The edited prompt: the typed sentence, with the words that are picked instead."""
         if "prompt.rest" in self.book.graph.blocks:
             return " ".join(self.words)
         return str(self._live["sentence"][0, 0])
 
     @property
     def words(self) -> list[str]:
-        """The words of the prompt, as they were typed or picked."""
+        """The words of the prompt, typed or picked."""
         given = self._live["prompt.typed"][: int(self._live["n_prompt"][0, 0]), 0]
         return [word for word in given if word]
 
     @property
     def unknown(self) -> list[str]:
-        """The words of the prompt that the vocabulary does not have; its first stands in."""
+        """The words of the prompt that are not in the vocabulary; its first word is used
+        instead."""
         vocabulary = self._live["vocabulary"][:, 0]
         return [word for word in self.words if word not in vocabulary]
 
@@ -72,11 +73,11 @@ def read(
     find: Callable[[str], Model] | None = None,
     worksheets: Callable[[str], Book] | None = None,
 ) -> Edited:
-    """What was edited in a workbook.
+    """The changes in a workbook.
 
-    One that does not carry its model has it found by its title; one without a model is built by
-    `worksheets`, which takes its name. Raises InputError for a file that is no workbook of ours,
-    one whose sheets were taken apart, and a weight that holds no number.
+    If it does not hold its model, `find` finds that by the title; a workbook without a model is
+    built by `worksheets`, by name. Raises InputError for a file that cellformer did not make, one
+    whose sheets were taken apart, and a weight without a number.
     """
     file = WorkbookFile(path)
     try:
@@ -88,23 +89,23 @@ def read(
 
 
 def read_model(path: str | Path, find: Callable[[str], Model] | None = None) -> EditedModel:
-    """What was edited in a model's workbook. Raises InputError as `read` does, and for a workbook
-    that holds no transformer."""
+    """The changes in a model's workbook. Raises InputError as `read` does, and for a workbook
+    without a transformer."""
     found = read(path, find, None)
     assert isinstance(found, EditedModel)
     return found
 
 
 def name_of(file: WorkbookFile) -> str:
-    """What a workbook without a model calls itself; "" if it is none."""
+    """The name of a workbook without a model, from its Start; "" for others."""
     plain = START in file and source.SHEET not in file
     title = file[START][0, 0] if plain else None
     return title.partition(":")[0] if isinstance(title, str) else ""
 
 
 def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
-    """What the cells of a block hold in a file: float64 [rows, columns]. Raises InputError where
-    one holds no number."""
+    """The values of a block in a file: float64 [rows, columns]. Raises InputError if one is not a
+    number."""
     place = book.places[name]
     found, values = np.empty(place.block.shape), file[place.sheet].values
     for i, j in place.block.whole.cells():
@@ -116,7 +117,7 @@ def held(file: WorkbookFile, book: Book, name: str) -> np.ndarray:
 
 
 def _built(file: WorkbookFile, worksheets: Callable[[str], Book] | None) -> Book:
-    """The book of a workbook without a model, as it was built: Start names it."""
+    """The book of a workbook without a model, as built, by the name on Start."""
     if worksheets is not None and (name := name_of(file)):
         book = worksheets(name)
         if not isinstance(book, ModelBook):

@@ -1,8 +1,8 @@
-"""Formulas of a file that say something else than those that were built.
+"""Formulas in a file that differ from those that were built.
 
-Programs spell a formula in their own way when they save it: with blanks, with dollar signs, with
-the name of its own sheet or another's in quotes, with 15 digits of a number, with a prefix before a
-function's name. So two texts that differ are taken apart, and compared word by word.
+Programs rewrite a formula when they save it: with spaces, dollar signs, quoted sheet names, 15
+digits of a number, or a prefix before a function's name. So texts that differ are split into
+tokens, which are compared.
 """
 
 import re
@@ -31,8 +31,8 @@ RENAMED = {"VAR.P": "VARP", "RANK.EQ": "RANK", "ERF.PRECISE": "ERF"}  # since Ex
 
 
 def as_built(book: Book, sheet: Sheet, written: Cells) -> NDArray[np.bool_]:
-    """Whether each cell of a sheet in a file holds the formula that was built there, [n_cells + 1]
-    as `written.formulas` is; what stands where none was built is left as it is."""
+    """Whether each cell of a file's sheet has the formula that was built there, [n_cells + 1] as
+    `written.formulas` is; entries of cells without a built formula are not changed."""
     kept = written.formulas.copy()
     for place, _ in sheet.regions:
         if place.block.op:
@@ -43,7 +43,7 @@ def as_built(book: Book, sheet: Sheet, written: Cells) -> NDArray[np.bool_]:
 
 
 def _of_block(book: Book, place: Place, written: Cells) -> tuple[Positions, list[str]]:
-    """The cells of a block that have a formula in the file, and the formulas that were built."""
+    """The cells of a block with a formula in the file, and the built formulas."""
     which = written.within(place.rect(place.block.whole))
     which = which.T if place.turned else which  # [rows, columns] of the block
     there = written.formulas[which]
@@ -55,7 +55,7 @@ def _of_block(book: Book, place: Place, written: Cells) -> tuple[Positions, list
 
 
 def _of_entries(book: Book, sheet: Sheet, written: Cells) -> tuple[Positions, list[str]]:
-    """The same of the cells that stand alone."""
+    """The same for single cells."""
     built = [(at, entry) for at, entry in sheet.entries.items() if entry.formula is not None]
     rows, cols = np.array([at for at, _ in built], np.int64).reshape(-1, 2).T
     which = written.at(rows, cols)
@@ -70,7 +70,7 @@ def _of_entries(book: Book, sheet: Sheet, written: Cells) -> tuple[Positions, li
 def _compare(
     kept: NDArray[np.bool_], which: Positions, texts: list[str], written: Cells, sheet: str
 ) -> None:
-    """Note the cells whose formula in the file is another one."""
+    """Mark the cells whose formula in the file differs."""
     pairs = zip(texts, written.spelt(which), strict=True)
     others = [k for k, (built, now) in enumerate(pairs) if built != now]
     spelt = written.spelt(which[others])
@@ -91,8 +91,9 @@ def _same(a: str | float, b: str | float) -> bool:
 
 
 def words(formula: str, sheet: str) -> list[str | float]:
-    """What a formula is put together from: numbers as such, names without dollars and prefixes,
-    another sheet's as it is called, its own left out, and a range of one cell as that cell."""
+    """The tokens of a formula in a common form: numbers as numbers, names without dollars and
+    prefixes, other sheets' names unquoted, its own left out, and a range of one cell as that
+    cell."""
     found: list[str | float] = []
     for match in WORD.finditer(formula):
         kind, text = match.lastgroup, match[0]
@@ -115,5 +116,5 @@ def words(formula: str, sheet: str) -> list[str | float]:
 
 @lru_cache
 def _sheet(text: str) -> str:
-    """The sheet that `'Weights 2'!` names."""
+    """The name in a sheet reference, `'Weights 2'!`."""
     return text[:-1].removeprefix("'").removesuffix("'").replace("''", "'")

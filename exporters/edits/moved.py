@@ -1,7 +1,6 @@
-"""Cells of a file that are not where they were built: a row inserted, a list that was sorted.
+"""Cells of a file that have moved: a row was inserted, a list sorted.
 
-Then nothing below, or beside, is what it was, and a list of all of it would say less than the one
-line that is raised here.
+Everything below or beside them then differs, so one error line is raised instead of a long list.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +26,10 @@ UNDO = "undo that, or type the edits into a workbook built anew"
 def check(
     sheet: str, changed: Mapping[Span, Any], written: Cells, alike: Callable[[Any, Any], bool]
 ) -> None:
-    """Raise InputError where what differs stands next to its place, or in another order.
+    """Raise InputError if the differing cells were shifted or reordered.
 
-    `changed` has what was built in cells that hold something else now, be it a formula that has
-    the same value.
+    `changed` has the built content of cells with other content now, even if it is a formula of the
+    same value.
     """
     if len(changed) < 2:
         return
@@ -61,12 +60,12 @@ def check(
 
 
 def _shuffled(was: list[Any], now: list[Any]) -> bool:
-    """Whether these are the same values, in another order."""
+    """Whether two lists have the same values in another order."""
     return len(set(map(str, was))) > 2 and sorted(map(_spelt, was)) == sorted(map(_spelt, now))
 
 
 def _spelt(value: Any) -> str:
-    """A value as one that is written in 15 digits, and its number in whatever type, has it."""
+    """A value in one form, whether written with 15 digits or as any number type."""
     if isinstance(value, int | float | np.number):
         return f"{value:.13g}"
     return "" if value is None else str(value)

@@ -1,7 +1,7 @@
-"""What a cell counts as that holds something else than was asked for: a text, nothing, an error.
+"""What a cell counts as if it holds a value of the wrong kind: a text, nothing, an error.
 
-A workbook computes on whatever is typed or pasted into its inputs. Its own ledger (`pages.built`)
-and `diff` say so in the same words; where a formula was, nothing stands in for it.
+A workbook computes with whatever is typed or pasted into its inputs. Its ledger (`pages.ledger`)
+and `diff` report this in the same words; a replaced formula has no substitute value.
 """
 
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ DIGITS = 15  # of a number that is read as a text
 
 
 class Counted(NamedTuple):
-    """What a cell holds, as it is told; what it is computed with, None being blank; what it is, if
-    no value of its kind; and whether nothing can be computed from it."""
+    """A cell's content, as reported; the value that it counts as, None for blank; what it is, if of
+    the wrong kind; and whether nothing can be computed with it."""
 
     now: float | str
     value: Any
@@ -36,7 +36,8 @@ class Counted(NamedTuple):
 
 
 def number(value: Value, block: Block) -> Counted:
-    """Where a number belongs. What the cells of a table make of anything else, they say."""
+    """What a cell counts as where a number is expected. Anything else is handled by the tables'
+    formulas."""
     if isinstance(value, bool):
         said = "a truth value: counts as 1" if value else "a truth value: counts as 0"
         return Counted(str(value).upper(), float(value), said)
@@ -50,7 +51,8 @@ def number(value: Value, block: Block) -> Counted:
 
 
 def text(value: Value) -> Counted:
-    """Where a text belongs; a word that reads as a whole number may have become one."""
+    """What a cell counts as where a text is expected; a word that looks like a whole number may be
+    one."""
     if isinstance(value, CellError):
         return Counted(value, value, ERROR)
     if isinstance(value, float):
@@ -60,7 +62,7 @@ def text(value: Value) -> Counted:
 
 
 def what(value: Value) -> str:
-    """What stands where a number belongs."""
+    """The description of a value of the wrong kind."""
     if isinstance(value, CellError):
         return ERROR
     return EMPTY if value is None or value == "" else TEXT
@@ -69,9 +71,8 @@ def what(value: Value) -> str:
 class AsCounted(Evaluator):
     """The values of a graph as its workbook shows them, whatever its inputs hold.
 
-    What an error enters counts as nothing: the formulas that read inputs give 0 for one, and for
-    what overflows. An error among numbers is NaN here, as ops have it; where no later token is
-    seen, an infinity is one, and else it may stand for a token that is left out.
+    Results of formulas that read an error in an input, or that overflow, count as 0. An error among
+    numbers is NaN here, as in ops; so is an infinity, except where it may stand for a masked token.
     """
 
     def __init__(self, book: Book):
@@ -85,7 +86,7 @@ class AsCounted(Evaluator):
         }
 
     def put(self, name: str, i: int, j: int, value: Any) -> None:
-        """Put into a cell what somebody typed, a text or an error where a number belongs too."""
+        """Put into a cell what somebody typed, even a text or an error in place of a number."""
         block = self.graph[name]
         if self.graph.readers[name] and isinstance(value, CellError):
             value = np.nan if self._in_ranges(name) else 0.0
@@ -95,8 +96,8 @@ class AsCounted(Evaluator):
         self._put(block, i, j, value)
 
     def _in_ranges(self, name: str) -> bool:
-        """Whether a formula reads more of a block than one cell: what that gives counts as nothing;
-        where each reads one cell alone, that cell does."""
+        """Whether a formula reads a range of a block, so that its result counts as 0; if it reads
+        single cells, those do."""
         shape = self.graph[name].shape
         return any(
             code in ALONG and n > 1
@@ -124,5 +125,5 @@ class AsCounted(Evaluator):
 
 
 def _is_typed(block: Block) -> bool:
-    """Whether a block holds what may be typed over."""
+    """Whether a block holds input values."""
     return block.kind in ("weight", "setting") and not block.computed

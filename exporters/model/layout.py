@@ -1,17 +1,17 @@
 """Layout: where every block of a graph stands. No input or output.
 
 One convention for three words by hand and for GPT-2: **every dot product runs down two columns**.
-From it follows which way each block lies: an activation that is read along its features has its
+It determines how each block is oriented: an activation that is read along its features has its
 tokens across and its features down; values, which are mixed over tokens, have tokens down; weights
-keep [in, out]; a tied embedding lies features down, as the unembedding needs it.
+keep [in, out]; a tied embedding has its features down, as the unembedding needs it.
 
-And three rules say where blocks stand, so that a page reads input, weight, product:
+Three rules place blocks, so that a page reads input, weight, product:
 - what is computed cell by cell from a block stands to its right, in the same band;
-- what sums up a block's columns (a maximum, a sum, a mean) stands under it, as a total;
-- a product opens a new band below, its weights before it. It stays beside its input where that
+- what summarizes a block's columns (a maximum, a sum, a mean) stands under it, as a total;
+- a product opens a new band below, with its weights before it. It stays beside its input if that
   stands alone, and further products of the same input go below the first.
 
-In a model too large to be read by hand the weights have sheets of their own, one per layer.
+In larger models the weights have sheets of their own, one per layer.
 """
 
 from collections.abc import Sequence
@@ -91,8 +91,8 @@ class BlockSheet(NamedTuple):
 
 
 def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
-    """The sheet of a block: a page's, for what the reader sets or looks at; or else its layer's,
-    or that of the steps before or after the layers."""
+    """The sheet of a block: a page's, for settings and what is looked at; or else its layer's, or
+    that of the steps before or after the layers."""
     if block.part == NUDGE or block.name in COSTS:
         return BlockSheet(LEARNING)
     if NUDGED in block.passes:
@@ -120,7 +120,8 @@ def sheet_of(block: Block, book: ModelBook) -> BlockSheet:
 
 
 def on_play(block: Block) -> bool:
-    """Whether a block is one of the model's controls: the prompt, a setting of the whole model."""
+    """Whether a block is one of the model's controls: the prompt, or a setting of the whole
+    model."""
     dial = block.kind == "setting" and block.shape == (1, 1)
     if "." in block.own or block.passes not in ((), (SECOND,)) or block.own == "mean_ablation":
         return False
@@ -128,8 +129,8 @@ def on_play(block: Block) -> bool:
 
 
 def read_along(graph: Graph, block: Block) -> int | None:
-    """The axis that others read a block along: 1 where each reads a row of it; None: neither.
-    Raises ValueError where both are read."""
+    """The axis along which others read a block: 1 if each reads a row of it; None: neither. Raises
+    ValueError if both are read."""
     axes = set()
     for _, subscript in graph.readers[block.name]:
         for axis, code in enumerate(subscript):
@@ -141,7 +142,7 @@ def read_along(graph: Graph, block: Block) -> int | None:
 
 
 def turned(block: Block, book: ModelBook) -> bool:
-    """Whether a block lies with its rows across the sheet, so that dot products run down."""
+    """Whether a block stands with its rows across the sheet, so that dot products run down."""
     if block.op is optimizers.descent:
         return turned(block.operands[0][2], book)  # as it lies before the step
     axis = read_along(book.graph, block)
@@ -158,7 +159,7 @@ def turned(block: Block, book: ModelBook) -> bool:
 
 @dataclass
 class Band:
-    """A row of blocks: (block, left column) side by side, and totals under them."""
+    """Blocks side by side, with totals under them: (block, left column)."""
 
     across: list[tuple[Block, int]] = field(default_factory=list)
     totals: dict[str, list[Block]] = field(default_factory=dict)  # under the block of that name
@@ -209,7 +210,7 @@ def bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
 
 
 def split(book: ModelBook) -> None:
-    """Give tables of more words than a sheet has columns their places."""
+    """Place tables of more words than a sheet has columns."""
     for block in book.blocks:
         if block.kind == "weight":
             across = 0 if turned(block, book) else 1
@@ -218,7 +219,7 @@ def split(book: ModelBook) -> None:
 
 
 def lay_out(book: ModelBook) -> None:
-    """Give every other block of the book's graph its place, with titles, equations and labels."""
+    """Place all other blocks of the book's graph, with titles, equations and labels."""
     for block in book.blocks:
         place = sheet_of(block, book)
         if place.kind in PLACED_BY_THEIR_PAGE or place.name in book.sheets:
@@ -234,7 +235,7 @@ def lay_out(book: ModelBook) -> None:
 
 
 def _split(book: ModelBook, block: Block, n_words: int) -> None:
-    """Place a table of more words than a sheet has columns: some on each of several sheets.
+    """Place a table of more words than a sheet has columns, a part on each of several sheets.
 
     Programs read sheets in parallel, so several of equal size are also faster.
     """
@@ -268,7 +269,7 @@ def _split(book: ModelBook, block: Block, n_words: int) -> None:
 
 
 def _contents(book: ModelBook, sheet: Sheet) -> None:
-    """Links to the parts of a long sheet, in a row at its top."""
+    """Add links to the parts of a long sheet, in a row at its top."""
     parts: dict[str, str] = {}
     for place, _ in sheet.regions:
         block = place.block
@@ -285,7 +286,7 @@ def _contents(book: ModelBook, sheet: Sheet) -> None:
 
 
 def weight_bands(book: ModelBook, sheet: BlockSheet) -> list[Band]:
-    """The weights of one sheet: each head, norm and MLP a band of its own."""
+    """The weights of one sheet, a band for each head, norm and MLP."""
     found: dict[str, Band] = {}
     for block in book.blocks:
         if sheet_of(block, book) == sheet and block.name not in book.pieces:
@@ -342,7 +343,7 @@ def _place(book: ModelBook, sheet: Sheet, band: Band, row: int) -> int:
 
 
 def caption(block: Block) -> str:
-    """A block's name on its sheet: the leaf, with the head or norm that it belongs to."""
+    """A block's caption on its sheet: its leaf, with its head or norm."""
     nearest = block.inside[-1] if block.inside else ""
     named = nearest.startswith("ln") or nearest == block.head
     text = f"{nearest}.{block.leaf}" if named else block.leaf
@@ -350,7 +351,7 @@ def caption(block: Block) -> str:
 
 
 def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
-    """Give a block its place, and dress it."""
+    """Place a block, and format it."""
     book.places[place.block.name] = place
     elsewhere = any(sheet_of(b, book).name != sheet.name for _, _, b in place.block.operands)
     sheet.regions.append((place, theme.region_style(place.block, elsewhere)))
@@ -363,14 +364,13 @@ def settle(book: ModelBook, sheet: Sheet, place: Place) -> None:
 
 
 def _coloured(book: ModelBook, sheet: Sheet, block: Block) -> bool:
-    """Whether a block is coloured about 0: tables of weights and activations, of a model that a
-    sheet shows whole."""
+    """Whether a block is coloured about 0: weights and activations, in a model shown whole."""
     table = min(block.shape) > 1 and theme.kind(block) in ("weight", "activation")
     return table and book.plan.colours_tables and sheet.name not in PLACED_BY_THEIR_PAGE
 
 
 def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
-    """The texts above a block: tokens (live), words, or feature numbers."""
+    """Put the labels above a block: tokens (live), words, or feature numbers."""
     axis, n = place.block.axes[0 if place.turned else 1], place.size[1]
     if axis and axis not in TOKENS and axis not in book.labels:
         area = Rect(place.top - 1, place.top, place.left, place.left + n)
@@ -381,7 +381,7 @@ def label_columns(book: ModelBook, sheet: Sheet, place: Place) -> None:
 
 
 def label_rows(book: ModelBook, sheet: Sheet, place: Place) -> None:
-    """The texts left of a block; of very many, once."""
+    """Put the labels to the left of a block; for very many rows, once."""
     axis, n = place.block.axes[1 if place.turned else 0], place.size[0]
     if n > book.plan.limits.columns and place.block.name != "logits":
         return
@@ -406,8 +406,8 @@ def labels(
     style: str,
     across: bool = False,
 ) -> None:
-    """Put the texts of some indices of an axis from a cell on, down or across: tokens (live), which
-    are the table `labels.NAME`, words, or the numbers themselves."""
+    """Put the labels of some indices of an axis, down or across from a cell: tokens (live, as the
+    table `labels.NAME`), words, or numbers."""
     live = axis in TOKENS and "tokens" in book.graph.blocks
     shape = (1, len(numbers)) if across else (len(numbers), 1)
     table = Table(book, f"labels.{name}", sheet, at, shape) if live else None
@@ -423,7 +423,7 @@ def labels(
 
 
 def token_text(book: ModelBook, k: int, axis: str = "token") -> Area:
-    """The cell that shows the text of token k, of a second sentence where the axis is its."""
+    """The cell that shows the text of token k, of the second sentence if the axis is its."""
     return token_texts(book, axis)[0, k]
 
 
@@ -439,13 +439,13 @@ def prompt_text(book: ModelBook, k: int) -> str:
 
 
 def vocabulary_texts(book: ModelBook) -> Area:
-    """The texts of every token that there is, beside the table that the tokens look up."""
+    """The texts of the whole vocabulary, beside the table in which tokens are looked up."""
     table, n = book.graph.looked_up(book.graph["tokens"])
     return labels_of(book, table.name, 0, n)
 
 
 def text_at(book: ModelBook, index: Expression) -> Expression:
-    """The text of the token at a place of the vocabulary, counted from 1."""
+    """The text of a token by its index in the vocabulary, from 1."""
     table, _ = book.graph.looked_up(book.graph["tokens"])
     texts = vocabulary_texts(book)
     return INDEX(texts, 1, index) if book.places[table.name].turned else INDEX(texts, index, 1)
@@ -461,7 +461,7 @@ def labels_of(book: ModelBook, name: str, axis: int, n: int) -> Area:
 
 
 def place_vocabulary(book: ModelBook) -> None:
-    """Say that the texts which words are looked up among are those labels."""
+    """Use these labels as the texts among which words are looked up."""
     table, _ = book.graph.looked_up(book.graph["tokens"])
     sheet, rect = book.locate(vocabulary_texts(book))
     block, across = book.graph["vocabulary"], book.places[table.name].turned
@@ -469,13 +469,13 @@ def place_vocabulary(book: ModelBook) -> None:
 
 
 def page(book: ModelBook, name: str) -> Composer:
-    """A page's sheet, with its top; what follows goes below the line that says what it is for."""
+    """A page's sheet, with its title; content goes below the line with its purpose."""
     dress(book, book.sheet(name))
     return Composer(book, name, TITLE_ROWS + 1)
 
 
 def dress(book: ModelBook, sheet: Sheet) -> None:
-    """The top of a sheet: its title, the ways to Start and Play; frozen."""
+    """Add the top of a sheet: its title, links to Start and Play; frozen."""
     sheet.put(0, 0, f"{book.title} · {sheet.name}", "title")
     sheet.link(1, 0, "← Start", "Start!A1")
     if sheet.name != PLAY:

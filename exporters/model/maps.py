@@ -1,15 +1,14 @@
-"""The arithmetic of the sheet Words: chosen words, and where each lies on three maps, all in cells.
+"""The computations of the sheet Words: chosen words, and their places on three maps, all in cells.
 
-The words are typed, and their vectors looked up in the readout's table; of a vocabulary of many
-words those that the workbook was built with can be taken off, and no others typed. Two directions,
-each the mean of some words minus the mean of others, make a plane by Gram-Schmidt. Four principal
-components of the words as built are constants, and so are two of the words' directions alone
-(cosine); every coordinate and every share of the spread is live. Components may be left out,
-together with the mean, before others are drawn and neighbours are counted: All-but-the-Top (Mu &
-Viswanath 2018, algorithm 1).
+The words are typed, and their vectors looked up in the readout's table; with a large vocabulary,
+words can only be removed from those that the workbook was built with. Two directions, each the mean
+of some words minus the mean of others, span a plane by Gram-Schmidt. Four principal components of
+the words as built are constants, and so are two components of their directions (cosine);
+coordinates and shares of the variance are live. The mean and some components may be removed before
+others are drawn and neighbours are counted: All-but-the-Top (Mu & Viswanath 2018, algorithm 1).
 
-Every table is a block, so an edit of a word reaches them all. The words' own tables run down beside
-the list; what has a number for each feature stands below, words across.
+Every table is a block, so an edited word reaches them all. Tables with a row for each word are
+beside the list; those with a row for each feature are below, words across.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +58,7 @@ Formula = Callable[[int, int], Expression]
 
 @dataclass(frozen=True)
 class Spots:
-    """Where tables stand: their first cells on the sheet."""
+    """The places of tables: their first cells on the sheet."""
 
     words: tuple[int, int]  # the list
     panel: tuple[int, int]  # directions, a word with its neighbours, components left out
@@ -68,7 +67,7 @@ class Spots:
 
 
 class Maps:
-    """The tables of one list of words, made in the order in which they read each other."""
+    """The tables for one list of words, in the order in which they read each other."""
 
     def __init__(self, book: ModelBook, sheet: Sheet, chosen: Chosen, spots: Spots, x: np.ndarray):
         """`x` [n_words, d_model] are the words' vectors as built."""
@@ -95,7 +94,7 @@ class Maps:
     # --- what is typed --------------------------------------------------------------------
 
     def _list(self) -> None:
-        """The words, and their ids: -1 where there is none."""
+        """Add the words, and their ids: -1 for a blank or unknown word."""
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         words = [[texts[v]] for v in self.chosen.ids]
         self._typed("word", self.spots.words, words, "token")
@@ -111,7 +110,8 @@ class Maps:
         self._computed("id", self._down("id", 1), (self.n, 1), ident, "id")
 
     def _panel(self) -> None:
-        """Two directions, the word whose neighbours are shown, the components left out."""
+        """Add the settings: two directions, the word whose neighbours are shown, the components to
+        remove."""
         row, col = self.spots.panel
         texts = self.book.labels[self.book.graph["logits"].axes[1]]
         terms = [
@@ -129,8 +129,8 @@ class Maps:
     # --- vectors --------------------------------------------------------------------------
 
     def _vectors(self) -> None:
-        """The words' vectors [d_model, n_words]; which words the panel names [5, n_words]: those of
-        each side of each direction, and the one with neighbours."""
+        """Add the words' vectors [d_model, n_words], and which words the settings name [5,
+        n_words]: those of each side of each direction, and the one with neighbours."""
         top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
 
         def hit(row: int, k: int) -> Expression:
@@ -147,7 +147,8 @@ class Maps:
         self._computed("vectors", (top, left), (self.d, self.n), entry, "step green")
 
     def _feature(self, d: int, k: int) -> Expression:
-        """Feature d of the k-th word: looked up by its id, or of many words its own cell."""
+        """Feature d of the k-th word: looked up by its id, or, with a large vocabulary, its own
+        cell."""
         words, by_rows = scoring(self.book.graph)[1:3]
         if not self.any_word:
             v = self.chosen.ids[k]
@@ -156,7 +157,7 @@ class Maps:
         return Nth(column, self["id"][k, 0] + 1)
 
     def _middle(self) -> None:
-        """Lengths, the mean of the words, and how far they spread."""
+        """Add lengths, the mean of the words, and their variance."""
         vectors = self["vectors"]
         self._per_word("length", "length", lambda k, _: SQRT(_squared(vectors[:, k])))
         self._scalar("count", "words", MAX(1, COUNTIF(self["id"].area, ">=0")))
@@ -168,7 +169,7 @@ class Maps:
     # --- three maps -----------------------------------------------------------------------
 
     def _plane(self) -> None:
-        """The two directions made orthonormal, the first kept; zero where there is none."""
+        """Add the two directions made orthonormal, keeping the first; zero for an empty one."""
         hits, vectors = self["hits"], self["vectors"]
 
         def side(d: int, row: int) -> Expression:
@@ -185,7 +186,7 @@ class Maps:
         self._per_feature("e2", "e2", lambda d, _: _over(rest[d, 0], rest.area))
 
     def _components(self) -> None:
-        """Along the two directions; along four components, from the mean."""
+        """Add coordinates along the two directions, and along four components from the mean."""
         vectors, ids = self["vectors"], self["id"]
         ends = (self["e1"].area, self["e2"].area)
         self._per_word("concept", "along", lambda k, c: product_sum(vectors[:, k], ends[c]), 2)
@@ -199,8 +200,8 @@ class Maps:
         self._per_word("component", "PC", component, N_COMPONENTS)
 
     def _leave_out(self) -> None:
-        """The vectors without the mean and the components that are left out, as they are where
-        none is; one over their lengths, 0 of none; the mean of their directions."""
+        """Add the vectors without the mean and the removed components (unchanged if none is
+        removed); one over their lengths, 0 for zero vectors; and the mean of their directions."""
         vectors, out, mean = self["vectors"], self["out"][0, 0], self["mean"]
         basis, component, ids = self["component_basis"], self["component"], self["id"]
         top, left = self.spots.features[0], self.spots.features[1] + N_BEFORE
@@ -225,8 +226,8 @@ class Maps:
         self._scalar("unit_spread", "unit spread", there - _squared(self["unit_mean"].area))
 
     def _cosines(self, axes: np.ndarray) -> None:
-        """Along two components of the words' directions alone, from their mean: those for as many
-        components as are left out, of `axes` [2 for each, d]."""
+        """Add coordinates along two components of the words' directions, from their mean: from
+        `axes` [2 for each, d], the components for that many removed ones."""
         bases, out = self._basis("cosine", axes), self["out"][0, 0]
         kept, inverse = self["kept"], self["inverse"]
         top, col = self.spots.features[0], self._across("drawn", 2)
@@ -245,13 +246,13 @@ class Maps:
         self._per_word("cosine", "cosine", cosine, 2)
 
     def _basis(self, name: str, axes: np.ndarray) -> Block:
-        """Components as built, constants [d_model, n]."""
+        """Add components as built, constants [d_model, n]."""
         col = self._across(f"1 to {len(axes)}", len(axes))
         self._typed(f"{name}_basis", (self.spots.features[0], col), axes.T.tolist(), "basis")
         return self[f"{name}_basis"]
 
     def _along(self, name: str, mean: Block, axes: Block) -> Block:
-        """How far a mean lies along each axis, above the axes."""
+        """Add the coordinate of a mean along each axis, above the axes."""
         col, n = self.book.places[axes.name].left, axes.shape[1]
 
         def along(_: int, c: int) -> Expression:
@@ -261,7 +262,8 @@ class Maps:
         return self[f"{name}_middle"]
 
     def _shares(self) -> None:
-        """Of the spread: what the two directions' plane holds, each component, the cosine plane."""
+        """Add shares of the variance: of the two directions' plane, each component, the cosine
+        plane."""
         count, spread = self["count"][0, 0], self["spread"][0, 0]
         concept, unit = self["concept"], self["unit_spread"][0, 0]
 
@@ -284,8 +286,7 @@ class Maps:
     # --- neighbours -----------------------------------------------------------------------
 
     def _neighbours(self) -> None:
-        """The cosine of every word with the one that was named, without what is left out of both;
-        and the nearest."""
+        """Add the cosine of every word with the named one, after removal; and the nearest words."""
         kept, hits, inverse = self["kept"], self["hits"], self["inverse"]
         named = MAX(1, SUM(hits[4, :]))
         self._per_feature("own", "named", lambda d, _: product_sum(kept[d, :], hits[4, :]) / named)
@@ -302,7 +303,7 @@ class Maps:
         self._ranked()
 
     def _ranked(self) -> None:
-        """The nearest words, with their cosines."""
+        """Add the nearest words, with their cosines."""
         n, (row, col) = min(N_NEAREST, self.n - 1), self.spots.panel
         cosines, found = self["near_cosine"].area, SUM(self["hits"][4, :])
 
@@ -320,8 +321,8 @@ class Maps:
     # --- points to draw -------------------------------------------------------------------
 
     def points(self, flags: np.ndarray) -> None:
-        """What the charts draw: a point for each word on each map, that of a blank one on the one
-        before it; and its label, where `flags` [n_words, 3] are 1."""
+        """Add what the charts draw: a point for each word on each map (a blank word's is the
+        previous one's), and its label if `flags` [n_words, 3] is 1."""
         ids, out, component = self["id"], self["out"][0, 0], self["component"]
 
         def at(k: int, c: int) -> Expression:
@@ -367,14 +368,14 @@ class Maps:
         self._computed(name, self._down(head, 1), (1, 1), lambda *_: value)
 
     def _down(self, head: str, width: int) -> tuple[int, int]:
-        """The next free columns of the tables with a row for each word."""
+        """The next free columns for tables with a row for each word."""
         row, col = self.spots.tables[0], self.right
         self.sheet.put(row - 1, col, head, "label")
         self.right += width
         return row, col
 
     def _across(self, head: str, width: int) -> int:
-        """The next free columns of the tables with a row for each feature."""
+        """The next free columns for tables with a row for each feature."""
         col = self.below
         self.sheet.put(self.spots.features[0] - 1, col, head, "label")
         self.below += width
@@ -382,8 +383,8 @@ class Maps:
 
 
 def directions(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Two components [2, d] of the directions alone of words x [n_words, d], without the mean and
-    the components `out` [n, d]; of none, of the words as they are."""
+    """Two components [2, d] of the directions of words x [n_words, d], after removing the mean and
+    the components `out` [n, d]; without `out`, of the unchanged words."""
     if len(out):
         x = x - x.mean(axis=0)
         x = x - x @ out.T @ out
@@ -400,6 +401,6 @@ def _squared(x: Area) -> Expression:
 
 
 def _over(x: Area, vector: Area) -> Expression:
-    """An entry of a vector over its length; 0 where it has none."""
+    """An entry of a vector divided by its length; 0 for a zero vector."""
     length = SQRT(_squared(vector))
     return IF(length > NEAR, x / length, 0)

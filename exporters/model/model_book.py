@@ -1,4 +1,4 @@
-"""The book of a model: its passage, its words, and how its blocks' formulas are written."""
+"""The book of a model: its passage, its words, and the formulas of its blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ DIVIDING = (ops.reciprocal, ops.soft_cap)  # by what is typed, which may count a
 
 
 class Pieces(NamedTuple):
-    """A block that stands on several sheets, so many words on each; `places` has the pieces."""
+    """A block split over several sheets, some words on each; `places` has the pieces."""
 
     step: int
     names: list[str]
@@ -46,7 +46,7 @@ class ModelBook(Book):
 
     @property
     def n_given(self) -> int:
-        """How many words the prompt has, where the sentence goes on by itself."""
+        """The number of words of the prompt, if the sentence continues itself."""
         return self.passage.n_prompt if self.plan.generates and not self.live else 0
 
     @property
@@ -61,12 +61,12 @@ class ModelBook(Book):
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks of the model and of the views on it, without its pages' tables."""
+        """The blocks of the model and of its views, without pages' tables."""
         return [block for block in self.graph if block.kind != "table"]
 
     @cached_property
     def order(self) -> Mapping[str, int]:
-        """When each block is computed, by its name."""
+        """The position of each block in the order of computation, by name."""
         return {name: k for k, name in enumerate(self.graph.blocks)}
 
     def lay(self, place: Place, style: str) -> None:
@@ -78,12 +78,12 @@ class ModelBook(Book):
             self.sheet(place.sheet).regions.append((place, style))
 
     def named(self, name: str) -> Area:
-        """A named single cell, for formulas."""
+        """A cell with a name, for formulas."""
         where, row, col = self.named_cells[name]
         return self.sheet(where)[row, col]
 
     def locate(self, area: Area) -> tuple[str, Rect]:
-        """The sheet and the rectangle of an area; of a whole block in pieces, its first piece."""
+        """The sheet and the rectangle of an area; for a whole split block, its first piece."""
         if area.grid.name not in self.pieces:
             return super().locate(area)
         block = self.graph[area.grid.name]
@@ -94,7 +94,7 @@ class ModelBook(Book):
         return place.sheet, rect
 
     def piece(self, block: Block, rect: Rect) -> tuple[Place, Rect]:
-        """Where a rectangle of a block stands; of one in pieces, a rectangle within one piece."""
+        """The place of a rectangle of a block; in a split block, within one piece."""
         place = self.places[block.name]
         if self.pieces and block.name in self.pieces:
             step, names = self.pieces[block.name]
@@ -107,7 +107,7 @@ class ModelBook(Book):
         return place, place.rect(rect)
 
     def _lookup(self, block: Block, i: int, j: int) -> str:
-        """The formula that looks an id up in a table that is in pieces."""
+        """The formula that looks up an id in a split table."""
         (_, _, ids), (_, _, table) = block.operands
         step, names = self.pieces[table.name]
         ident = self.address(ids[i, 0], self.places[block.name].sheet)
@@ -121,15 +121,15 @@ class ModelBook(Book):
         return f"INDEX({piece},1,MOD({ident},{step})+1)"
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
-        """The A1 formulas of a computed block that has a place.
+        """The A1 formulas of a placed, computed block.
 
-        LibreOffice computes cells that stand in a column and share a formula as one, in threads;
-        where a column of tokens waits for the one before it, it then sees cycles that are none.
-        A fixed row (`B$7`) makes every cell's formula its own.
+        LibreOffice computes cells of a column that share a formula together, in threads; if a
+        column of tokens depends on the one before it, it then sees circular references that do not
+        exist. A fixed row (`B$7`) makes every cell's formula different.
 
-        In a large workbook that is what counts, for such a column's formula is held once: rows that
-        do not move down the column are fixed there. Among very many formulas, see `compact`, a
-        matrix's column is picked by how far down the formula stands, so that those are alike too.
+        In a large workbook, sharing matters more, since a column's formula is then held once: rows
+        that do not change down the column are fixed there. With very many formulas (see `compact`),
+        a matrix's column is picked by the formula's own row, so that those are shared too.
         """
         if block.expression is not None:
             return super().formulas(block)
@@ -169,9 +169,8 @@ class ModelBook(Book):
         )
 
     def _frame(self, block: Block, single: tuple[bool, ...]) -> str:
-        """What a block's formula stands within: where it reads a range with a cell that holds an
-        error, or divides by what is typed, it may count as nothing; where it looks up a text, too.
-        """
+        """The wrapper of a block's formulas: IFERROR if it reads a range with possible errors, or
+        divides by a typed number; N() if it looks up a possible text."""
         read = zip(block.operands, single, strict=True)
         ranges = [subscript for (_, subscript, b), one in read if not one and self._typed(b)]
         if not ranges:
@@ -181,16 +180,15 @@ class ModelBook(Book):
         return "IFERROR(N({}),0)" if looked_up else "IFERROR({},0)"
 
     def _typed(self, block: Block) -> bool:
-        """Whether a block's cells may hold what somebody typed, which may be a text or an error:
-        alone it counts as 0, as a text does in a sum of products. Of very many formulas each would
-        grow."""
+        """Whether a block's cells may hold a typed text or error: alone it counts as 0, as a text
+        does in a sum of products. Not in very large workbooks, whose formulas would all grow."""
         return block.kind in ("weight", "setting") and not block.computed and not self.compact
 
     @cached_property
     def compact(self) -> bool:
-        """Whether there are so many formulas that their number decides about memory.
+        """Whether there are so many formulas that sharing them decides about memory.
 
-        gnumeric's INDEX picks no whole columns: `verify` gives it their addresses.
+        gnumeric's INDEX cannot give whole columns: `verify` gives it their addresses.
         """
         n_formulas = sum(b.n_cells for b in self.graph if b.op)
         return self.plan.shares_formulas and n_formulas > self.plan.limits.formulas
@@ -198,8 +196,8 @@ class ModelBook(Book):
     def _picked(self, block: Block, matrix: str, rect: Rect) -> str:
         """The column of a matrix for a row of a block: `INDEX(W,0,ROWS($A$9:$A12))`.
 
-        The label column is counted: a formula that names its own cell would look circular. ROW()
-        is no number but an array inside SUMPRODUCT.
+        Rows of the label column are counted, since a formula that names its own cell would look
+        circular. ROW() is not a number but an array inside SUMPRODUCT.
         """
         place = self.places[block.name]
         label, first = column(place.left - 1), place.top + 1
@@ -209,8 +207,8 @@ class ModelBook(Book):
     def shared(self, block: Block) -> bool:
         """Whether the cells of a column share one formula, which is then written once.
 
-        A shared formula names no other sheet: Excel does not move such a reference ([MS-XLS]
-        2.5.198.118 forbids it).
+        A shared formula refers to no other sheet: Excel does not adjust such references ([MS-XLS]
+        2.5.198.118 forbids them).
         """
         place = self.places[block.name]
         if not self.plan.shares_formulas or block.partial or place.size[0] == 1:

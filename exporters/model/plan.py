@@ -1,4 +1,5 @@
-"""Plan: how much of a model its workbook shows. Made once; whatever builds the workbook asks it."""
+"""Plan: how much of a model its workbook shows. Made once; everything that builds the workbook asks
+it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ AS_BUILT = {"sentence": 3, "tokens": 6}
 
 @dataclass(frozen=True)
 class Limits:
-    """The sizes above which a workbook is built in another way."""
+    """The sizes above which a workbook is built differently."""
 
     words: int = MANY_WORDS  # of the vocabulary
     columns: int = 16_000  # of a table on one sheet, which ends at 16,384
@@ -65,7 +66,7 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is left out: a decoder of few words, all of it live."""
+        """Whether everything is shown: a decoder with a small vocabulary, all of it live."""
         return self.gives == "next word" and not self.readout.one_token and not self.live
 
     @property
@@ -75,7 +76,7 @@ class Plan:
 
     @property
     def parts(self) -> Mapping[str, int]:
-        """The parts of Play from top to bottom, and the row that each begins in."""
+        """The parts of Play from top to bottom, each with its first row."""
         if self.live:
             return AS_BUILT
         if self.gives == "sentence":
@@ -95,7 +96,7 @@ class Plan:
 
     @property
     def explains(self) -> bool:
-        """Whether it says where an answer comes from: lens, attribution, what a switch is worth."""
+        """Whether it explains an answer: lens, attribution, the effect of switches."""
         return self.whole
 
     @property
@@ -105,27 +106,28 @@ class Plan:
 
     @property
     def compares_blocks(self) -> bool:
-        """Whether each block is compared with what it was as built, and so are texts."""
+        """Whether each block, and each text, is compared with its values as built."""
         return self.whole
 
     @property
     def read_back(self) -> bool:
-        """Whether its edits are read out of the file again: of few words, and all of it live."""
+        """Whether its edits can be read back from the file: with a small vocabulary, all of it
+        live."""
         return self.readout.by_head and not self.live
 
     @property
     def shares_formulas(self) -> bool:
-        """Whether like formulas down a column are written once: where there are very many."""
+        """Whether equal formulas down a column are written once, for very many formulas."""
         return not self.whole
 
     @property
     def answers(self) -> bool:
-        """Whether what comes next is shown after one token: the last of what is typed."""
+        """Whether next words are ranked after one token only, the last of the typed ones."""
         return self.readout.one_token and not self.live and self.gives == "next word"
 
     @property
     def generates(self) -> bool:
-        """Whether its tokens follow from those before: every token's logits are there."""
+        """Whether its tokens can follow from earlier ones: every token has logits."""
         return self.continues and not self.readout.one_token
 
 
@@ -135,7 +137,7 @@ WHOLE = Plan()
 def for_model(
     model: Model, live: Sequence[str] = (), by_hand: bool = False, limits: Limits = LIMITS
 ) -> Plan:
-    """The plan of a model's workbook; `live` names the parts that are to recompute."""
+    """The plan of a model's workbook; `live` names the parts that recompute."""
     gives, many = model.spec.gives, model.spec.d_vocab > limits.words
     readout = ONE_TOKEN if many else EVERYTHING
     if gives == "masked word":

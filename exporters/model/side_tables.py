@@ -1,7 +1,7 @@
-"""Sheets of a workbook's own beside a model: typed cells and formulas that an edit can point to.
+"""A workbook's own sheets beside a model: typed cells and formulas that an edit can refer to.
 
-What a sheet's own formula reads may stand anywhere; a table, which has a name, reads blocks alone,
-so that the engine computes it after an edit. Tables stand in their place as they are made.
+A sheet's own formula may read any cell; a table, which has a name, reads only blocks, so that the
+engine computes it after an edit. Tables have their places as soon as they are made.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from exporters.model.model_book import ModelBook
 def typed(
     book: ModelBook, sheet: Sheet, name: str, at: tuple[int, int], values: Any, style: str
 ) -> Block:
-    """A table of numbers and texts [rows, columns] to be typed over, its first cell at `at`."""
+    """A table of typed numbers and texts [rows, columns], its first cell at `at`."""
     block = book.graph.input(name, np.array(values, dtype=object), ("", ""), "table")
     book.lay(Place(block, sheet.name, *at, turned=False), style)
     return block
@@ -42,7 +42,7 @@ def computed(
 
 
 def heads(sheet: Sheet, row: int, col: int, texts: Sequence[str], style: str = "block") -> None:
-    """The heads of a table's columns."""
+    """Put the heads of a table's columns."""
     for k, text in enumerate(texts):
         sheet.put(row, col + k, text, style)
 
@@ -54,8 +54,8 @@ def suggest(
     suggestions: Sequence[Suggestion],
     cols: tuple[int, int],
 ) -> int:
-    """Edits to make on this page: what to type and, in two columns right of that, the ways to its
-    cell and to what it changes; gives the row below."""
+    """Add suggested edits to this page: what to type and, in two columns to the right, links to its
+    cell and to a cell that it changes; returns the row below."""
     sheet.suggestions = suggestions
     sheet.put(row, 0, "Three things to try here", "heading")
     for k, suggestion in enumerate(suggestions, row + 1):

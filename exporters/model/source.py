@@ -1,6 +1,6 @@
-"""Source: what the workbook was built from, inside it, so that edits can be taken back into code.
+"""The sheet Source: what the workbook was built from, so that edits can be read back.
 
-The passage as JSON, and the checkpoint as `checkpoint.save` writes it, zipped and spelt in base64
+It holds the passage as JSON, and the checkpoint as `checkpoint.save` writes it, zipped, in base64
 down a column. Nothing in the workbook reads this sheet.
 """
 
@@ -36,7 +36,7 @@ EPOCH = (2026, 1, 1, 0, 0, 0)  # same input, same bytes
 
 @dataclass(frozen=True)
 class Source:
-    """What a workbook was built from; `model` is None where it was not carried along."""
+    """What a workbook was built from; `model` is None if the workbook does not hold it."""
 
     title: str
     passage: Passage
@@ -53,7 +53,8 @@ def carried(model: Model, most: int) -> bool:
 
 
 def pack(model: Model) -> bytes:
-    """A model's checkpoint, and its averages, as a zip archive: the same model, the same bytes."""
+    """A model's checkpoint with its averages as a zip archive; the same model gives the same
+    bytes."""
     with tempfile.TemporaryDirectory() as folder:
         checkpoint.write(model, Path(folder))
         if model.averages:
@@ -67,7 +68,7 @@ def pack(model: Model) -> bytes:
 
 
 def unpack(archive: bytes) -> Model:
-    """The model of an archive. Raises InputError where it is not whole."""
+    """The model of an archive. Raises InputError for a damaged one."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(io.BytesIO(archive)) as packed:
@@ -84,7 +85,7 @@ def unpack(archive: bytes) -> Model:
 
 
 def digits(column: list[str]) -> float | None:
-    """What a Source sheet says that shortened weights do to a logit; None: they are exact."""
+    """The effect of shortened weights on a logit, from a Source sheet; None: they are exact."""
     try:
         found = _facts(column).get("digits")
         return None if found is None else float(found)
@@ -98,9 +99,9 @@ def _facts(column: list[str]) -> dict[str, Any]:
 
 
 def read(column: list[str]) -> Source:
-    """What a Source sheet says: the texts of its first column, blanks as empty texts.
+    """The contents of a Source sheet, given the texts of its first column, "" for blanks.
 
-    Raises InputError where it says nothing that can be used.
+    Raises InputError for unusable contents.
     """
     try:
         facts = _facts(column)
@@ -120,7 +121,7 @@ def read(column: list[str]) -> Source:
 
 
 def _passage(facts: dict[str, Any]) -> Passage:
-    """The passage that facts tell. Raises ValueError for one that cannot be."""
+    """The passage in the facts. Raises ValueError for an invalid one."""
     passage = Passage(
         [int(i) for i in facts["ids"]],
         int(facts["n_prompt"]),
@@ -138,7 +139,7 @@ def _passage(facts: dict[str, Any]) -> Passage:
 
 
 def _chosen(facts: dict[str, Any] | None) -> Chosen | None:
-    """The words of the maps. Raises ValueError for ids that cannot be."""
+    """The words of the maps. Raises ValueError for invalid ids."""
     if facts is None:
         return None
     groups = {str(name): [int(v) for v in ids] for name, ids in dict(facts["groups"]).items()}

@@ -196,7 +196,8 @@ SUBLAYERS = {"attn_out": "attention", "mlp_out": "MLP"}
 
 
 def stage_names(graph: Graph, stages: Sequence[Block]) -> list[str]:
-    """Each stage of the stream, by what was added last; attention and MLP at once are a layer."""
+    """The name of each stage of the residual stream, by what was added last; attention and MLP
+    together are a layer."""
     layers = [stage.layer for stage in stages[1:]]
     names = ["embedding"]
     for k, layer in enumerate(layers):

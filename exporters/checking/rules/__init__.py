@@ -1,7 +1,7 @@
-"""Excel's rules, each with what breaks it; `exporters.checking.audit` holds a file to them.
+"""Excel's rules, and what breaks them; `exporters.checking.audit` applies them to a file.
 
-They are of ECMA-376, of Microsoft's "Excel specifications and limits", of [MS-XLS] for shared
-formulas, and of what Excel was reported to repair.
+They come from ECMA-376, Microsoft's "Excel specifications and limits", [MS-XLS] for shared
+formulas, and reports of what Excel repaired.
 """
 
 Fault = tuple[str, str]  # a rule that is broken, and where

@@ -1,8 +1,8 @@
-"""Whether formulas of a workbook wait for each other in a circle, whatever IF and INDEX pick.
+"""Whether formulas of a workbook have circular references, whatever IF and INDEX pick.
 
-A formula waits for every cell that it names. Formulas that read alike down a column are one run, so
-that millions of them are a few thousand nodes; so is each range. What such a graph leaves in doubt,
-a running sum down a column, is looked at cell by cell.
+A formula depends on every cell that it names. Formulas that read alike down a column are one run,
+so that millions of formulas are a few thousand nodes; ranges are nodes, too. If this graph has a
+cycle, as with a running sum down a column, its cells are checked one by one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ Reference = tuple[str, int, int, int, int, Fixed]
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """Formulas that read alike, from one row of a column to another."""
+    """Formulas that read alike, in consecutive rows of a column."""
 
     sheet: str
     col: int
@@ -30,7 +30,7 @@ class Run:
     reads: tuple[Reference, ...]
 
     def ranges(self) -> Iterator[Range]:
-        """What all of them read, as rectangles of sheets."""
+        """The rectangles of sheets that all of them read together."""
         for sheet, top, left, bottom, right, fixed in self.reads:
             top += 0 if fixed[0] else self.top
             left += 0 if fixed[1] else self.col
@@ -39,7 +39,7 @@ class Run:
             yield sheet, top, bottom, left, right
 
     def cells(self) -> Iterator["Run"]:
-        """Each of them alone."""
+        """A run for each single cell."""
         if self.bottom - self.top == 1:
             yield self
             return
@@ -48,7 +48,7 @@ class Run:
 
 
 class _Columns:
-    """The numbers of runs by sheet and column, to be found by a rectangle."""
+    """The indices of runs by sheet and column, searchable by rectangle."""
 
     def __init__(self, runs: Sequence[Run]):
         # of each column, from top to bottom: where its runs begin, where they end, their numbers
@@ -63,7 +63,7 @@ class _Columns:
         self._sorted = {sheet: sorted(columns) for sheet, columns in self._columns.items()}
 
     def within(self, sheet: str, top: int, bottom: int, left: int, right: int) -> list[int]:
-        """The runs that a rectangle cuts."""
+        """The runs that intersect a rectangle."""
         columns, found = self._sorted.get(sheet, []), list[int]()
         for k in range(bisect_left(columns, left), bisect_left(columns, right)):
             tops, bottoms, numbers = self._columns[sheet][columns[k]]
@@ -76,8 +76,8 @@ Graph = list[list[int]]  # of each node, what it waits for
 
 
 def cycle(runs: Iterable[Run], kept: Sequence[tuple[str, Rect]] = ()) -> list[Run]:
-    """Cells whose formulas wait for each other; [] if there are none. Nothing waits for a cell of
-    the ranges that are `kept`: what these held before is there already."""
+    """Cells of a circular reference; [] if there is none. Dependence on cells of the ranges in
+    `kept` does not count: they keep their previous values."""
     runs = list(runs)
     for around in _around(list(_but(kept, runs)) if kept else runs):
         for certain in _around([cell for run in around for cell in run.cells()]):
@@ -100,7 +100,7 @@ def _but(kept: Sequence[tuple[str, Rect]], runs: Sequence[Run]) -> Iterator[Run]
 
 
 def _around(runs: list[Run]) -> Iterator[list[Run]]:
-    """The runs that wait for each other, each lot together."""
+    """Runs that depend on each other, one list for each cycle."""
     graph = _graph(runs)
     for component in _components(graph):
         if len(component) > 1 or component[0] in graph[component[0]]:
@@ -108,8 +108,8 @@ def _around(runs: list[Run]) -> Iterator[list[Run]]:
 
 
 def _graph(runs: list[Run]) -> Graph:
-    """What each run waits for: the ranges that it reads, and these for the runs that they cut; of a
-    range that cuts one run, that run. The runs come first, in their order."""
+    """The dependence of each run on ranges, and of ranges on the runs that they intersect; a range
+    with only one run is left out. Runs come first, in order."""
     columns, waits = _Columns(runs), dict[Range, list[int]]()
     graph: Graph = [[] for _ in runs]
     for node, run in enumerate(runs):
@@ -159,7 +159,7 @@ def _components(graph: Graph) -> Iterator[list[int]]:
 
 
 def _taken(held: list[int], node: int) -> list[int]:
-    """The nodes from one on, which are held no longer."""
+    """Pop the nodes of a component from the stack."""
     component: list[int] = []
     while node not in component[-1:]:
         component.append(held.pop())

@@ -1,4 +1,4 @@
-"""Of formulas: how long, how deep, with how many arguments, out of which functions."""
+"""Rules for formulas: their length, depth, number of arguments, and functions."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ NEWER = frozenset(_NEWER.split())
 
 
 class Formula(NamedTuple):
-    """A formula, taken apart."""
+    """A parsed formula."""
 
     text: str
     shape: str  # with A1 for every cell, A1:A2 for every range and "" for every text
@@ -44,7 +44,7 @@ class Formula(NamedTuple):
 
 
 def formula(text: str, sheet: str, row: int, col: int) -> Formula:
-    """A formula that stands in a cell, without its equals sign."""
+    """The parsed formula of a cell, without its equals sign."""
     parts = REFERENCE.split(TEXT.sub('""', text) if '"' in text else text)
     reads = []
     for k in range(1, len(parts), 2):
@@ -65,7 +65,7 @@ def formula(text: str, sheet: str, row: int, col: int) -> Formula:
 
 @lru_cache(maxsize=1 << 16)
 def parsed(reference: str) -> Reference:
-    """A reference as it is spelt, from the sheet's first cell; its sheet is "" if it names none."""
+    """A reference as rows and columns; its sheet is "" if it names none."""
     match = PARTS.match(reference)
     assert match is not None
     sheet, *spelt = match.groups()
@@ -82,7 +82,7 @@ def parsed(reference: str) -> Reference:
 
 
 def rectangle(area: str) -> Rect:
-    """An area such as B2:C9; an empty one where it is none."""
+    """The rectangle of an area such as B2:C9; an empty one if it is invalid."""
     if not PARTS.match(area):
         return Rect(0, 0, 0, 0)
     _, top, left, bottom, right, _ = parsed(area)
@@ -90,7 +90,8 @@ def rectangle(area: str) -> Rect:
 
 
 def units(text: str) -> int:
-    """The characters that Excel counts: a code point beyond the first 65,536 is two."""
+    """The length of a text as Excel counts it: a code point beyond the first 65,536 is two
+    characters."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
@@ -110,7 +111,7 @@ def faults(found: Formula, sheets: set[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _of_shape(shape: str) -> tuple[str, ...]:
-    """The rules that a formula breaks whatever it reads."""
+    """The rules that a formula's shape breaks, whatever it reads."""
     found = [*_of_calls(shape), *map(_of_function, dict(TOKEN.findall(shape)))]
     if SMALL_E.search(shape):
         found.append("a number has a small e, 1e-9")
@@ -120,7 +121,7 @@ def _of_shape(shape: str) -> tuple[str, ...]:
 
 
 def _of_calls(shape: str) -> Iterator[str]:
-    """Of the arguments and the depth of its calls."""
+    """The rules that the arguments and the depth of calls break."""
     calls: list[tuple[bool, int]] = []  # whether of a function; the commas so far
     depth, deepest, most = 0, 0, 0
     for name, sign in TOKEN.findall(shape):
@@ -141,7 +142,7 @@ def _of_calls(shape: str) -> Iterator[str]:
 
 
 def _of_function(written: str) -> str:
-    """What is wrong with a function's name."""
+    """The rule that a function's name breaks."""
     name = written.removeprefix("_xlfn.").removeprefix("_xlws.")
     if name in NEWER and name not in SINCE_2013:
         return f"{name} came after Excel 2010"

@@ -1,7 +1,8 @@
-"""Of the zip file: its two headers of every part agree, and sizes have 64 bits where they must.
+"""Rules for the zip file: both headers of every part agree, and sizes have 64 bits only if they
+must.
 
-Readers that stream go by the local header. SheetJS refuses 64-bit sizes where
-32 bits are enough, and Excel for the web may.
+Streaming readers use the local header. SheetJS refuses 64-bit sizes where 32 bits are enough, and
+Excel for the web may.
 """
 
 import struct
@@ -64,7 +65,7 @@ def _of_part(archive: ZipFile, part: ZipInfo) -> Iterator[str]:
 
 
 def _has(extra: bytes) -> bool:
-    """Whether extra fields have one of 64-bit sizes."""
+    """Whether extra fields include one for 64-bit sizes."""
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])
         if kind == ZIP64:

@@ -1,5 +1,5 @@
-"""Forms of formulas that some program takes otherwise, whatever Excel does: docs/spreadsheets.md
-says which. Each is written in another form, which all of them take."""
+"""Forms of formulas that some programs compute differently, whatever Excel does:
+docs/spreadsheets.md lists them. Each has another form that all programs compute alike."""
 
 import re
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ PRODUCTS = "SUMPRODUCT"  # takes what is computed of ranges everywhere
 
 @lru_cache(maxsize=1 << 12)
 def faults(shape: str, areas: frozenset[str], array: bool) -> tuple[str, ...]:
-    """The forms to avoid that a formula has, an `array` formula or another one; its shape and
-    `areas` are as in `ranges`."""
+    """The forms to avoid in a formula, which may be an `array` formula; its shape and `areas` are
+    as in `ranges`."""
     found = []
     if NEGATIVE_ERF.search(shape):
         found.append("ERF gets what may be negative: SIGN(x)*ERF(ABS(x)) is known everywhere")
@@ -29,7 +29,7 @@ def faults(shape: str, areas: frozenset[str], array: bool) -> tuple[str, ...]:
 
 
 def _given_computed(call: Call) -> Iterator[str]:
-    """Functions of ranges that are given what is computed of one, cell by cell."""
+    """Functions of ranges whose argument is computed from a range cell by cell."""
     takes = PARAMETERS.get(call.name, "V")
     for k, argument in enumerate(call.arguments):
         own = takes[min(k, len(takes) - 1)]
@@ -41,7 +41,8 @@ def _given_computed(call: Call) -> Iterator[str]:
 
 
 def _computed(argument: Argument) -> bool:
-    """Whether it is computed of a range, cell by cell: by a sign, or by a function of one value."""
+    """Whether an argument is computed from a range cell by cell: by an operator, or by a function
+    of single values."""
     calls = [x for x in argument.operands if isinstance(x, Call) and x.name not in PARAMETERS]
     within = [inner for call in calls for inner in call.arguments]
     by_function = any(

@@ -1,11 +1,11 @@
-"""Whether a formula gives a range where Excel takes one value: it would take one cell of the range,
-and show an @ there ("implicit intersection").
+"""Whether a formula has a range where Excel expects a single value: it would take one cell of the
+range, and show an @ there ("implicit intersection").
 
-An operator, and most parameters of functions, take one value, V. Some parameters take a range, R,
-but one value of what is computed on its way there: SUM(A1:A3*2). Some take arrays, A, and so does
-all that is computed on its way there: SUMPRODUCT(ABS(A1:A3)*2); but within a few functions, IF one
-of them, nothing does: SUMPRODUCT(IF(A1:A3>0,1)). Array formulas take arrays everywhere. So a file's
-formulas are typed in [MS-XLS] (PtgDataType: reference, value, array).
+An operator, and most parameters of functions, take a single value, V. Some parameters take a range,
+R, but a single value if it is computed: SUM(A1:A3*2). Some take arrays, A, and so does everything
+computed for them: SUMPRODUCT(ABS(A1:A3)*2); except inside a few functions such as IF:
+SUMPRODUCT(IF(A1:A3>0,1)). Array formulas take arrays everywhere. This is how [MS-XLS] types
+formulas (PtgDataType: reference, value, array).
 """
 
 import re
@@ -63,7 +63,7 @@ DEEPEST = 128  # parentheses that are looked into
 
 @dataclass
 class Argument:
-    """What stands between two commas: operands, and the signs between them."""
+    """An argument between two commas: operands, and the operators between them."""
 
     operands: list["Call | str"] = field(default_factory=list)
     signs: set[str] = field(default_factory=set)
@@ -79,8 +79,9 @@ class Call:
 
 @lru_cache(maxsize=1 << 12)
 def faults(shape: str, areas: frozenset[str]) -> tuple[str, ...]:
-    """Who takes one value and gets a range, in a formula with A1 for a cell, A1:A2 for a range and
-    "" for a text. `areas` are the names of ranges, without case."""
+    """The operators and functions that expect a single value and get a range, in a formula with A1
+    for a cell, A1:A2 for a range and "" for a text. `areas` are the names of ranges, regardless of
+    case."""
     if not (whole := tree(shape, areas)):
         return ()
     found = dict.fromkeys(_of_call(whole, "V", False, "a cell"))
@@ -88,7 +89,7 @@ def faults(shape: str, areas: frozenset[str]) -> tuple[str, ...]:
 
 
 def tree(shape: str, areas: frozenset[str]) -> Call | None:
-    """A formula as a tree; None for what is not understood."""
+    """A formula as a tree; None if it cannot be parsed."""
     inside = [Call("")]
     end = 0
     for match in TOKEN.finditer(shape):
@@ -115,7 +116,7 @@ def tree(shape: str, areas: frozenset[str]) -> Call | None:
 
 
 def _of_argument(argument: Argument, takes: str, forced: bool, who: str) -> Iterator[str]:
-    """Who gets a range within an argument; `forced` says that values may be arrays."""
+    """The faults within an argument; `forced`: arrays are allowed."""
     if ":" in argument.signs:  # INDEX(...):INDEX(...) is a range
         if takes == "V" and not forced:
             yield who
@@ -132,7 +133,7 @@ def _of_argument(argument: Argument, takes: str, forced: bool, who: str) -> Iter
 
 
 def _of_call(call: Call, takes: str, forced: bool, who: str) -> Iterator[str]:
-    """Who gets a range within a call, or from it."""
+    """The faults within a call, or of its result."""
     if not call.name:
         takes = takes if len(call.arguments) == 1 else "R"  # (A1:A2,B1) is a range
         for argument in call.arguments:

@@ -1,4 +1,4 @@
-"""Of one sheet, as it streams by: its formulas one by one, then what stands around its cells."""
+"""Rules for one sheet, streamed: first its formulas, then what surrounds its cells."""
 
 import re
 from bisect import bisect_left
@@ -28,7 +28,7 @@ LONG = re.compile(rb">([^<>]{%d,})<" % (LONGEST_TEXT + 1))
 
 
 class SheetRules:
-    """Holds a sheet to the rules, and gathers what its formulas read."""
+    """Checks a sheet, and collects what its formulas read."""
 
     def __init__(self, name: str, sheets: set[str], areas: frozenset[str], n_dressings: int):
         self.name, self.sheets, self.n_dressings = name, sheets, n_dressings
@@ -68,7 +68,7 @@ class SheetRules:
     # --- formulas
 
     def _formula(self, letters: str, number: int, attributes: bytes, raw: bytes) -> list[str]:
-        """One formula: its text, its kind, what it reads. The rules that it breaks."""
+        """The rules that one formula breaks: its text, its kind, what it reads."""
         row, col = number - 1, index(letters)
         kind = dict(ATTRIBUTE.findall(attributes.decode())) if attributes else {}
         rules = [] if col < LAST_COLUMN else ["columns end at XFD"]
@@ -94,7 +94,7 @@ class SheetRules:
     def _first_of_shared(
         self, kind: dict[str, str], found: Formula, at: tuple[int, int]
     ) -> Iterator[str]:
-        """The formula that stands for the others of its range."""
+        """The faults of the formula that stands for a shared range."""
         area = rectangle(kind.get("ref", ""))
         self._shared[kind.get("si", "")] = found.reads, area
         if (area.top, area.left) != at:
@@ -109,7 +109,7 @@ class SheetRules:
         self._arrays.append(area)
 
     def _run(self, reads: tuple[Reference, ...], row: int, col: int) -> None:
-        """Count a formula to the run above it, if it reads alike."""
+        """Add a formula to the run above it, if it reads alike."""
         if col in self._open:
             before, top, bottom = self._open[col]
             if bottom == row and before == reads:
@@ -125,7 +125,7 @@ class SheetRules:
     # --- what stands around the cells
 
     def _around(self, root: Element) -> Iterator[Fault]:
-        """Of panes, merged cells, links, validations and conditional formats."""
+        """The rules for panes, merged cells, links, validations and conditional formats."""
         for pane in root.iterfind("{*}sheetViews/{*}sheetView/{*}pane"):
             if pane.get("state") == "frozen" and not (pane.get("xSplit") or pane.get("ySplit")):
                 yield "a pane is frozen that splits nothing", self.name
@@ -169,7 +169,7 @@ class SheetRules:
 
 
 def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Whole rows as they stream by, and beside them what is no row, which is XML of its own."""
+    """Whole rows as they stream by, and the XML outside rows."""
     held, inside = b"", False
     while data := stream.read(CHUNK):
         held += data
@@ -185,8 +185,8 @@ def _chunks(stream: IO[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def overlap(areas: Sequence[Rect]) -> bool:
-    """Whether two rectangles have a cell in common. From top to bottom, those that are open stand
-    side by side: the next one is held to its neighbours alone, however many there are."""
+    """Whether two rectangles have a cell in common. From top to bottom, the open ones stand side by
+    side: each new one is compared only with its neighbours, however many there are."""
     beside: list[tuple[int, int, int]] = []  # left, right and bottom, from left to right
     for area in sorted((a for a in areas if a.size), key=lambda a: a.top):
         k = bisect_left(beside, (area.left,))

@@ -1,4 +1,4 @@
-"""Of what a workbook has besides its sheets: names, styles, texts, charts."""
+"""Rules for a workbook outside its sheets: names, styles, texts, charts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ MOST_STYLES = {"cellXfs/xf": 65_490, "fonts/font": 1024, "numFmts/numFmt": 250}
 
 
 def of_sheets(names: list[str]) -> Iterator[Fault]:
-    """Of the sheets' names."""
+    """The rules for sheet names."""
     for name in names:
         if not 0 < units(name) <= LONGEST_SHEET:
             yield f"a sheet's name has 1 to {LONGEST_SHEET} characters", name
@@ -27,7 +27,7 @@ def of_sheets(names: list[str]) -> Iterator[Fault]:
 
 
 def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
-    """Of the names that are defined."""
+    """The rules for defined names."""
     scopes: dict[str | None, list[str]] = {}
     for element in defined:
         name = element.get("name", "")
@@ -44,7 +44,7 @@ def of_names(defined: list[Element], sheets: set[str]) -> Iterator[Fault]:
 
 
 def _twice(names: Iterable[str]) -> Iterator[str]:
-    """The names that are there already, whatever their case."""
+    """Names that exist already, regardless of case."""
     seen = set[str]()
     for name in names:
         if name.casefold() in seen:
@@ -53,7 +53,7 @@ def _twice(names: Iterable[str]) -> Iterator[str]:
 
 
 def of_styles(root: Element) -> Iterator[Fault]:
-    """Of number formats, and how many styles there are."""
+    """The rules for number formats, and the number of styles."""
     for number in root.iterfind("{*}numFmts/{*}numFmt"):
         code = number.get("formatCode", "")
         plain = LITERAL.sub("", code)
@@ -67,7 +67,7 @@ def of_styles(root: Element) -> Iterator[Fault]:
 
 
 def of_texts(root: Element) -> Iterator[Fault]:
-    """Of the texts that cells share."""
+    """The rules for shared strings."""
     for item in root:
         text = "".join(t.text or "" for t in item.iter() if t.tag.endswith("}t"))
         if units(text) > LONGEST_TEXT:
@@ -79,7 +79,7 @@ def of_texts(root: Element) -> Iterator[Fault]:
 
 
 def of_chart(root: Element, part: str, sheets: set[str]) -> Iterator[Fault]:
-    """Of the cells that a chart shows."""
+    """The rules for the cells that a chart shows."""
     for f in root.iter():
         if f.tag.endswith("}f"):
             found = REFERENCE.findall(f.text or "")
