@@ -28,7 +28,7 @@ class ByHand(in_torch.Learner):
     def __init__(self, decoder: Any, *more: Any) -> None:
         super().__init__(decoder, *more)
         self._spec = decoder.spec
-        self._logits = self._forward  # type: ignore[assignment]
+        self._logits = self._forward
 
     def _forward(self, ids: np.ndarray) -> torch.Tensor:
         spec, w, (batch, n) = self._spec, self._tensors, ids.shape

@@ -47,9 +47,7 @@ def compare(
     learners = {
         "numpy": in_cells.Learner(decoder, recipe, weights),
         "torch": in_torch.Learner(decoder, recipe, weights),
-        "torch float64": in_torch.Learner(
-            decoder.forward, decoder.spec, recipe, weights, torch.float64
-        ),
+        "torch float64": in_torch.Learner(decoder, recipe, weights, torch.float64),
     }
     found = {}
     for by, learner in learners.items():

@@ -175,6 +175,12 @@ class Pass:
             name: Place(torch.tensor(graph.values[name], dtype=dtype)[None, None], 0)
             for name in read - {step.block.name for step in steps} - given
         }
+        by_op = [stack[0].block for stack in self._stacks if stack[0].pattern is None]
+        self._seen = {
+            block.name: torch.tensor(block.mask.seen(block.whole))
+            for block in by_op
+            if block.partial and not leaves_blanks(block)
+        }
 
     def __call__(self, given: Mapping[str, Tensor]) -> dict[str, Place]:
         """The values of all blocks on the way, of inputs [rows, columns] or, for a batch, [batch,
@@ -192,18 +198,14 @@ class Pass:
         block, pattern, _ = stack[0]
         read = zip(*(step.operands for step in stack), strict=True)
         arrays = [gathered([places[b.name] for b in blocks]) for blocks in read]
-        x = self._kernels[pattern](*arrays) if pattern else evaluated(block, arrays)
+        if pattern is not None:
+            x = self._kernels[pattern](*arrays)
+        else:
+            reads = zip(block.operands, arrays, strict=True)
+            x = run(block, {(b, at): view(x, at) for (_, at, b), x in reads})
+        if block.op and block.name in self._seen:
+            x = torch.where(self._seen[block.name], x, block.op.blank)
         return x.expand(-1, len(stack), *block.shape)
-
-
-def evaluated(block: Block, arrays: Sequence[Tensor]) -> Tensor:
-    """A block's op, over the values of its operands."""
-    assert block.op is not None
-    reads = zip(block.operands, arrays, strict=True)
-    x: Tensor = run(block, {(b, at): view(x, at) for (_, at, b), x in reads})
-    if block.partial and not leaves_blanks(block):
-        x = torch.where(torch.tensor(block.mask.seen(block.whole)), x, block.op.blank)
-    return x
 
 
 def gathered(places: Sequence[Place]) -> Tensor:
