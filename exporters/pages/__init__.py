@@ -1,5 +1,5 @@
 """The pages of a workbook, one module each, around the blocks that layout has placed.
 
 A page module declares `SHEET`, `PURPOSE` (a line), `AFTER` (the sheet that it comes after),
-`wanted(book)` and `add(book)`; `exporters/assemble/transformer.py` finds it by its being here.
+`wanted(book)` and `add(book)`; `exporters/assemble/transformer.py` finds every module here.
 """

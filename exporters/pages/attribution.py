@@ -1,8 +1,8 @@
-"""Attribution: what each head, MLP and embedding adds to the target's logit, and to its lead over
-a rival, at the position that Play looks at. The shares add up to the logit exactly.
+"""Attribution: what each head, MLP and embedding adds to the target's logit, and to its lead over a
+rival, at the position that Play looks at. The shares add up to the logit exactly.
 
-Right of the table stands every share at every token. Each is one dot product: what was written,
-along the direction that the readout scores the word by; the norm's divisor is taken as it is.
+To the right is every share at every token. Each is a dot product of what was written with the
+direction that the readout scores the word by, divided by the norm's divisor.
 """
 
 from engine.cells.block import Block
@@ -24,12 +24,12 @@ CHART_COL, EVERY_COL = 4, 14
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that say where an answer comes from."""
+    """In workbooks that explain answers."""
     return book.plan.explains
 
 
 def add(book: ModelBook) -> None:
-    """The table, its sums, a chart; every share at every token; the directions."""
+    """Add the table, its sums and a chart; every share at every token; the directions."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     page.widths({0: 20} | dict.fromkeys(range(1, 9), 16))
@@ -56,7 +56,7 @@ def add(book: ModelBook) -> None:
 
 
 def shares(book: ModelBook) -> tuple[Area, Area]:
-    """What has written, and its share of the target's logit: two columns."""
+    """The writers, and their shares of the target's logit: two columns."""
     rows = slice(TOP, TOP + len(book.views.credits["target"]))
     sheet = book.sheet(ATTRIBUTION)
     return sheet[rows, 0].as_range, sheet[rows, 1].as_range
@@ -74,13 +74,13 @@ def _chart(sheet: Sheet, end: int, size: tuple[int, int]) -> None:
 
 
 def plain(writer: str) -> str:
-    """A writer's name without what the reader knows."""
+    """A short name of a writer for this page."""
     short = writer.removeprefix("blocks.").removesuffix(".result")
     return "ln_final bias" if short == "ln_final.b" else short
 
 
 def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Block]) -> None:
-    """Every share of a word's logit at every token, a row for each writer."""
+    """Add every share of a word's logit at every token, a row for each writer."""
     n_tokens = len(book.passage.ids)
     left = EVERY_COL + WORDS.index(word) * (n_tokens + 2)
     sheet.put(TOP - 2, left, f"{word}: share at every token", "block")
@@ -113,12 +113,13 @@ def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
 
 
 def gap(book: ModelBook) -> Area:
-    """How far the sum of the target's shares is from its logit."""
+    """The difference between the sum of the target's shares and its logit."""
     return book.shown["attribution.sum"].block[2, 0]
 
 
 def _directions(book: ModelBook, sheet: Sheet, row: int) -> None:
-    """What every share is read along: a column of d_model numbers per word, and how it came."""
+    """Add the directions that shares are read along: a column of d_model numbers per word, with the
+    steps."""
     sheet.put(row, 0, "The directions that shares are read along", "heading")
     col = 1
     placed = {credit.name for credits in book.views.credits.values() for credit in credits.values()}

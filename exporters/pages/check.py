@@ -1,5 +1,5 @@
-"""Check: whether the workbook holds together. Sums to 1, no error, two ways to one number, and
-live equals baseline until somebody edits."""
+"""Check: whether the workbook is consistent. Sums are 1, there are no errors, two ways give one
+number, and live equals baseline until the first edit."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """One line per check: what, the largest gap, ok or look."""
+    """Add a line per check: its name, the largest difference, ok or look."""
     page = layout.page(book, SHEET)
     page.widths({0: 78, 1: 12, 2: 12})
     page.heads("check", "largest gap", "status")
@@ -42,7 +42,7 @@ def add(book: ModelBook) -> None:
 
 
 def checks(book: ModelBook) -> Iterator[tuple[str, Expression]]:
-    """What should hold, and how far it is from holding."""
+    """Every claim, and the largest deviation from it."""
     for block in book.blocks:
         if (block.leaf == "pattern" and block.kind == "computed") or block.name == "probs":
             yield from _sums(block)
@@ -69,7 +69,7 @@ def _read_out(book: ModelBook) -> str:
 
 
 def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
-    """That a block's columns sum to 1, so many at a time."""
+    """Checks that a block's columns sum to 1, some at a time."""
     n = block.shape[0]
     for first in range(0, n, MOST_TOGETHER):
         end = min(first + MOST_TOGETHER, n)
@@ -79,7 +79,8 @@ def _sums(block: Block) -> Iterator[tuple[str, Expression]]:
 
 
 def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
-    """Two ways to one number: attribution's sum and the lens's last stage are the readout."""
+    """Checks of two ways to one number: attribution's sum, and the lens's last stage, equal the
+    readout."""
     yield (
         "the shares on Attribution add up to the target’s logit",
         ABS(attribution.gap(book)) / _size(book),

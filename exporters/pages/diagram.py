@@ -1,7 +1,7 @@
 """Map: the architecture as a linked diagram, from the prompt down to the probabilities.
 
-One box per step of the forward pass, with its shape and the parameters that it has; a box leads to
-its cells. The residual stream is the line on the left that every sublayer reads and adds to.
+One box per step of the forward pass, with its shape and its number of parameters, linked to its
+cells. The residual stream is the line on the left that every sublayer reads and adds to.
 """
 
 from engine.cells.block import Block
@@ -89,8 +89,8 @@ def _box(book: ModelBook, sheet: Sheet, row: int, name: str, parts: tuple[str, .
 
 
 def members(book: ModelBook, name: str) -> dict[str, Block]:
-    """The parts of a sublayer, each with the block to look at: of attention the heads, of a mixture
-    the router and the experts."""
+    """The parts of a sublayer, each with the block to link to: the heads of attention, or the
+    router and the experts of a mixture."""
     sublayer = Name(name)
     part = sublayer.leaf.removesuffix("_out")
     leaves = {"attn": ("pattern",), "mlp": ("share", "post")}.get(part, ())

@@ -1,4 +1,4 @@
-"""Digest: the page of the ranges of formulas that the verdict on Start is made from."""
+"""Digest: the page of formula ranges from which the verdict on Start is made."""
 
 from exporters.compose import digest
 from exporters.model import layout
@@ -13,5 +13,5 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """The sheet; what it says is put there when every other sheet stands."""
+    """Add the sheet; it is filled when all other sheets are complete."""
     layout.dress(book, book.sheet(SHEET))

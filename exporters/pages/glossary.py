@@ -1,4 +1,4 @@
-"""Glossary: every term of the workbook in a plain sentence, with a link to where it can be seen."""
+"""Glossary: every term of the workbook in a plain sentence, with a link to where it appears."""
 
 from exporters.compose.address import quoted
 from exporters.model import layout
@@ -18,7 +18,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """A line for each term that the workbook has something to show of."""
+    """Add a line for each term that appears in the workbook."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {TERM: 22, MEANING: 86, SEEN: 20}
@@ -32,7 +32,7 @@ def add(book: ModelBook) -> None:
 
 
 def shown_at(book: ModelBook, term: Term) -> str:
-    """The address where a term is seen: a sheet's first cell or a block's; or an empty text."""
+    """The address where a term appears, of a sheet or a block; "" if nowhere."""
     for name in term.where:
         sheet = next((s for s in book.sheets if s == name or s.startswith(f"{name} ")), "")
         if sheet:

@@ -1,7 +1,7 @@
 """Heads: every attention pattern of the model side by side, as one picture.
 
-Layers run down, heads across. In each square a column is a query and shows where that token looks;
-its cells sum to 1. The squares read the patterns from the layers' own sheets.
+Layers run down, heads across. In each square a column is a query and shows where that token
+attends; its cells sum to 1. The squares read the patterns on the layers' own sheets.
 """
 
 from engine.cells.block import Block
@@ -23,12 +23,12 @@ NARROWEST, WIDEST = 18, 44
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there are heads."""
+    """In workbooks of models with heads."""
     return any(block.leaf == "pattern" for block in book.graph)
 
 
 def add(book: ModelBook) -> None:
-    """A square per head; layers down, heads across."""
+    """Add a square per head; layers down, heads across."""
     found = [b for b in book.graph if b.leaf == "pattern" and b.kind == "computed"]
     found = [b for b in found if NUDGED not in b.passes]
     patterns = [b for b in found if b.axes[0] == "token"]
@@ -67,7 +67,7 @@ def add(book: ModelBook) -> None:
 
 
 def _read_out(book: ModelBook, page: Composer, head: Block) -> None:
-    """A sentence that reads one column of a head's square."""
+    """Add a sentence that explains one column of a head's square."""
     text = (
         "Read a square so: a column is the token that looks, a row one that is looked at, and the "
         "shares of a column sum to 100 %. In layer {layer}, head {number}, {look}."

@@ -1,4 +1,5 @@
-"""Index: every block, where it stands, its shape and meaning, how many numbers, whether edited."""
+"""Index: every block with its address, shape and meaning, its number of cells, and whether it was
+edited."""
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """One line per block."""
+    """Add a line per block."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     if not book.plan.compares_blocks:
@@ -48,12 +49,12 @@ def add(book: ModelBook) -> None:
 
 
 def counts(book: ModelBook) -> Area:
-    """How many numbers each block holds."""
+    """The number of cells of each block."""
     return book.shown["index.numbers"].block.area
 
 
 def blocks(book: ModelBook) -> list[Block]:
-    """Every block of the graph; the pieces of one that stands on several sheets."""
+    """Every block of the graph, or the pieces of a split one."""
     found = []
     for block in book.blocks:
         pieces = book.pieces.get(block.name)
@@ -62,7 +63,7 @@ def blocks(book: ModelBook) -> list[Block]:
 
 
 def edited(book: ModelBook, block: Block) -> Expression:
-    """Whether a block's sum or sum of squares is no longer the same, but for rounding."""
+    """Whether a block's sum or sum of squares has changed by more than rounding."""
     area, values = block.area, book.values[block.name]
     if area.rect.size == 1:
         gap: Expression = ABS(N(area) - Rounded(float(values[0, 0])))

@@ -1,12 +1,12 @@
-"""Built: every number that may be typed over, as it was built, and the ledger of what differs.
+"""The sheet Built, which holds every input number as built, and the ledger of what differs from it.
 
-A line for each sheet: whether what stands there stands in its place. A line for each block of
-weights, setting, switch, word: how many of its cells differ, the first of them, what it was and is.
-From them comes the one line that stands on top of every sheet (`show`). No part of it is ever an
-error, whatever was done: a cell that holds one is told as what it is.
-The originals stand to the right as values, for the lines to compare with, and for the weights
-themselves to be marked where they were typed over. Models of more weights than `MOST_COMPARED`
-have none: of them the sums of each block are compared, which tells the block, not the cell.
+There is a line for each sheet: whether its contents stand where they were built. There is a line
+for each block of weights, setting, switch and word: how many of its cells differ, the first of
+them, its old and new value. From these comes the line on top of every sheet (`show`). No part of it
+is ever an error: a cell with an error is reported as such. The originals stand to the right as
+values, for comparison, and so that edited weights can be marked in place. Models with more weights
+than `MOST_COMPARED` have none: the sums of each block are compared, which tells the block but not
+the cell.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -70,7 +70,7 @@ A_NUMBER = {
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Cells that should hold what they were built with: a block, or one cell of texts."""
+    """Cells that are compared with their values as built: a block, or one cell of texts."""
 
     what: str  # as the ledger calls it
     block: Block
@@ -84,8 +84,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def watched(book: Book) -> Iterator[Watched]:
-    """Everything that may be typed over, in the order of the graph; and the texts that formulas
-    look up."""
+    """All input blocks, in the order of the graph; and the texts that formulas look up."""
     for block in book.graph:
         place = book.places.get(block.name)
         if place is None or block.op or block.expression or block.kind == "computed":
@@ -101,18 +100,18 @@ def watched(book: Book) -> Iterator[Watched]:
 
 
 def _each(book: Book) -> bool:
-    """Whether it has a line for each block, and for tables of texts."""
+    """Whether there is a line for each block, and for tables of texts."""
     return not isinstance(book, ModelBook) or book.plan.compares_blocks
 
 
 def typed(book: Book, place: Place) -> bool:
-    """Whether the cells of a table are there to be typed in."""
+    """Whether the cells of a table are inputs."""
     found = book.sheets[place.sheet].entries.get(place.cell(0, 0))
     return found is not None and found.style in ("token", "sentence", "dial", "number typed")
 
 
 def name(block: Block, i: int = 0) -> str:
-    """What the ledger calls a block, or cell i of one with texts."""
+    """The ledger's name for a block, or for cell i of one with texts."""
     if block.layer is not None and block.leaf == "switch":
         whole = {"attn": f"all heads of layer {block.layer}", "mlp": f"MLP {block.layer}"}
         kind = "head" if block.part == "attn" else "expert"
@@ -128,15 +127,16 @@ def name(block: Block, i: int = 0) -> str:
 
 
 def add(book: ModelBook) -> None:
-    """The sheet, which is filled when all others stand."""
+    """Add the sheet; it is filled when all others are complete."""
     layout.dress(book, book.sheet(SHEET))
 
 
 def fill(book: Book, own: Collection[str] = ()) -> None:
-    """The line, the lines it is made of, the originals; once all that they watch has its place.
+    """Add the ledger's line, the lines that it is made of, and the originals, when everything has
+    its place.
 
-    What the workbook has on sheets of its `own` comes last, in rows that are kept for it: all else
-    stands where it does in a workbook of the same model without them.
+    Cells on the workbook's `own` sheets come last, in rows reserved for them: everything else
+    stands where it does in a workbook of the same model without these sheets.
     """
     sheet = book.sheet(SHEET)
     sheet.widths = {WHAT: 34, TOLD: 60, IS: 16, WAS: 16}
@@ -168,8 +168,8 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
 def _of_lines(
     book: Book, table: Table, lines: Sequence[Watched], top: int, below: int, stored: bool
 ) -> int:
-    """From a row on a line for each of what is watched; originals from the row `below` on. Returns
-    the row after these."""
+    """Add a line for each watched block from a row on, with originals from the row `below` on.
+    Returns the row after these."""
     for row, line in enumerate(lines, top):
         _guard(book, line)
         table.sheet.put(row, WHAT, line.what)
@@ -183,7 +183,7 @@ def _of_lines(
 
 
 def _guard(book: Book, line: Watched) -> None:
-    """Have a block's cells take numbers alone; what is pasted there, no program asks about."""
+    """Let a block's cells accept only numbers; programs do not check what is pasted."""
     place = book.places[line.block.name]
     sheet = book.sheets[place.sheet]
     cells = place.rect(line.block.whole)
@@ -206,9 +206,9 @@ def _of_texts(book: Book, block: Block) -> bool:
 
 
 def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, below: int) -> int:
-    """From a row on, whether what stands on each sheet is in its place; it follows from cells from
-    the row `below` on, one for each block, by how many rows and columns it has moved. Returns the
-    row after these."""
+    """Add, from a row on, whether each sheet's contents stand in their places; computed from cells
+    from the row `below` on, one for each block, with the distance it has moved. Returns the row
+    after these."""
     sheet, page = table.sheet, Composer(book, SHEET)
     for row, there in enumerate(sheets, top):
         stands = standing.standing(book, there, edges=there is not sheet)
@@ -227,7 +227,7 @@ def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, belo
 
 
 def _of_ranking(book: Book, table: Table, row: int) -> int:
-    """Whether the likeliest words stand in their order; returns the row after it."""
+    """Add whether the most likely words stand in their order; returns the row after it."""
     if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
         return row
     ranks, shares = ranking.order(book)
@@ -245,7 +245,7 @@ def _of_ranking(book: Book, table: Table, row: int) -> int:
 
 
 def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> None:
-    """A cell by itself: a text, a setting, a switch."""
+    """Add a single cell: a text, a setting, a switch."""
     sheet = table.sheet
     i, j = line.cell or (0, 0)
     now = line.block[i, j]
@@ -266,12 +266,12 @@ def _of_one(book: Book, table: Table, row: int, line: Watched, stored: bool) -> 
 
 
 def _shown(cell: Expression, text: bool = False) -> Expression:
-    """What a cell holds, if that is no error; nothing of a blank one."""
+    """A cell's content unless it is an error; "" for a blank."""
     return IFERROR(cell & "" if text else IF(cell & "" == "", "", cell), ERROR)
 
 
 def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expression:
-    """What the ledger says of such a cell once it differs."""
+    """The ledger's text for a single cell that differs."""
     now, what = sheet[row, IS], line.what
     if what != line.block.name and line.block.leaf == "switch":
         off = IF(now == "", " off: empty", " off: ‘" & now & "’ counts as 0")
@@ -290,7 +290,7 @@ def _told_of_one(book: Book, sheet: Sheet, row: int, line: Watched) -> Expressio
 
 
 def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> int:
-    """A block, beside its original from the row `below` on; returns the row after it."""
+    """Add a block, beside its originals from the row `below` on; returns the row after it."""
     sheet = table.sheet
     place = book.places[line.block.name]
     block = replace(line.block, name=f"built.{line.block.name}", kind="setting")
@@ -336,7 +336,7 @@ def _of_many(book: Book, table: Table, row: int, line: Watched, below: int) -> i
 
 
 def _of_sums(book: Book, table: Table, row: int, line: Watched) -> None:
-    """A block of a model that has too many numbers for originals."""
+    """Add a block of a model with too many numbers for originals."""
     assert isinstance(book, ModelBook)
     edited = index.edited(book, line.block)
     differs = table.put(row - TOP, COUNT, IFERROR(IF(edited == "edited", 1, 0), 1), "count")
@@ -345,7 +345,7 @@ def _of_sums(book: Book, table: Table, row: int, line: Watched) -> None:
 
 
 def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expression:
-    """`what` 0.5 → 0.7; of what is no number where one belongs, that it counts `as_0`."""
+    """`what` 0.5 → 0.7; for a value of the wrong kind, that it counts `as_0`."""
     was, now = sheet[row, WAS], sheet[row, IS]
     numbers: Expression = was & " → " & now
     for digits in (9, 6, 3):  # as few as show the difference; programs differ in how they spell 15
@@ -363,8 +363,9 @@ def _from_to(what: Expression | str, sheet: Sheet, row: int, as_0: bool) -> Expr
 
 
 def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> None:
-    """How many cells differ, the first of some lines, and what the model said and says. A part is
-    some rows, the first and the one after the last, and how many of its lines are told."""
+    """The ledger's line: how many cells differ, the first lines of each part, the model's old and
+    new answer. A part is its first row, the row after its last, and how many of its lines are
+    reported."""
     sheet, page = table.sheet, Composer(book, SHEET)
     n, listed, more = expression(0), expression(""), expression(0)
     for top, end, n_told in parts:
@@ -392,7 +393,7 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
 
 
 def _said(book: ModelBook) -> Expression | None:
-    """What the model said at the end of the prompt, and says now; or that nothing is answered."""
+    """The model's answer at the end of the prompt, before and now; or that there is none."""
     if book.live or book.plan.gives != "next word":
         return None
     last = book.passage.n_prompt - 1
@@ -424,7 +425,7 @@ def edited(book: Book) -> Expression:
 
 
 def show(book: Book, sheet: Sheet, row: int, col: int) -> None:
-    """Put the line on a sheet."""
+    """Add the ledger's line to a sheet."""
     # LibreOffice has no answer to IFERROR of a lone cell whose sheet is gone
     told = IFERROR(book.sheet(SHEET)[LINE_ROW, 0] & "", f"{SHEET}: {LOST}")
     page = Composer(book, sheet.name)

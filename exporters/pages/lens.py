@@ -1,8 +1,8 @@
-"""Lens: what the model would say if it stopped after each sublayer (nostalgebraist 2020).
+"""Lens: what the model would predict if it stopped after each sublayer (nostalgebraist 2020).
 
 One column per stage of the residual stream, at the position that Play looks at: the stream is read
-out as at the end, through the final norm. Above, the likeliest words and the target's probability
-down the depth, with a chart; below, the steps.
+out through the final norm, as at the end. Above, the most likely words and the target's probability
+at each stage, with a chart; below, the steps.
 """
 
 from engine.cells.expression import Area
@@ -25,12 +25,12 @@ FEW_STAGES = 3  # no line is drawn through so few points
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that say where an answer comes from."""
+    """In workbooks that explain answers."""
     return book.plan.explains
 
 
 def add(book: ModelBook) -> None:
-    """A summary, a chart, and the steps of every stage's readout."""
+    """Add a summary, a chart, and the steps of every stage's readout."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     stages, last = book.views.stages, LEFT + len(book.views.stages)
@@ -57,13 +57,13 @@ def add(book: ModelBook) -> None:
 
 
 def stage_names(book: ModelBook) -> list[str]:
-    """Each stage of the stream, in a narrow column: `embedding`, `0 attention`, `0 MLP`."""
+    """Short names of the stages, for narrow columns: `embedding`, `0 attention`, `0 MLP`."""
     names = words.stage_names(book.graph, book.views.stages)
     return [name.removeprefix("layer ") for name in names]
 
 
 def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
-    """One step of the readout for every stage, side by side; returns the row below."""
+    """Add one step of the readout for every stage, side by side; returns the row below."""
     block = book.graph[f"lens.0.{leaf}"]
     text = "the stream at that position" if leaf == "x" else words.meaning(block)
     sheet.put(row, 0, leaf, "block")

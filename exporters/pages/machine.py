@@ -1,12 +1,13 @@
 """Machine: the whole model on one screen, at the token that Play looks at.
 
-From top to bottom: the sentence; what each stage adds to the token's residual stream, a strip of
-colours, with the word that the model would say after it (see `lens`); every head's attention
-pattern as a tile; on the right the likeliest next words, baseline beside live. Below the first
-screen stands where the token looks, head by head, which the captions read.
+From top to bottom: the sentence; what each stage adds to the token's residual stream, as a strip of
+colours, with the most likely word after it (see `lens`); every head's attention pattern as a tile;
+on the right the most likely next words, baseline beside live. Below the first screen is a table of
+where each head looks, which the captions read.
 
 The sheet is a canvas of narrow columns: a strip has a column for each number, a tile one for each
-token. More numbers than fit are cut, as the caption says; more heads than fit go on in a row below.
+token. Numbers that do not fit are cut, as the caption says; heads that do not fit continue in a row
+below.
 """
 
 from collections.abc import Sequence
@@ -52,14 +53,14 @@ def wanted(book: ModelBook) -> bool:
 
 
 def place(book: ModelBook) -> None:
-    """Say where the token to look at is typed, where no other sheet says it."""
+    """Place the cell for the token to look at, if no other sheet has it."""
     if "position" not in book.graph.blocks:
         block = book.graph.input(LOOKED_AT, book.passage.n_prompt - 1, kind="table")
         book.places[LOOKED_AT] = Place(block, SHEET, TOP - 1, 1, turned=False)
 
 
 def add(book: ModelBook) -> None:
-    """The sentence, the strips, the tiles, the words; below, where the token looks."""
+    """Add the sentence, the strips, the tiles, the words; below, where the token looks."""
     page, canvas = layout.page(book, SHEET), Canvas(book)
     page.widths({0: theme.characters(LABEL)})
     page.widths({1 + k: theme.characters(canvas.unit) for k in range(canvas.columns)})
@@ -76,19 +77,19 @@ def add(book: ModelBook) -> None:
 
 
 def _top_of_looks(page: Composer, canvas: "Canvas") -> int:
-    """The row of the first head among those below the tiles, which the captions read."""
+    """The first row of the table below the tiles, which the captions read."""
     return page.cursor + 1 + canvas.height_of_tiles + 3
 
 
 def _low(sheet: Sheet, row: int, pixels: float = LINE) -> int:
-    """Make a row as high as this; returns it."""
+    """Set the height of a row; returns the row."""
     sheet.heights[row] = 0.75 * pixels
     return row
 
 
 @dataclass
 class Canvas:
-    """How much of a model a screen shows, in columns."""
+    """How much of a model fits on a screen, in columns."""
 
     book: ModelBook
 
@@ -109,48 +110,48 @@ class Canvas:
 
     @property
     def n_tokens(self) -> int:
-        """How many columns a tile has."""
+        """The number of columns of a tile."""
         return len(self.book.passage.ids)
 
     @cached_property
     def n_heads(self) -> int:
-        """The most that a layer has."""
+        """The largest number of heads in a layer."""
         return max((len(heads) for heads in self.layers.values()), default=0)
 
     @cached_property
     def unit(self) -> int:
-        """How wide a column is, in pixels: strips and tiles have as much room as there is."""
+        """The width of a column in pixels: strips and tiles take the available room."""
         d_model = self.stages[0].shape[1]
         tiles = max(1, min(self.n_heads, (STRIPS + TEXT) // CAPTION)) * (self.n_tokens + 1)
         return max(NARROWEST, min(WIDEST, STRIPS // d_model, (STRIPS + TEXT) // tiles))
 
     def style(self, of: str) -> str:
-        """The style of a "strip" or a "tile": colours alone, or numbers where there is room."""
+        """The style of a "strip" or a "tile": colours alone, or with numbers if there is room."""
         return f"{of} number" if self.unit >= NUMBERED else "tint"
 
     @property
     def shown(self) -> int:
-        """How many numbers of the stream a strip shows."""
+        """The number of entries of the stream in a strip."""
         return min(self.stages[0].shape[1], STRIPS // self.unit)
 
     @property
     def text_col(self) -> int:
-        """Where what is said of a strip begins."""
+        """The first column of a strip's description."""
         return 2 + self.shown
 
     @property
     def chart_col(self) -> int:
-        """Where the chart of next words begins."""
+        """The first column of the chart of next words."""
         return 1 + max((STRIPS + TEXT) // self.unit, self.shown + 1 + TEXT // self.unit)
 
     @property
     def columns(self) -> int:
-        """How many narrow columns a screen has."""
+        """The number of narrow columns on a screen."""
         return self.chart_col + CHART // self.unit
 
     @cached_property
     def across(self) -> int:
-        """How many tiles stand side by side."""
+        """The number of tiles side by side."""
         room = (self.chart_col - 1) // max(self.n_tokens + 1, -(-CAPTION // self.unit))
         down = -(-self.n_heads // max(1, room))
         return -(-self.n_heads // max(1, down))
@@ -162,18 +163,18 @@ class Canvas:
 
     @property
     def tile_rows(self) -> int:
-        """The rows of tiles of a layer."""
+        """The number of rows of tiles for a layer."""
         return -(-self.n_heads // self.across)
 
     @property
     def thickness(self) -> float:
-        """How high a row of a tile is, in pixels."""
+        """The height of a row of a tile, in pixels."""
         budget = TILES.get(len(self.layers), OF_MANY) / (self.n_tokens * self.tile_rows)
         return max(THINNEST, min(self.unit, budget))
 
     @property
     def height_of_tiles(self) -> int:
-        """The rows of the sheet that all tiles take."""
+        """The number of sheet rows that all tiles take."""
         return len(self.layers) * self.tile_rows * (self.n_tokens + 2)
 
 
@@ -231,7 +232,7 @@ def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:
 
 
 def _given(book: ModelBook, page: Composer) -> Area | None:
-    """How many tokens were typed, where the model goes on by itself."""
+    """The number of typed tokens, if the model continues the sentence."""
     if "n_prompt" not in book.graph.blocks:
         page.sheet.put(page.cursor, 0, "the sentence", "row label")
         return None
@@ -273,7 +274,7 @@ def at_token(book: ModelBook, block: Block, j: int) -> Expression:
 
 
 def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Area) -> None:
-    """What the strips are, and how strong their colours."""
+    """Add what the strips are, and the scale of their colours."""
     page.dress(strips, "diverging")
     d_model = canvas.stages[0].shape[1]
     numbers = (
@@ -288,7 +289,7 @@ def _said_of_strips(book: ModelBook, page: Composer, canvas: Canvas, strips: Are
 
 
 def guess(book: ModelBook, n: int) -> Expression:
-    """The word that the model would say after the n-th stage, and its probability."""
+    """The word that the model would predict after the n-th stage, with its probability."""
     scores = book.graph[f"lens.{n}.logits"].area.as_range
     chances = book.graph[f"lens.{n}.probs"].area.as_range
     texts = layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
@@ -298,7 +299,7 @@ def guess(book: ModelBook, n: int) -> Expression:
 
 
 def _answer(book: ModelBook) -> Expression:
-    """The likeliest next word, and its probability."""
+    """The most likely next word, with its probability."""
     found, live, _ = ranking.ranked(book)
     says = "says " & quote(found[0]) & ", " & percent(live[0])
     return answered(book, says, SILENT)
@@ -332,7 +333,7 @@ def _tiles(book: ModelBook, page: Composer, canvas: Canvas, looks: Table) -> Non
 def _tile(
     book: ModelBook, page: Composer, canvas: Canvas, head: Block, row: int, left: int
 ) -> None:
-    """A head's pattern, its name above, a mark over the token that is looked at."""
+    """Add a head's pattern, its name above, and a mark over the token that is looked at."""
     sheet, n, name = page.sheet, canvas.n_tokens, head_name(head)
     marks = page.table(f"mark.{name}", (row + 1, left), (1, n))
     tile = page.table(f"tile.{name}", (row + 2, left), (n, n))
@@ -363,7 +364,7 @@ def head_number(head: Block) -> int:
 
 
 def _most(book: ModelBook, shares: Area) -> Expression:
-    """How much of its look goes to the token that it looks at most."""
+    """The largest share of a head's attention at the token that is looked at."""
     most = MAX(shares)
     word = entry(words(book), 1, MATCH(most, shares.as_range, 0))
     return percent(most) & " at " & quote(word)
@@ -372,7 +373,7 @@ def _most(book: ModelBook, shares: Area) -> Expression:
 def _looks(
     book: ModelBook, page: Composer, canvas: Canvas, heads: Sequence[Block], looks: Table
 ) -> None:
-    """Where the token that is looked at looks: a row for every head, a column for every token."""
+    """Add where the token attends: a row for every head, a column for every token."""
     sheet, top, n = page.sheet, looks.place.top, canvas.n_tokens
     said = "Where " & looked_at(book) & " looks, head by head"
     page.show("looks", (top - 2, 0), said, "heading")
@@ -390,8 +391,8 @@ def _looks(
 
 
 def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
-    """The head that as built looks most at one token other than the first, and the one that
-    looks."""
+    """The head that (as built) attends most to a single token other than the first and the current
+    one."""
     last = int(book.clean(position(book)))
 
     def most(head: Block) -> float:
@@ -401,7 +402,7 @@ def sharpest(book: ModelBook, heads: Sequence[Block]) -> Block:
 
 
 def look(book: ModelBook, head: Block) -> Area:
-    """The sentence that says where a head looks from the token that is looked at."""
+    """The sentence about where a head attends from the token that is looked at."""
     heads = [block for heads in Canvas(book).layers.values() for block in heads]
     return book.shown[SAID].block[heads.index(head), 0]
 
@@ -410,7 +411,7 @@ def look(book: ModelBook, head: Block) -> Area:
 
 
 def _words(book: ModelBook, sheet: Sheet, canvas: Canvas) -> None:
-    """The likeliest words, baseline beside live."""
+    """Add the most likely words, baseline beside live."""
     if "probs" not in book.graph.blocks:
         return
     texts, live, built = ranking.ranked(book)

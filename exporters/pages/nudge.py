@@ -1,9 +1,9 @@
-"""Nudge: watch the model learn the sentence that is typed, in one step.
+"""Nudge: watch the model learn the typed sentence, in one step of gradient descent.
 
-Every weight goes down the slope of the sentence's loss: less the rate times its gradient. The
-forward pass is computed twice, with the weights before the step and after it; word by word stands
-what each says of the word that really follows. The rate is a cell, and each part may stay as it is.
-Only typed words count: what the model adds by itself is nothing to learn from.
+Every weight becomes itself minus the rate times its gradient of the sentence's loss. The forward
+pass is computed twice, with the weights before and after the step, and both predictions of each
+next word stand side by side. The rate is a cell, and each part can be left unchanged. Only typed
+words count: the model's own continuation has nothing to teach.
 """
 
 from engine import Evaluator
@@ -44,12 +44,13 @@ RULE = {"validate": "decimal", "criteria": "between"}
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks of a model that takes a step."""
+    """In workbooks built with --nudge."""
     return RATE in book.graph.blocks
 
 
 def add(book: ModelBook) -> None:
-    """The rate and the loss; the switches; the words; three things to try; the workings."""
+    """Add the rate and the loss; the switches; the words; three suggested edits; the intermediate
+    steps."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     sheet.widths = dict.fromkeys(range(SAYS), 10) | {
@@ -66,12 +67,13 @@ def add(book: ModelBook) -> None:
 
 
 def losses(book: ModelBook) -> tuple[Area, Area]:
-    """What the sentence costs before the step, and after it."""
+    """The loss of the sentence before the step, and after it."""
     return book.graph[LOSS][0, 0], book.graph[LOSS_AFTER][0, 0]
 
 
 def suggestions(book: ModelBook) -> list[Suggestion]:
-    """A step too far, one the other way, and one without the part that moves most."""
+    """Three edits: a step too large, one in the other direction, and one without the part that
+    moves most."""
     live, begun = Evaluator(book.graph), book.value(RATE, 0, 0)
 
     def after(cell: str, value: float, otherwise: float) -> float:
@@ -107,7 +109,7 @@ def _steepness(book: ModelBook, part: str) -> float:
 
 
 def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Area:
-    """Put one of the cells of the step in its place."""
+    """Place one of the cells of the step."""
     layout.settle(book, sheet, Place(book.graph[name], SHEET, row, col, turned=False))
     return book.graph[name][0, 0]
 
@@ -142,7 +144,7 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
 
 
 def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
-    """What became of the step, in a sentence."""
+    """Add the result of the step, in a sentence."""
     gain, hope = ROUND(fell, DECIMALS), ROUND(promised, DECIMALS)
     share = percent(fell / promised, 0)
     helped = sentence(
@@ -195,7 +197,7 @@ def _parts(book: ModelBook, page: Composer) -> Area:
 
 
 def _words(book: ModelBook, page: Composer) -> None:
-    """What is said of each word that follows, before the step and after it."""
+    """Add the predictions of each next word, before the step and after it."""
     sheet, top, n = page.sheet, TABLE_ROW, len(book.passage.ids)
     words = page.table("words", (top, 0), (n, SAYS + 2))
     sheet.put(top - 3, 0, "Word by word, before the step and after it", "heading")
@@ -218,7 +220,7 @@ def _words(book: ModelBook, page: Composer) -> None:
 
 
 def _word(book: ModelBook, words: Table, t: int) -> None:
-    """A token, the one that follows it, and what both passes say of that."""
+    """Add a token, the next one, and both passes' predictions of it."""
     graph = book.graph
     n_prompt, counts = graph["n_prompt"][0, 0], graph[f"{LOSS}.share"][t, 0] > 0
     given = expression(t) < n_prompt
@@ -242,7 +244,8 @@ def _word(book: ModelBook, words: Table, t: int) -> None:
 
 
 def _workings(book: ModelBook, sheet: Sheet) -> None:
-    """Ids, and how much each token counts; the logits after the step, rounded to be ranked."""
+    """Add ids, and the weight of each token in the loss; the logits after the step, rounded for
+    ranking."""
     n_tokens, n_words = book.graph["logits"].shape
     for col, name, head, style in (
         (TARGET, f"{LOSS}.targets", "id of it", "id"),

@@ -1,7 +1,7 @@
 """Printed: a source's tables side by side: printed, recomputed, difference.
 
-Where a source worked by hand, a slip travels: a fourth copy is what its own printed tables before
-give, so that each step's own slips are told from those that it inherits.
+If a source computed by hand, slips propagate: a fourth copy is computed from the tables printed
+before, so that a step's own slips are told from those carried over.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ COPIES = ("printed", "recomputed", "difference", "from the printed tables above"
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where the source prints tables."""
+    """In workbooks whose source prints tables."""
     return bool(book.printed)
 
 
 def add(book: ModelBook) -> None:
-    """Every table that the source prints, held against the cells that recompute it."""
+    """Add every table that the source prints, beside the recomputed cells."""
     page = layout.page(book, SHEET)
     text = "Recomputed follows your edits. Orange: further from the printed figure than rounding."
     page.sheet.put(3, 0, text, "note")
@@ -38,7 +38,8 @@ def add(book: ModelBook) -> None:
 
 
 class OnSheet:
-    """A printed table on the sheet. A single printed row is easier to compare as a column."""
+    """A printed table on the sheet. A single printed row is shown as a column, which is easier to
+    compare."""
 
     def __init__(self, book: ModelBook, page: Composer, table: Printed, row: int, name: str):
         self.book, self.page, self.table, self.row, self.name = book, page, table, row, name
@@ -54,7 +55,7 @@ class OnSheet:
         self.lefts = [1 + k * step for k in range(4 if table.follows else 3)]
 
     def put_labels(self) -> None:
-        """Title, note, what each copy is, and what its rows and columns are of."""
+        """Add the title, the note, the heads of the copies, and the labels of rows and columns."""
         book, sheet, axes = self.book, self.page.sheet, self.block.axes
         name = "" if self.table.cell else f"   ({self.table.block})"
         sheet.put(self.row, 0, self.table.title + name, "heading")
@@ -71,7 +72,7 @@ class OnSheet:
         )
 
     def put_numbers(self) -> None:
-        """The copies, entry by entry; the printed ones are kept for the tables that follow."""
+        """Add the copies, entry by entry; the printed ones are kept for later tables."""
         sheet, table, printed = self.page.sheet, self.table, self.lefts[0]
         live, change, *chained = (
             self.page.table(f"{self.name}.{copy.split()[0]}", (self.top, left), self.size)
@@ -97,7 +98,7 @@ class OnSheet:
         self.page.dress(change.area, Beyond(0.5 * 10.0**-table.decimals + NEAR))
 
     def entries(self) -> Iterator[tuple[int, int, float]]:
-        """Row, column and number of what is printed, where there is a cell to hold it against."""
+        """Row, column and value of each printed entry that has a cell to compare with."""
         for r, line in enumerate(self.table.printed):
             for c, number in enumerate(line):
                 there = self.table.cell or self.block.has(self.rows[r], self.cols[c])

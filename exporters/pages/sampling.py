@@ -1,8 +1,9 @@
-"""Sampling: from logits to the next word, for every position, step by step. The workings of Play.
+"""Sampling: from logits to the next word, for every position, step by step; what Play is computed
+from.
 
 For the word at a position, down its column, the tables of `engine.models.choosing`: the word of
-position t + 1 is chosen in column t, from what position t's logits say, so nothing reads a column
-to its right. Below them the sentence that was typed, in words (`engine.models.prompt`).
+position t + 1 is chosen in column t, from the logits of position t, so nothing reads a column to
+its right. Below them is the typed sentence, in words (`engine.models.prompt`).
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """The workings of every choice, one column per position."""
+    """Add the steps of every choice, one column per position."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     sheet.widths = {0: 14, 1: 14}
@@ -111,7 +112,7 @@ def add(book: ModelBook) -> None:
 
 
 def _alike(book: ModelBook, row: int) -> None:
-    """How like each word is to one that is unknown: right of the rounded logits."""
+    """Add how similar each word is to an unknown one, to the right of the rounded logits."""
     col = PROMPT_COL + len(book.passage.ids) + 2
     book.sheet(SHEET).put(row - 1, col - 1, ALIKE, "heading")
     for v, word in enumerate(book.labels["vocab"]):
@@ -120,7 +121,7 @@ def _alike(book: ModelBook, row: int) -> None:
 
 
 def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:
-    """A table with its tokens across, its rows numbered; returns how many there are."""
+    """Add a table with its tokens across and its rows numbered; returns the number of rows."""
     n_rows = _lay(book, name, row, style)
     for k in range(n_rows):
         book.sheet(SHEET).put(row + k, 1, k + 1, "label number")
@@ -128,8 +129,8 @@ def _numbered(book: ModelBook, name: str, row: int, style: str) -> int:
 
 
 def _lines(book: ModelBook, lines: Sequence[tuple[str, str, str]], row: int) -> int:
-    """Tables of one number or text for each token, and their labels, those that there are;
-    returns the row below."""
+    """Add tables of one number or text for each token, with labels, as far as they exist; returns
+    the row below."""
     for name, label, style in lines:
         if name in book.graph.blocks:
             book.sheet(SHEET).put(row, 1, label, "row label")
@@ -139,7 +140,7 @@ def _lines(book: ModelBook, lines: Sequence[tuple[str, str, str]], row: int) -> 
 
 
 def _lay(book: ModelBook, name: str, row: int, style: str) -> int:
-    """Lay out a table with its tokens across; returns how many rows it takes."""
+    """Place a table with its tokens across; returns its number of rows."""
     block = book.graph[name]
     book.lay(Place(block, SHEET, row, PROMPT_COL, turned=True, named=False), style)
     return block.shape[1]

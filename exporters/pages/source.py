@@ -1,4 +1,4 @@
-"""Source: the sheet that holds what the workbook was built from (see `exporters.model.source`)."""
+"""Source: the sheet with what the workbook was built from (see `exporters.model.source`)."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def wanted(book: ModelBook) -> bool:
 
 
 def add(book: ModelBook) -> None:
-    """The facts and the checkpoint."""
+    """Add the facts and the checkpoint."""
     sheet, model = book.sheet(SHEET), book.model
     if not book.plan.read_back:
         sheet.purpose = "what the workbook was built from"
@@ -53,7 +53,7 @@ def add(book: ModelBook) -> None:
 
 
 def _effect_of_digits(book: ModelBook, model: Model) -> float | None:
-    """The largest difference in a logit that shortened weights make."""
+    """The largest change of a logit by shortened weights."""
     if model.exact is None or "logits" not in book.values:
         return None
     exact = encoding.graph(model.exact, book.passage, book.plan.readout)

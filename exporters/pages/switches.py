@@ -1,11 +1,11 @@
-"""Switches: every head, MLP and expert has a cell that is 1 or 0, and one for all heads of a layer.
+"""Switches: a cell that is 1 or 0 for every head, MLP and expert, and one for all heads of a layer.
 
-What is off writes nothing into the residual stream or, under mean ablation, its average. Beside
-the switches stands what the target word's logit loses when that part alone is off: constants that
-the engine computed for the prompt that the workbook was built with, grey once that has changed.
-Below them stands an estimate that follows the sentence: what each part writes along the word's
-direction (its share on Attribution), without what later layers make of it; how far it is from the
-constants, where both are known, is said.
+A part that is off writes nothing into the residual stream or, under mean ablation, its average.
+Beside the switches is the exact drop of the target word's logit when that part alone is off:
+constants, which the engine computed for the prompt that the workbook was built with, grey once the
+prompt has changed. Below is an estimate that follows the sentence: what each part writes along the
+word's direction (its share on Attribution), without what later layers make of it; and its error,
+where the constants apply.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,12 +34,12 @@ Cells = Mapping[str, tuple[int, int]]  # part -> where its switch stands
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there are heads or MLPs."""
+    """In workbooks of models with heads or MLPs."""
     return bool(ablation.parts(book.graph))
 
 
 def add(book: ModelBook) -> None:
-    """The grid of switches, the grid of effects, and what is written instead."""
+    """Add the grid of switches, the grid of effects, and the averages."""
     parts = ablation.parts(book.graph)
     page = layout.page(book, SHEET)
     sheet = page.sheet
@@ -76,15 +76,15 @@ def add(book: ModelBook) -> None:
 
 
 def columns(book: ModelBook, parts: Sequence[str]) -> dict[str, str]:
-    """The parts of a layer, each with a column of the grid: all heads, the MLP, each head, each
-    expert; and what stands above it."""
+    """The parts of a layer, each with its column of the grid (all heads, the MLP, each head, each
+    expert), and the column's head."""
     heads = [f"h{n}" for n in range(book.model.spec.n_heads)]
     experts = [part.rpartition(".")[2] for part in parts if ".mlp." in part]
     return {"attn": "all heads", "mlp": "MLP"} | {name: name for name in [*heads, *experts]}
 
 
 def _cells(parts: Sequence[str], across: Sequence[str]) -> Cells:
-    """Where each part's switch stands: a row per layer, a column per part of it."""
+    """The place of each part's switch: a row per layer, a column per part."""
     paths = [part.split(".") for part in parts]
     return {
         part: (GRID_ROW + int(path[1]), 1 + across.index(path[-1]))
@@ -108,7 +108,7 @@ def _mean(book: ModelBook, sheet: Sheet) -> None:
 def _heads(
     sheet: Sheet, left: int, layers: Sequence[int], heads: Iterable[str], title: str, down: int = 0
 ) -> None:
-    """Heading, column heads and layer numbers of a grid."""
+    """Add the heading, column heads and layer numbers of a grid."""
     if title:
         sheet.put(GRID_ROW - 2, left, title, "heading")
     for k, name in enumerate(heads):
@@ -118,7 +118,8 @@ def _heads(
 
 
 def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[str, float]:
-    """What the target's logit loses when one part alone is off: constants, with their prompt."""
+    """Add the drop of the target's logit when one part alone is off: constants, with their
+    prompt."""
     sheet = page.sheet
     row_of = book.passage.n_prompt - 1
     target = int(book.value("target", 0, 0))
@@ -141,8 +142,8 @@ def _effects(book: ModelBook, page: Composer, left: int, cells: Cells) -> dict[s
 def _estimates(
     book: ModelBook, page: Composer, left: int, cells: Cells, effects: Mapping[str, float]
 ) -> None:
-    """What each part itself writes along the target's direction: live, at the position that Play
-    looks at; and how far this is from the effects that are known."""
+    """Add what each part itself writes along the target's direction, live, at the position that
+    Play looks at; and its difference from the known effects."""
     n_layers = book.model.spec.n_layers
     top = GRID_ROW + n_layers + BELOW
     word, position = book.graph["look.target"][0, 0], book.graph["position"][0, 0] + 1
@@ -168,7 +169,7 @@ def _estimates(
 
 
 def writers(book: ModelBook, part: str) -> list[str]:
-    """What a part writes into the stream, as Attribution has it; a layer's bias is no part's."""
+    """What a part writes into the stream, as on Attribution; a layer's bias belongs to no part."""
     return [
         name
         for name in book.views.credits["target"]
@@ -178,7 +179,7 @@ def writers(book: ModelBook, part: str) -> list[str]:
 
 
 def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
-    """Each head's or expert's own switch times its layer's: what is in effect."""
+    """Add each head's or expert's own switch times its layer's."""
     found = [b for b in book.graph if b.leaf == "on"]
     if found:
         sheet.put(row, 0, "In effect: its own switch times that for all of its layer", "heading")
@@ -193,7 +194,7 @@ def _switched_on(book: ModelBook, sheet: Sheet, cells: Cells, row: int) -> int:
 
 
 def _vectors(book: ModelBook, sheet: Sheet, leaf: str, text: str, row: int) -> int:
-    """One row of d_model numbers for every part that has a block of that leaf."""
+    """Add one row of d_model numbers for every part with a block of that leaf."""
     found = [b for b in book.graph if b.leaf == leaf and b.layer is not None and not b.passes]
     sheet.put(row, 0, text, "heading")
     for k in range(found[0].shape[1]):

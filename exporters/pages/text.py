@@ -1,7 +1,8 @@
-"""Text: the tokens as one line of text, as the tokenizer decodes them. The workings of Play.
+"""Text: the tokens as one line of text, as the tokenizer decodes them; what Play's line is computed
+from.
 
-A row for each token; what the rows look up, the text of every id and the bytes of those that are
-none by themselves, stands to the right. See `engine.text.decoded_text` for the columns.
+A row for each token; the tables that they look up (the text of every id, and the bytes of ids that
+are not texts) are to the right. See `engine.text.decoded_text` for the columns.
 """
 
 from collections.abc import Sequence
@@ -37,12 +38,12 @@ LOOKED_UP = {"later": "text of every id", "first": "of a first one"}
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where tokens are decoded in cells."""
+    """In workbooks that decode tokens in cells."""
     return "text.whole" in book.graph.blocks
 
 
 def add(book: ModelBook) -> None:
-    """The columns, then the tables that they look up."""
+    """Add the columns, then the tables that they look up."""
     sheet = book.sheet(SHEET)
     layout.dress(book, sheet)
     columns = [name for name in HEADS if f"text.{name}" in book.graph.blocks]
@@ -68,12 +69,12 @@ def add(book: ModelBook) -> None:
 
 
 def _width(head: str) -> int:
-    """Characters of a column whose heading is seen whole."""
+    """The width of a column whose heading fits."""
     return max(10, len(head))
 
 
 def _tables(book: ModelBook, tables: Sequence[str], left: int) -> None:
-    """What the columns look up: texts by id; and the pieces that are no text by themselves."""
+    """Add what the columns look up: texts by id, and the bytes of ids that are not texts."""
     sheet = book.sheet(SHEET)
     for name in tables:
         sheet.put(TOP - 1, left, LOOKED_UP[name], "label")

@@ -1,11 +1,11 @@
-"""Tokenizer: what is typed becomes token ids, step by step.
+"""Tokenizer: from the typed text to token ids, step by step.
 
-Characters stand across the top; each row below is one step of the tokenizer, and of byte pairs each
-merge is a row. What the steps look up, the vocabulary and the merges, stands on a sheet of its own.
-See `engine.text.tokenizing` for what the rows compute.
+Characters are across the top; each row below is one step of the tokenizer, and in BPE each merge is
+a row. What the steps look up, the vocabulary and the merges, is on a sheet of its own. See
+`engine.text.tokenizing` for the rows.
 
-A workbook has this page when its graph has the tables that `tokenizing.add` gives. Where Play has
-given the block `sentence` a place, the sentence is typed there; else it is typed here.
+A workbook has this page if its graph has the tables of `tokenizing.add`. If Play has placed the
+block `sentence`, the sentence is typed there; else it is typed here.
 """
 
 import numpy as np
@@ -126,12 +126,12 @@ STYLES = {
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where the graph has a tokenizer's tables."""
+    """In workbooks whose graph has a tokenizer's tables."""
     return f"{PREFIX}ids" in book.graph.blocks
 
 
 def add(book: ModelBook) -> None:
-    """The rows of the tokenizer, and its tables on a sheet of their own."""
+    """Add the rows of the tokenizer, and its tables on a sheet of their own."""
     for prefix in ("", f"{SECOND}."):
         if f"{prefix}{PREFIX}ids" in book.graph.blocks:
             name = f"{SHEET} {prefix.rstrip('.')}".rstrip()
@@ -140,9 +140,9 @@ def add(book: ModelBook) -> None:
 
 
 def lay_out(book: Book, prefix: str = "", name: str = SHEET) -> None:
-    """Give every block of the tokenizer its place, with labels; needs no model.
+    """Place every block of the tokenizer, with labels; needs no model.
 
-    A second sentence's blocks have a prefix and a sheet of their own; both look the same tables up.
+    A second sentence's blocks have a prefix and a sheet of their own; both use the same tables.
     """
     sheet, tables = book.sheet(name), book.sheet(TABLES)
     sheet.purpose = PURPOSE
@@ -154,7 +154,7 @@ def lay_out(book: Book, prefix: str = "", name: str = SHEET) -> None:
 
 
 class Page:
-    """The two sheets while they are laid out."""
+    """The two sheets, while they are laid out."""
 
     def __init__(self, book: Book, sheet: Sheet, tables: Sheet, prefix: str = ""):
         self.book, self.sheet, self.tables, self.typed = book, sheet, tables, f"{prefix}sentence"
@@ -170,7 +170,7 @@ class Page:
         self.n = self.blocks["number"].shape[1]
 
     def lay_out(self) -> None:
-        """The result on top, then every step in the order in which it is computed."""
+        """Add the result on top, then every step in the order of computation."""
         self.sheet.widths = {LABEL: 14, TOLD: 20, LOWEST: 9, LOWEST + 1: 8, MERGED: 9} | {
             LEFT + k: 7 for k in range(max(self.n, self.blocks["ids"].shape[0]))
         }
@@ -234,7 +234,7 @@ class Page:
         self.row += n_rows
 
     def _merges(self, symbols: Block) -> None:
-        """What each row merges, left of the symbols that it merges."""
+        """Add what each row merges, to the left of its symbols."""
         for leaf, col in BESIDE.items():
             block = self.blocks[leaf]
             self.sheet.put(self.row, col, MEANINGS[leaf], "label")
@@ -267,7 +267,7 @@ class Page:
         self.right += cols + (0 if leaf in ("added", "marks") else 1)
 
     def _beside_added(self, leaf: str, block: Block) -> None:
-        """What the text has of each of the tokens that stand for themselves."""
+        """Add where each added token stands in the text."""
         (head,) = TABLE_HEADS[leaf]
         self.tables.put(TOP - 1, self.right, head, "label")
         style = "text" if leaf == "marked" else "id"

@@ -1,10 +1,10 @@
-"""Trajectory: the residual stream walks across a plane that the reader chooses.
+"""Trajectory: the residual stream as a path on a plane that the user chooses.
 
 Two concept directions, each a word or a difference of two, made orthonormal by Gram-Schmidt in
-cells; the stream at the position that Play looks at, stage by stage, as a path in their plane. How
-much of the path's spread the plane holds is stated, beside the best that any plane could.
-Coordinates have no meaning by themselves (scale the stream, divide the last norm's gain: the same
-logits), so read directions and shares.
+cells; the stream at the position that Play looks at, stage by stage, as a path in their plane. The
+share of the path's variance in this plane is stated, beside the largest share of any plane.
+Coordinates have no meaning by themselves (scaling the stream and dividing the last norm's gain
+gives the same logits), so read directions and shares.
 """
 
 from collections.abc import Callable
@@ -41,13 +41,13 @@ def word_vectors(book: ModelBook) -> tuple[Place, np.ndarray]:
 
 
 def wanted(book: ModelBook) -> bool:
-    """In workbooks that show every word at every token, of models whose words' vectors are as long
-    as the stream's: it walks among them."""
+    """In workbooks with logits of every word at every token, of models whose word vectors are as
+    long as the stream."""
     return book.plan.explains and scoring(book.graph).x.shape[1] == book.model.spec.d_model
 
 
 def add(book: ModelBook) -> None:
-    """The words, the path, the chart, the shares; the workings below."""
+    """Add the words, the path, the chart, the shares; the intermediate steps below."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     page.widths({0: 22} | dict.fromkeys(range(1, 6), 13) | {6: 19})
@@ -67,7 +67,7 @@ def add(book: ModelBook) -> None:
 
 
 def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
-    """The words that the plane starts with: the target, and the last word of the prompt."""
+    """The initial words of the plane: the target, and the last word of the prompt."""
     target, rival = int(book.value("target", 0, 0)), int(book.value("rival", 0, 0))
     last = book.passage.ids[book.passage.n_prompt - 1]
     same = book.graph["logits"].axes[1] == "vocab"
@@ -103,7 +103,7 @@ def basis(book: ModelBook) -> tuple[Area, Area]:
 
 
 def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
-    """Gram-Schmidt, and how far the stages spread: six columns of d_model numbers."""
+    """Add Gram-Schmidt, and the variance of the stages: six columns of d_model numbers."""
     n_stages, d_model = len(book.views.stages), book.model.spec.d_model
     top = TABLE_ROW + max(n_stages, 14) + 8
     text = "Gram-Schmidt in cells: e1 = u / |u|; e2 = what is left of v without e1, over its length"
@@ -129,7 +129,7 @@ def _workings(book: ModelBook, page: Composer, ids: Area) -> None:
 
 
 def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
-    """Feature d of a word that was chosen; 0 where none was."""
+    """Feature d of a chosen word; 0 for a blank one."""
     return IF(ident.fixed < 0, 0, feature(book, d, ident.fixed))
 
 
@@ -167,7 +167,7 @@ def feature(book: ModelBook, d: int, ident: Expression) -> Expression:
 
 
 def _path(book: ModelBook, page: Composer) -> Area:
-    """The path's coordinates, which are given, and how far each sublayer moved it."""
+    """Add the path's (given) coordinates, and how far each sublayer moved it."""
     for col, head in enumerate(("after", "along 1", "along 2", "step along 1", "step along 2")):
         page.sheet.put(TABLE_ROW, col, head, "label" if col else "row label")
     stages, directions = book.views.stages, basis(book)
@@ -189,7 +189,7 @@ def _path(book: ModelBook, page: Composer) -> Area:
 
 
 def _shares(book: ModelBook, page: Composer, path: Area) -> None:
-    """How much of the path's spread the plane holds, and the best that a plane could."""
+    """Add the share of the path's variance in the plane, and the largest share of any plane."""
     sheet, n = page.sheet, len(book.views.stages)
     row, spread = TABLE_ROW + n + 2, book.shown["trajectory.variance"].block.area
     held = (VARP(path[:, 0].as_range) + VARP(path[:, 1].as_range)) / SUM(spread)

@@ -1,9 +1,9 @@
-"""Words: maps of chosen words, as the readout knows them, and what each map leaves out.
+"""Words: maps of chosen words by their vectors in the readout, and what each map leaves out.
 
-Concept directions: the reader brings the meaning. Principal components: the data brings the
-directions of greatest spread; the basis is that of the words as built, the projection live. Cosine:
-the same of directions alone. t-SNE: the data brings neighbourhoods, and no projection at all: its
-positions are constants, for two seeds and two perplexities, which draw four pictures of one cloud.
+Concept directions: the user chooses the axes. Principal components: the axes of greatest variance
+of the words as built, with live projections. Cosine: the same for directions alone. t-SNE:
+neighbourhoods without a projection; its positions are constants, four pictures of the same words
+for two seeds and two perplexities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,12 +63,13 @@ LONG_SPREAD = "variance is not meaning: a few long or rare vectors may lead the 
 
 
 def wanted(book: ModelBook) -> bool:
-    """Where there is a Trajectory, or words were chosen."""
+    """In workbooks with Trajectory, or with chosen words."""
     return trajectory.wanted(book) or book.chosen is not None
 
 
 def add(book: ModelBook) -> None:
-    """The list, the panel, the maps, the table of methods; the arithmetic right and below."""
+    """Add the list, the settings, the maps, the table of methods; the computations to the right and
+    below."""
     page = layout.page(book, SHEET)
     sheet = page.sheet
     sheet.widths = {0: 14, 1: 13, 2: 3, 3: 2} | dict.fromkeys(range(4, TSNE_COL), 9.3)
@@ -100,7 +101,8 @@ def texts(book: ModelBook) -> Sequence[str]:
 
 
 def by_default(book: ModelBook) -> Chosen:
-    """All words of a small vocabulary, or the sentence's and the likeliest; Trajectory's plane."""
+    """The default words: a small vocabulary, or the sentence's and the most likely words;
+    Trajectory's plane."""
     n, last = len(texts(book)), book.passage.n_prompt - 1
     same = book.graph["logits"].axes[1] == "vocab"
     given = list(dict.fromkeys(book.passage.ids[: last + 1])) if same else []
@@ -113,13 +115,13 @@ def by_default(book: ModelBook) -> Chosen:
 
 
 def of_groups(groups: Mapping[str, Sequence[int]]) -> Chosen:
-    """Words that somebody listed, by their groups; the first four make the directions."""
+    """Chosen words from a list, by group; the first four make the directions."""
     a, b, c, d, *_ = (v for ids in groups.values() for v in ids)
     return Chosen(groups, [([a], [b]), ([c], [d])], a)
 
 
 def vectors_of(book: ModelBook, ids: Sequence[int]) -> np.ndarray:
-    """The vectors of words as the readout scores them, as built: [n_words, d_model]."""
+    """The vectors that the readout scores words with, as built: [n_words, d_model]."""
     scored = scoring(book.graph)
     values = book.values[scored.words.name]
     rows = [values[v, :] if scored.by_rows else values[:, v] for v in ids]
@@ -133,7 +135,7 @@ def word_vector(book: ModelBook, v: int) -> Area:
 
 
 def _list(sheet: Sheet, chosen: Chosen) -> None:
-    """Each group's name and colour beside its words."""
+    """Add each group's name and colour beside its words."""
     side_tables.heads(sheet, LIST_ROW - 1, 0, ("group", "word"), "label")
     row = LIST_ROW
     for g, (name, ids) in enumerate(chosen.groups.items()):
@@ -145,7 +147,7 @@ def _list(sheet: Sheet, chosen: Chosen) -> None:
 
 
 def _panel(page: Composer, maps: Maps) -> None:
-    """What the cells to type in are for; the shares above the maps."""
+    """Add labels for the cells to type in, and the shares above the maps."""
     sheet, (row, col) = page.sheet, PANEL
     for k, text in ((1, "direction 1"), (2, "direction 2"), (4, "nearest to"), (6, "left out")):
         sheet.put(row + k, col, text, "row label")
@@ -177,7 +179,7 @@ def _as_built(maps: Maps) -> list[np.ndarray]:
 
 
 def _live_charts(sheet: Sheet, maps: Maps, chosen: Chosen, sides: Sequence[Sequence[str]]) -> None:
-    """A chart for each live map: each word is a series, whose name is a cell and its label."""
+    """Add a chart for each live map: each word is a series, whose name is a cell and its label."""
     kinds = (
         ("Two directions that you choose", ("direction 1", "direction 2"), 0, 0),
         ("Principal components: where these words spread most", ("PC", "next PC"), 0, 1),
@@ -203,7 +205,7 @@ def colours_of(chosen: Chosen) -> list[str]:
 
 
 def _methods(sheet: Sheet) -> None:
-    """What each way of drawing keeps and what it destroys."""
+    """Add what each kind of map keeps and what it loses."""
     row, col = CHART_ROWS[1], CHART_COLS[1]
     sheet.put(row, col, "What each map keeps, and what it destroys", "heading")
     for c, column in enumerate(METHODS):
@@ -215,7 +217,7 @@ def _methods(sheet: Sheet) -> None:
 
 
 def _neighbours(book: ModelBook, sheet: Sheet, vectors: np.ndarray, chosen: Chosen) -> None:
-    """Four pictures by t-SNE, constants: two seeds across, two perplexities down."""
+    """Add four pictures by t-SNE, constants: two seeds across, two perplexities down."""
     words, colours = [texts(book)[v] for v in chosen.ids], colours_of(chosen)
     named = TSNE_COL + 2 * len(RUNS)  # the words' own cells: in a chart wow!A1 would be a reference
     sheet.put(LIST_ROW - 1, named, "drawn", "label")

@@ -1,7 +1,7 @@
 """Every word by its id: text, logit and probability, live, with the baseline beside them.
 
-They stand on Play, at the position that is looked at; of many words on Readout, where what comes
-next is known after one token alone. The baseline is what the untouched workbook said, as constants.
+They are on Play, at the position that is looked at; with a large vocabulary on Readout, where only
+one token has next words. The baseline is the unedited workbook's result, as constants.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ BASELINE = "baseline"
 
 
 class Words(NamedTuple):
-    """A column each, by id."""
+    """The columns of the table, by id."""
 
     texts: Area
     logits: Area
@@ -30,7 +30,7 @@ class Words(NamedTuple):
 
 
 def words(book: ModelBook) -> Words:
-    """Where every word is found."""
+    """The place of the table of all words."""
     if book.plan.readout.one_token:
         logits, probs = book.graph["logits"].area, book.graph["probs"].area
         return Words(texts(book), logits, probs, book.places[BASELINE].block.area)
@@ -80,7 +80,7 @@ def _beside_live(
 
 
 def texts(book: ModelBook) -> Area:
-    """The texts of all words, left of their logits."""
+    """Add the texts of all words, to the left of their logits on Readout."""
     return layout.labels_of(book, "logits", 1, book.graph["logits"].shape[1])
 
 

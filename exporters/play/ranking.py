@@ -1,7 +1,7 @@
-"""The likeliest words, live, with their baseline beside them.
+"""The most likely words, live, with their baseline beside them.
 
-After every token they come out of the order in which its word is chosen; after one token alone, of
-many words, they are ranked by LARGE and found by MATCH.
+If a word is chosen after every token, the ranks come from that choice; with one token alone and a
+large vocabulary, words are ranked by LARGE and found by MATCH.
 """
 
 from collections.abc import Mapping
@@ -42,13 +42,13 @@ OF_ONE_TOKEN = {
 
 
 def n_ranks(book: ModelBook) -> int:
-    """How many ranked words are shown."""
+    """The number of ranked words shown."""
     most = N_RANKS if book.plan.ranks_every_token else N_OF_MANY
     return min(most, book.graph["logits"].shape[1])
 
 
 def ranked(book: ModelBook) -> tuple[Area, Area, Area]:
-    """The ten likeliest words, their probabilities live, and as built: for charts."""
+    """The ten most likely words, their probabilities live, and as built: for charts."""
     word, live, built = (_column(book, name) for name in ("word", "probability", "baseline"))
     return word[:N_RANKS, 0], live[:N_RANKS, 0], built[:N_RANKS, 0]
 
@@ -65,7 +65,7 @@ def _column(book: ModelBook, name: str) -> Area:
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """The words in their order; a chart of them, or a token to look up among all."""
+    """Add the ranked words; and a chart of them, or a cell to look a token up."""
     one, n = book.plan.readout.one_token, n_ranks(book)
     first = (_heading_of_one if one else _heading)(book, ws, top) + 1
     styles, tables = OF_ONE_TOKEN if one else AT_POSITION, {}
@@ -93,7 +93,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _heading(book: ModelBook, ws: Composer, top: int) -> int:
-    """What comes after which word; returns the row below."""
+    """Add what is ranked; returns the row below."""
     here = entry(book.shown["play.word"].block.area, 1, book.graph["position"][0, 0] + 1)
     title = answered(book, "What comes after ‘" & here & "’", "No answer: see the line in orange")
     ws.show("ranked", (top, 0), title, "heading")

@@ -1,6 +1,6 @@
-"""The sentence that is typed: its cell, what became of it in a line, and it as a text.
+"""The typed sentence: its cell, and a line about what became of it.
 
-Two of them may stand on Play, the second one's blocks with a prefix.
+Two of them may stand on Play; the second one's blocks have a prefix.
 """
 
 from engine.cells import functions as f
@@ -21,7 +21,7 @@ NO_TEXT = "its tokenizer has no formulas here, or no text has these ids: type to
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
-    """The yellow cell, and what became of what is typed in it."""
+    """Add the yellow cell, and the line about what is typed in it."""
     ws.sheet.put(top, 0, "Type another one" if prefix else asked(book)[1], "heading")
     if f"{prefix}sentence" in book.graph.blocks:
         ws.sheet.put(top + 1, PROMPT_COL - 1, "sentence", "row label")
@@ -87,17 +87,17 @@ def asked(book: ModelBook) -> tuple[str, str]:
 
 
 def has_room(book: ModelBook) -> bool:
-    """Whether there are columns for words that the prompt does not fill."""
+    """Whether there are more columns than the prompt has words."""
     return len(book.passage.ids) > book.passage.n_prompt
 
 
 def built_with(book: ModelBook) -> str:
-    """The prompt as it is typed."""
+    """The prompt as it would be typed."""
     return str(book.graph.inputs["sentence"][0, 0])
 
 
 def answered(book: ModelBook, shown: Expression, otherwise: Expression | str = "") -> Expression:
-    """What is shown of an answer: nothing where a word is unknown, or none is typed."""
+    """An answer, or "" if a word is unknown or nothing is typed."""
     if "prompt.answered" not in book.graph.blocks:
         return shown
     return IF(book.graph["prompt.answered"][0, 0] == 1, shown, otherwise)
@@ -109,7 +109,7 @@ def shortened(book: ModelBook) -> Expression:
 
 
 def not_given(book: ModelBook) -> str:
-    """Where a word comes from that was not typed."""
+    """Where a word that was not typed comes from."""
     return "generated" if book.plan.continues else "as built"
 
 
@@ -117,7 +117,7 @@ def not_given(book: ModelBook) -> str:
 
 
 def _message(book: ModelBook, prefix: str) -> Expression:
-    """What became of the sentence, in a line."""
+    """The line about the sentence."""
     n, count = len(book.passage.ids), book.graph[f"{prefix}n_prompt"][0, 0]
     goes_on = book.plan.ranks_every_token
     given, rest = (" given, ", not_given(book)) if goes_on else (" given, room for ", "more")
@@ -149,7 +149,7 @@ def _message(book: ModelBook, prefix: str) -> Expression:
 def _unless_unknown(
     book: ModelBook, said: Expression, nearest: Expression | str, nothing: Expression
 ) -> Expression:
-    """A message, or else the word that the vocabulary does not have."""
+    """A message, or else the name of an unknown word."""
     unknown = book.graph["prompt.unknown"][len(book.passage.ids) - 1, 0]
     told = "‘" & unknown & "’ is unknown" & nearest & ": " & SILENT
     return IF(unknown != "", told, IF(book.graph["prompt.typed"][0, 0] == "", nothing, said))

@@ -47,7 +47,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def add_of_one(book: ModelBook, ws: Composer, top: int) -> None:
-    """What is looked at in a workbook that ranks the words of one token."""
+    """Add which token is looked at, the temperature, the number of given tokens."""
     masked, mask = book.plan.gives == "masked word", mask_of(book.model.vocabulary)
     what, else_last = ("word", ": the mask, or else the last") if masked else ("next word", "")
     lines = [

@@ -1,4 +1,4 @@
-"""The tokens of a sentence, one in each column: its text, its id, where it comes from."""
+"""The tokens of a sentence, one per column: text, id, origin."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +43,7 @@ NAMED = ("tokens", "attention_mask", "n_prompt")  # blocks whose names the workb
 
 
 def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
-    """The rows, those that the workbook has."""
+    """Add the rows that the workbook has."""
     sheet, whole = ws.sheet, book.plan.ranks_every_token
     if whole:
         sheet.put(top, 0, "Word by word", "heading")
@@ -69,7 +69,7 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
 
 
 def _show(book: ModelBook, ws: Composer, row: int, label: str, style: str, prefix: str) -> None:
-    """A row that is no block of the model: constants, or a table of formulas."""
+    """Add a row that is not a block of the model: labels, or formulas."""
     n = len(book.passage.ids)
     cells = [CELLS[label](book, prefix, t) for t in range(n)]
     if isinstance(cells[0], Expression):
@@ -81,7 +81,7 @@ def _show(book: ModelBook, ws: Composer, row: int, label: str, style: str, prefi
 
 
 def _choices(book: ModelBook, ws: Composer, row: int) -> None:
-    """The list that a word can be picked from; which words were not typed, or are unknown."""
+    """Add lists of words to pick from, and marks for words that were not typed, or are unknown."""
     for t in range(len(book.passage.ids)):
         ws.sheet.lists[book.places["prompt.pick"].cell(t, 0)] = layout.vocabulary_texts(book)
     ws.sheet.put(row, PROMPT_COL + len(book.passage.ids), "next", "label")
@@ -91,7 +91,7 @@ def _choices(book: ModelBook, ws: Composer, row: int) -> None:
 
 
 def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
-    """What may be typed for an id; which tokens are behind the last one."""
+    """Restrict what may be typed for an id, and mark the positions after the last token."""
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get("n_prompt")
     if not book.plan.answers:
         present = book.graph[f"{prefix}attention_mask"][0, 0]
@@ -111,7 +111,7 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
 
 
 def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
-    """The text of a token; nothing where there is none."""
+    """The text of a token; "" if there is none."""
     if book.live:
         return layout.prompt_text(book, t)
     tokens, n_prompt = book.graph[f"{prefix}tokens"], book.graph.blocks.get(f"{prefix}n_prompt")
@@ -127,14 +127,14 @@ def _text(book: ModelBook, prefix: str, t: int) -> Expression | str:
 
 
 def _word(book: ModelBook, _: str, t: int) -> Expression:
-    """The word at a position: what was typed, or what is chosen where the sentence goes on."""
+    """The word at a position: the typed one, or the chosen one in the continuation."""
     shown = layout.text_at(book, book.graph["tokens"][t, 0] + 1)
     word = IF(book.graph["prompt.found"][t, 0] < 0, "?", shown)
     return IF(_given(book, t), word, answered(book, shown)) if t else word
 
 
 def _origin(book: ModelBook, _: str, t: int) -> Expression:
-    """Where the word at a position comes from."""
+    """The origin of the word at a position: typed, picked, continued."""
     origin = IF(book.graph["prompt.pick"][t, 0] != "", "picked", "given")
     unknown = "unknown: " & book.graph["prompt.typed"][t, 0]
     origin = IF(book.graph["prompt.found"][t, 0] < 0, unknown, origin)

@@ -1,5 +1,5 @@
-"""Two sentences' vectors feature by feature, and the cosine that says how alike they are. Baseline
-stands beside live: what the untouched workbook said, as constants."""
+"""Two sentences' vectors, feature by feature, and their cosine. The baseline stands beside the live
+values: the unedited workbook's result, as constants."""
 
 from engine.cells.name import SECOND
 from exporters.compose.composer import Composer
@@ -12,7 +12,7 @@ SCALE = "1: their vectors point the same way; 0: at right angles; -1: opposite w
 
 
 def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
-    """How alike the sentences are, live, as built, and the change."""
+    """Add the cosine of the sentences, live, as built, and the change."""
     ws.sheet.put(top, 0, "How alike they are", "heading")
     ws.sheet.put(top + 2, PROMPT_COL - 1, "cosine", "row label")
     _beside_built(book, ws, "cosine", top + 1, PROMPT_COL)
@@ -20,7 +20,7 @@ def add_cosine(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """Both vectors."""
+    """Add both vectors."""
     ws.sheet.put(top, 0, "Their vectors, feature by feature", "heading")
     for d in range(book.graph["vector"].shape[1]):
         ws.sheet.put(top + 3 + d, PROMPT_COL - 1, d, "label number")
@@ -31,7 +31,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _beside_built(book: ModelBook, ws: Composer, name: str, top: int, left: int) -> None:
-    """The numbers of a block with one row, going down: live, as built, and the change."""
+    """Add the numbers of a block with one row, as a column: live, as built, and the change."""
     for k, head in enumerate(HEADS):
         ws.sheet.put(top, left + k, head, "label")
     block, n = book.graph[name], book.graph[name].shape[1]
