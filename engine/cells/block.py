@@ -94,6 +94,12 @@ class Block(Named):
         """The same, part by part."""
         return steps(self.shared)
 
+    @cached_property
+    def spent(self) -> list[list[int]]:
+        """For each part, those whose values it is the last to use."""
+        last = {k: n for n, (_, of) in enumerate(self.steps) for k in of}
+        return [[k for k in {*of} if last[k] == n] for n, (_, of) in enumerate(self.steps)]
+
     def formula(self, i: int, j: int) -> Expression:
         """The formula of one cell, over the cells that it reads. A small table's is made once: its
         value, its text and what it reads are each asked for at another time."""

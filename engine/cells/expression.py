@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from engine.cells.access import ALONG, Rect, Subscript
-from engine.cells.values import SIGNS, CellError, FormulaError, number
+from engine.cells.values import SIGNS, CellError, FormulaError, number, scalar
 
 COMPARISON, JOIN, SUM, PRODUCT, POWER, NEGATIVE, ATOM = range(1, 8)  # how tightly a term binds
 LEVELS = {
@@ -501,7 +501,7 @@ class Nth(Expression):
 
     def value(self, look: Look) -> Any:
         cells = np.ravel(np.asarray(self.line.value(look)))
-        k = int(number(self.k.value(look))) - self.first
+        k = int(number(scalar(self.k.value(look)))) - self.first
         if not 0 <= k < len(cells):
             raise FormulaError("#REF!")
         if isinstance(cells[k], CellError):

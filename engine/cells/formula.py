@@ -9,6 +9,7 @@ made once, with holes, and filled for each cell: see `Formulas`.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from engine.cells.access import Rect, Subscript, reads
 from engine.cells.block import Address, Block
@@ -191,7 +192,8 @@ def as_shown(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Ex
     def change(part: Expression) -> Expression:
         of_one = bool(part.parts) and part.parts[0].key in cells
         if of_one and isinstance(part, Call) and part.function is SUMPRODUCT:
-            return Operation("*", *part.parts)
+            alone = {x.key for x in part.parts} <= cells
+            return reduce(partial(Operation, "*"), part.parts) if alone else part
         if of_one and isinstance(part, Nth) and not looks_up_one:
             return part.parts[0]
         return in_a_row(part)

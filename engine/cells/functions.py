@@ -5,7 +5,8 @@
               it may hold texts and blanks (None), which sums, products and extremes pass over. What
               cannot be computed raises `FormulaError`, which only IFERROR stops
     lazy      compute takes functions without arguments, so that a branch not taken is not computed
-    arrays    its values over whole blocks, of arrays and lines; None: cell by cell, by `compute`
+    arrays    its values over whole blocks, of arrays and lines; what this has not, or gives
+              NotImplemented for, is computed cell by cell
     slopes    its derivative: of its value and its arguments, (argument, slope by it) for each; by
               an argument that is a line, the slope by its r-th cell. None: it counts as constant
     words     how it is spelt for people; None: its name in small letters
@@ -43,7 +44,6 @@ from engine.cells.expression import (
     expression,
 )
 from engine.cells.expression import POWER as AS_POWER
-from engine.cells.lines import Line
 from engine.cells.values import (
     NUMBERS,
     SIGNS,
@@ -104,8 +104,10 @@ def place(x: Expression) -> Expression:
 
 
 def count(x: Any) -> Any:
-    """How many cells a line has."""
-    return np.size(x.number) if isinstance(x, Constant) else x.n
+    """How many cells a line has: a number, unless each cell of a block reads another part."""
+    if isinstance(x, Constant):
+        return np.size(x.number)
+    return COUNT(x) if {"≤i", "≥i"} & {*x.at} else x.n
 
 
 def is_line(x: Expression) -> bool:
@@ -124,6 +126,9 @@ def _index_slopes(
     y: Expression, x: Expression, row: Expression, col: Expression | None = None
 ) -> list[tuple[Expression, Any]]:
     """1 for the cell that is picked, or for all of the row or column."""
+    if isinstance(x, Read):
+        at = row if col is None else row + col - 1
+        return [(x, IF(INT(at) == place(x) + 1, 1, 0) if is_line(x) else 1)]
     cells = np.atleast_2d(np.asarray(constant(x)))
     places = np.arange(float(cells.size)).reshape(cells.shape)
     picked = _index(places, constant(row), None if col is None else constant(col))
@@ -133,6 +138,8 @@ def _index_slopes(
 def _sum_if_slopes(
     y: Expression, x: Expression, criterion: Expression, summed: Expression | None = None
 ) -> list[tuple[Expression, Any]]:
+    if isinstance(x, Read):
+        return [(x if summed is None else summed, COUNTIF(entry(x), criterion))]
     cells, meets = np.asarray(constant(x), dtype=object), _meets(constant(criterion))
     met = np.array([float(meets(v)) for v in cells.flat]).reshape(cells.shape)
     return [(x if summed is None else summed, Constant(met))]
@@ -230,7 +237,7 @@ LN = Function(
     "LN", _each(np.log), arrays=np.log, slopes=lambda y, x: [(x, 1 / x)], words=_called("log")
 )
 LOG10 = Function("LOG10", _each(np.log10), arrays=np.log10, slopes=lambda y, x: [(x, LOG10_E / x)])
-MOD = Function("MOD", _modulo, slopes=lambda y, a, b: [(a, 1), (b, -1 * INT(a / b))])
+MOD = Function("MOD", _modulo, arrays=np.mod, slopes=lambda y, a, b: [(a, 1), (b, -1 * INT(a / b))])
 PI = Function("PI", lambda: math.pi)
 POWER = Function(
     "POWER",
@@ -326,6 +333,8 @@ def _count_if(x: Any, criterion: Any) -> float:
 
 def _sum_if(x: Any, criterion: Any, summed: Any = None) -> float:
     meets, summed = _meets(criterion), x if summed is None else summed
+    if np.shape(summed) != np.shape(x):
+        raise FormulaError("#VALUE!")
     pairs = zip(np.asarray(x, dtype=object).flat, np.asarray(summed, object).flat, strict=True)
     return float(sum(number(y) for v, y in pairs if meets(v)))
 
@@ -353,17 +362,10 @@ def _in_order(x: Any, among: Any, at: Any, places: Any) -> float:
     return float(((others > own) | earlier).sum())
 
 
-def _sum(*xs: Any) -> Any:
-    """Of arrays, and along lines."""
-    return reduce(operator.add, [_sum_along(x) if isinstance(x, Line) else x for x in xs])
-
-
-_sum_along = lines.reduced(lambda x: np.add.reduce(x, axis=-1))
-
 AVERAGE = Function(
     "AVERAGE",
     _reduced(lambda x: np.add.reduce(x) / len(x), "#DIV/0!"),
-    arrays=lines.reduced(lambda x: np.add.reduce(x, axis=-1) / x.shape[-1]),
+    arrays=lines.mean,
     slopes=lambda y, *xs: [(x, 1 / expression(sum(map(count, xs)))) for x in xs],
     words=_called("mean"),
 )
@@ -386,7 +388,10 @@ ORDER = Function(
 )
 RANK = Function("RANK", _rank)
 SUM = Function(
-    "SUM", _reduced(np.add.reduce, 0.0), arrays=_sum, slopes=lambda y, *xs: [(x, 1) for x in xs]
+    "SUM",
+    _reduced(np.add.reduce, 0.0),
+    arrays=lines.total,
+    slopes=lambda y, *xs: [(x, 1) for x in xs],
 )
 SUMIF = Function("SUMIF", _sum_if, slopes=_sum_if_slopes)
 SUMPRODUCT = Function(
@@ -399,8 +404,10 @@ SUMPRODUCT = Function(
 VARP = Function(
     "VARP",
     _reduced(np.var, "#DIV/0!"),
-    arrays=lines.reduced(lines.variance),
-    slopes=lambda y, x: [(x, (entry(x) - AVERAGE(x)) * 2 / count(x))],
+    arrays=lines.variance,
+    slopes=lambda y, *xs: [
+        (x, (entry(x) - AVERAGE(*xs)) * 2 / expression(sum(map(count, xs)))) for x in xs
+    ],
     words=_called("variance"),
 )
 
@@ -486,6 +493,7 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
 
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
     """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
+    kind = scalar(kind)
     if isinstance(wanted, np.ndarray) and wanted.size > 1:
         return _match_each(wanted, np.asarray(x).ravel(), kind)
     wanted, cells = scalar(wanted), np.asarray(x).ravel()
@@ -530,12 +538,17 @@ def _number_in(x: Any) -> float:
 
 
 AND = Function("AND", lambda *xs: all(_truths(*xs)))
-CHOOSE = Function("CHOOSE", _choose, lazy=True)
+CHOOSE = Function(
+    "CHOOSE",
+    _choose,
+    lazy=True,
+    slopes=lambda y, k, *xs: [(x, IF(INT(k) == n, 1, 0)) for n, x in enumerate(xs, 1)],
+)
 IF = Function(
     "IF",
     _if,
     lazy=True,
-    arrays=lambda c, x, y=0: np.where(c, np.asarray(x, np.float64), np.asarray(y, np.float64)),
+    arrays=lines.chosen,
     slopes=lambda y, c, x, z=None: [(x, IF(c, 1, 0))] + ([] if z is None else [(z, IF(c, 0, 1))]),
     words=_if_in_words,
 )
@@ -565,6 +578,8 @@ def _exact(a: Any, b: Any) -> Any:
     """Whether two texts are the same, their case included; of a range, for every cell, which may
     be held against the same cell of another."""
     if isinstance(b, np.ndarray) and b.size > 1:
+        if np.shape(a) != b.shape:
+            raise FormulaError("#VALUE!")
         pairs = zip(np.asarray(a).flat, b.flat, strict=True)
         return np.array([text_of(v) == text_of(w) for v, w in pairs]).reshape(b.shape)
     if isinstance(a, np.ndarray) and a.size > 1:
@@ -575,7 +590,7 @@ def _exact(a: Any, b: Any) -> Any:
 
 def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
     """Where a text begins within another, from 1, its case regarded; looked for from `start` on."""
-    place = text_of(x).find(text_of(sought), int(number(start)) - 1)
+    place = text_of(x).find(text_of(sought), int(number(scalar(start))) - 1)
     if place < 0:
         raise FormulaError("#VALUE!")
     return float(place + 1)
@@ -595,13 +610,14 @@ def _repeated(x: Any, n: Any) -> str:
 
 def _size(n: Any) -> int:
     """How many characters, or how often."""
-    if number(n) < 0:
+    n = number(scalar(n))
+    if n < 0:
         raise FormulaError("#VALUE!")
-    return int(number(n))
+    return int(n)
 
 
 def _middle(x: Any, start: Any, n: Any) -> str:
-    first, size = int(number(start)) - 1, _size(n)
+    first, size = int(number(scalar(start))) - 1, _size(n)
     if first < 0:
         raise FormulaError("#VALUE!")
     return text_of(x)[first : first + size]

@@ -2,12 +2,14 @@
 
 An operand that a cell reads at one place is an array oriented like the output, so that `+ - * /`
 broadcast; one that it reads along an axis is a `Line`: one vector for each row of the output, or
-for each column, which functions of ranges reduce. Every array may have leading axes, one entry for
-each of many variants of a graph; what is alike in all variants has none, and broadcasts.
+for each column, which functions of ranges reduce. What they have no way to compute over whole
+arrays, they give NotImplemented for: it is computed cell by cell. Every array may have leading
+axes, one entry for each of many variants of a graph; what is alike in all has none, and broadcasts.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,27 +21,34 @@ class Line:
 
     values: np.ndarray  # [..., n_lines, n_read]
     along: str  # 'i': one line per output row; 'j': one per column
-    seen: np.ndarray | None = (
-        None  # bool [n_lines, n_read]: the entries that a row reads; None: all
-    )
+    seen: np.ndarray | None = None  # bool [rows, n_read]: what a row of the output reads; None: all
+    down: bool = False  # whether it runs down a column of its block
+    blank: float | None = None  # what all that is not seen holds, if it is one number
 
     @property
     def n(self) -> int:
         """How many entries each line has."""
         return int(self.values.shape[-1])
 
+    def kept(self, blank: float) -> np.ndarray:
+        """The values, and `blank` in the place of those that a row does not see."""
+        if self.seen is None or self.blank == blank:
+            return self.values
+        return np.where(self.seen, self.values, blank)
 
-def product_sum(a: Any, b: Any = None, *others: Any) -> Any:
-    """Sum of products along lines: [rows, columns]; of cells, their product."""
-    if b is None:
-        return _total(a) if isinstance(a, Line) else a
-    if not isinstance(a, Line):
-        return product_sum(a * b, *others)
-    if others:
-        return product_sum(Line(a.values * b.values, a.along, a.seen), *others)
+
+def product_sum(*xs: Any) -> Any:
+    """Sum of products along two lines: [rows, columns]."""
+    if len(xs) != 2 or not all(isinstance(x, Line) for x in xs):
+        return NotImplemented
+    a, b = xs
+    if (a.seen is None) != (b.seen is None):
+        return NotImplemented
     if a.along == b.along:
-        return oriented(np.einsum("...lr,...lr->...l", a.values, b.values), a.along)
-    if a.along == "j" or b.along == "i":
+        if a.along == "j" and a.seen is not None:
+            return NotImplemented
+        return oriented(np.einsum("...lr,...lr->...l", a.kept(0), b.kept(0)), a.along)
+    if a.along == "j":
         a, b = b, a
     if a.seen is not None and not np.isfinite(b.values).all():
         # What a row does not see must not reach it, and 0 * nan is nan: only where it is seen.
@@ -48,28 +57,48 @@ def product_sum(a: Any, b: Any = None, *others: Any) -> Any:
             for i, s in enumerate(a.seen)
         ]
         return np.concatenate(rows, axis=-2)
-    product: np.ndarray = a.values @ b.values.swapaxes(-1, -2)
+    product: np.ndarray = a.kept(0) @ b.values.swapaxes(-1, -2)
     return product
 
 
-def reduced(compute: Callable[[np.ndarray], np.ndarray]) -> Callable[[Line], np.ndarray]:
-    """A function of each line's values [..., n_lines, n_read] -> [..., n_lines]."""
-    return lambda line: oriented(compute(line.values), line.along)
+def reduced(
+    compute: Callable[[np.ndarray], np.ndarray], blank: float | None = None
+) -> Callable[..., Any]:
+    """A function of each line's values [..., n_lines, n_read] -> [..., n_lines], for which `blank`
+    counts nothing."""
+
+    def apply(*xs: Any) -> Any:
+        line, *others = xs
+        if others or not isinstance(line, Line):
+            return NotImplemented
+        if line.seen is None:
+            return oriented(compute(line.values), line.along)
+        if blank is None or line.along == "j":
+            return NotImplemented
+        return oriented(compute(line.kept(blank)), line.along)
+
+    return apply
 
 
-def largest(*xs: Any) -> Any:
-    """The largest of cells, and of all entries of lines."""
-    found = [_largest(x) if isinstance(x, Line) else x for x in xs]
-    total = found[0]
-    for x in found[1:]:
-        total = np.maximum(total, x)
-    return total
+def gathered(
+    join: Callable[[Any, Any], Any], along: Callable[[np.ndarray], np.ndarray], blank: float
+) -> Callable[..., Any]:
+    """A function of all cells given and of all entries of lines, two of which `join` makes one."""
+    of_line = reduced(along, blank)
+
+    def apply(*xs: Any) -> Any:
+        found = [of_line(x) if isinstance(x, Line) else x for x in xs]
+        return NotImplemented if any(x is NotImplemented for x in found) else reduce(join, found)
+
+    return apply
 
 
-_largest = reduced(lambda x: np.maximum.reduce(x, axis=-1))
-_total = reduced(lambda x: np.add.reduce(x, axis=-1))
+total = gathered(np.add, lambda x: np.add.reduce(x, axis=-1), 0)
+largest = gathered(np.maximum, lambda x: np.maximum.reduce(x, axis=-1), -np.inf)
+mean = reduced(lambda x: np.add.reduce(x, axis=-1) / x.shape[-1])
 
 
+@reduced
 def variance(x: np.ndarray) -> np.ndarray:
     """Variance of a whole population (divided by n) along the last axis."""
     n = x.shape[-1]
@@ -78,26 +107,42 @@ def variance(x: np.ndarray) -> np.ndarray:
     return found
 
 
-def rank(x: Any, line: Line, place: Any, places: Line) -> np.ndarray:
+def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
     """How many of each line come before a cell: larger ones, or equal ones at earlier places."""
+    given = (x, line, place, places)
+    if [isinstance(y, Line) and y.seen is None and y.along == "i" for y in given] != [0, 1, 0, 1]:
+        return NotImplemented
     others = line.values[..., :, None, :]  # [rows, 1, n_read], beside x [rows, columns, 1]
-    larger = others > x[..., None]
-    earlier = (others == x[..., None]) & (places.values[..., None, :] < place[..., None])
-    found: np.ndarray = np.add.reduce(larger | earlier, axis=-1, dtype=np.float64)
+    x, place = np.asarray(x)[..., None], np.asarray(place)[..., None]
+    earlier = (others == x) & (places.values[..., :, None, :] < place)
+    found: np.ndarray = np.add.reduce((others > x) | earlier, axis=-1, dtype=np.float64)
     return found
 
 
-def entry(table: Line, ids: np.ndarray, first: int = 0) -> np.ndarray:
+def chosen(condition: Any, then: Any, otherwise: Any = 0.0) -> Any:
+    """Of cells, one or the other."""
+    if any(isinstance(x, Line) for x in (condition, then, otherwise)):
+        return NotImplemented
+    return np.where(condition, np.asarray(then, np.float64), np.asarray(otherwise, np.float64))
+
+
+def entry(table: Any, ids: Any, first: int = 0) -> Any:
     """Entry `ids` of each line, counted from `first`; an id that is no entry gives nan."""
-    ids = ids - first if first else ids
-    known = (ids >= 0) & (ids < table.n)  # [..., n_ids, 1]
-    index = np.where(known, ids, 0)[..., 0].astype(int)  # [..., n_ids]
-    if index.ndim == 1:
-        picked = table.values[..., index]
+    if not isinstance(table, Line) or table.seen is not None or isinstance(ids, Line):
+        return NotImplemented
+    ids = np.atleast_2d(ids) - first
+    if table.along == "j":
+        ids = ids.swapaxes(-1, -2)  # [..., n_lines or 1, n_ids]
+    known = (ids >= 0) & (ids < table.n)
+    index = np.where(known, ids, 0).astype(int)
+    if index.shape[:-1] == (1,):
+        picked = table.values[..., index[0]]
     else:
-        lines = np.broadcast_to(table.values, (*index.shape[:-1], *table.values.shape[-2:]))
-        picked = np.take_along_axis(lines, index[..., None, :], axis=-1)
-    return np.where(known, picked.swapaxes(-1, -2), np.nan)
+        lines = np.broadcast_to(table.values, (*index.shape[:-2], *table.values.shape[-2:]))
+        index = np.broadcast_to(index, (*lines.shape[:-1], index.shape[-1]))
+        picked = np.take_along_axis(lines, index, axis=-1)
+    found = np.where(known, picked, np.nan)
+    return found.swapaxes(-1, -2) if table.along == "j" else found
 
 
 def oriented(vector: np.ndarray, along: str) -> np.ndarray:
