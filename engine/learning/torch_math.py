@@ -213,7 +213,8 @@ def gathered(places: Sequence[Place]) -> Tensor:
     block's, or stand in one stack at even distances, without a copy."""
     stack, ks = places[0].stack, [place.k for place in places]
     if any(place.stack is not stack for place in places):
-        return torch.cat([x[:, k : k + 1] for x, k in places], 1)
+        batch = max(len(x) for x, _ in places)
+        return torch.cat([x[:, k : k + 1].expand(batch, -1, -1, -1) for x, k in places], 1)
     first, last, step = ks[0], ks[-1], ks[1] - ks[0] if len(ks) > 1 else 1
     if len(set(ks)) == 1:
         return stack[:, first : first + 1]

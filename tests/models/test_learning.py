@@ -100,11 +100,24 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_train_text_without_torch(without_torch: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_train_text_without_torch(name: str, without_torch: None, tmp_path: Path) -> None:
     windows = json.loads((GOLDEN / "shakespeare" / "held_out.json").read_text())["windows"]
     (tmp_path / "text.txt").write_text("".join(windows))
     sizes = ("--layers", 1, "--heads", 2, "--d-model", 8, "--context", 8, "--steps", 20)
-    done = cli("train", "--text", "text.txt", "-o", "model", *sizes, "--batch", 4, cwd=tmp_path)
+    done = cli(
+        "train",
+        "--text",
+        "text.txt",
+        "-o",
+        "model",
+        *sizes,
+        "--batch",
+        4,
+        "--architecture",
+        name,
+        cwd=tmp_path,
+    )
     assert done.code == 0, done.err
     assert "torch is not installed: numpy makes the 20 steps, in about" in done.out
     assert "step 20: held-out loss" in done.out

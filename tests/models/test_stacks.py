@@ -1,14 +1,18 @@
 """Stacks: heads are computed together, and kernels give what the ops give."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, random_model, specs
+from hypothesis import given, settings
 
+from engine import Model
 from engine.learning.stacks import stacks
 from engine.models import checkpoint
 from engine.models.forward import Readout
 
-IDS = [5, 3, 8, 1]
+IDS = [1, 0, 1, 1]
 NAMES = sorted(p.parent.name for p in GOLDEN.glob("*/config.json"))
 
 
@@ -26,12 +30,10 @@ def test_heads_are_one_stack() -> None:
     assert names[-1] == ["logits"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_torch_gives_the_graphs_values(name: str, torch) -> None:
+def assert_torch_equals(model: Model, torch: ModuleType) -> None:
     """With torch's kernels, for a batch of sentences."""
     from engine.learning.torch_math import Pass
 
-    model = checkpoint.load(GOLDEN / name)
     of = "vector" if model.spec.gives == "sentence" else "logits"
     graphs = [model.graph(ids, Readout(by_head=False)) for ids in (IDS, IDS[::-1])]
     weights = {b.name: graphs[0].inputs[b.name] for b in graphs[0] if b.kind == "weight"}
@@ -39,4 +41,16 @@ def test_torch_gives_the_graphs_values(name: str, torch) -> None:
     tokens = np.array([graph.inputs["tokens"] for graph in graphs])
     given = {name: torch.tensor(w) for name, w in (weights | {"tokens": tokens}).items()}
     for graph, found in zip(graphs, run(given)[of].values, strict=True):
-        np.testing.assert_allclose(found, graph.values[of], rtol=0, atol=1e-12)
+        expected = graph.values[of]
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_torch_gives_the_values_of_golden_models(name: str, torch) -> None:
+    assert_torch_equals(checkpoint.load(GOLDEN / name), torch)
+
+
+@given(specs())
+@settings(max_examples=20)
+def test_torch_gives_the_values_of_random_models(torch, spec) -> None:
+    assert_torch_equals(random_model(spec), torch)
