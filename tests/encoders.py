@@ -1,4 +1,4 @@
-"""Small random encoders whose tokenizers were learnt, and sentences to try them on."""
+"""Small random encoders with trained tokenizers, and pairs of sentences."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""The kinds of formulas that a workbook has: what a smaller one is held to, which stands for it."""
+"""The kinds of formulas in a workbook, to show that a small one has all those of a large one."""
 
 import re
 import zipfile

@@ -1,4 +1,4 @@
-"""Tokenizers of every kind, learnt by the `tokenizers` library, and texts to try them on."""
+"""Small tokenizers of every kind, trained by the `tokenizers` library, and random texts."""
 
 import json
 import random

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xlsxwriter
-from conftest import ROOT, needs, script
+from conftest import ROOT, in_tiers, needs, script
 from forms import FUNCTIONS, Cells, computed, of_workbook, parsed
 
 import workbooks
@@ -339,7 +339,7 @@ def test_no_written_form_differs_in_a_program(engine: str, folder: Path) -> None
 HEAVY = ("shakespeare",)
 
 
-@pytest.mark.parametrize("name", sorted(set(workbooks.names()) - set(HEAVY)))
+@pytest.mark.parametrize("name", in_tiers(sorted(set(workbooks.names()) - set(HEAVY))))
 def test_gallery_has_known_forms(name: str, built) -> None:
     found = of_workbook(built.file(name), most=4)
     assert {form: where for form, where in found.items() if form not in OURS} == {}

@@ -381,7 +381,7 @@ def test_build_all_with_an_index(tmp_path: Path) -> None:
         ("build attention-by-columns --seed 3", "besides its name it takes only -o"),
         ("build --all --temperature 0.5", "--all takes only -o"),
         ("generate attention-by-columns", "has no model"),
-        ("build --all -o {file}", "cannot be made"),
+        ("build --all -o {file}", "cannot make the folder"),
     ],
 )
 def test_bad_commands_are_refused(line: str, fault: str, tmp_path) -> None:

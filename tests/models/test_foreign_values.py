@@ -29,7 +29,7 @@ from engine.models import checkpoint
 from engine.models.formats import llama2c
 from engine.text import sentencepiece, vocabularies
 
-SOON = 5.0  # seconds in which a command says that it will not do it
+SOON = 60  # seconds: it is refused before what would take hours
 
 
 def refused(*args: object, says: str) -> None:

@@ -75,7 +75,7 @@ def test_unsupported_encoder_options_are_one_line(tmp_path: Path) -> None:
     minilm, bert = GOLDEN / "minilm", GOLDEN / "bert"
     assert "9" in cli("run", minilm, "--ids", "1,2,3,4,5,6,7,8,9,10").err  # max_seq_length
     for arguments, message in (
-        (("generate", minilm, "--ids", "1,2"), "does not continue"),
+        (("generate", minilm, "--ids", "1,2"), "cannot continue"),
         (("ablate", minilm, "--ids", "1,2"), "ranks no words"),
         (("run", bert, "--ids", "1,2", "--second", "a"), "no sentence encoder"),
         (("run", GOLDEN / "roberta", "--ids", "3,16"), "padding token"),

@@ -42,7 +42,7 @@ def test_bad_tokenizer_parts_are_one_line(name: str, tmp_path: Path, capfd) -> N
             found.decode(found.encode(text))
     except InputError as error:
         assert "\n" not in str(error)
-    assert time.monotonic() - began < tokenizers_library.PATIENCE + 5
+    assert time.monotonic() - began < tokenizers_library.PATIENCE + 60
     assert capfd.readouterr().err == ""
 
 

@@ -179,6 +179,7 @@ def test_no_random_edit_leads_to_an_error(
             assert is_right(line) and int(n_errors) <= own, (act, n_errors, line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ("fluffy-creature", *WORKSHEETS))
 def test_error_in_any_input_is_named(name: str, written: dict[str, Path]) -> None:
     book, sheet = book_of(name), InIronCalc(written[name])

@@ -71,6 +71,7 @@ def test_words_are_no_references_in_charts(large_weights) -> None:
     assert not any("<c:f>wow!A1</c:f>" in chart for chart in charts)
 
 
+@pytest.mark.slow
 def test_long_prompt_is_checked_in_parts(tmp_path: Path) -> None:
     most = check.MOST_TOGETHER
     model = random_model(ModelSpec(3, 2, 2 * most, n_layers=1, n_heads=1, d_head=2))

@@ -70,6 +70,7 @@ def test_twelve_layers_fold() -> None:
     assert canvas.slot * canvas.unit >= machine.CAPTION
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "falcon-rw", "opt-350m", "bert"])
 def test_strips_add_up_to_the_stream(name: str) -> None:
     """Of every architecture, with norms before or after its sums, of layers one after the other or

@@ -133,7 +133,7 @@ def test_oversized_workbooks_are_refused(
     began = time.monotonic()
     done = cli("verify", large)
     assert done.code == 2 and said in done.err, done.err
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_working_folder_is_not_run(tmp_path: Path, monkeypatch) -> None:
