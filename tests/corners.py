@@ -41,8 +41,8 @@ def with_few_words(name: str, folder: Path) -> Path:
 
 
 def _fewer(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What a config says otherwise of a model's corner. Heads are as wide as they were. Sizes that a
-    config calls otherwise stay as they are."""
+    """What a config says otherwise of a model's corner. Heads are as wide as they were, and so is
+    what the config calls by another name."""
     changes: dict[str, Any] = {key: N_NEURONS for key in NEURONS if key in config}
     changes |= {key: WINDOW for key in WINDOWS if config.get(key)}
     n_heads = next((config[key] for key in HEADS if key in config), N_HEADS)

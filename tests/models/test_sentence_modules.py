@@ -77,7 +77,7 @@ def test_unsupported_encoder_options_are_one_line(tmp_path: Path) -> None:
     for arguments, message in (
         (("generate", minilm, "--ids", "1,2"), "cannot continue"),
         (("ablate", minilm, "--ids", "1,2"), "ranks no words"),
-        (("run", bert, "--ids", "1,2", "--second", "a"), "no sentence encoder"),
+        (("run", bert, "--ids", "1,2", "--second", "a"), "not a sentence encoder"),
         (("run", GOLDEN / "roberta", "--ids", "3,16"), "padding token"),
     ):
         done = cli(*arguments)
