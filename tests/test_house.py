@@ -156,9 +156,8 @@ def wanted(book):
 
 
 def add(book):
-    sheet = book.sheet(SHEET)
-    layout.dress(book, sheet)
-    sheet.formula(4, 1, book.graph["logits"][0, 0] * 2, "live")
+    page = layout.page(book, SHEET)
+    page.show("logit", (4, 1), book.graph["logits"][0, 0] * 2, "live")
 '''
 
 ARCHITECTURE = '''"""A bigram model: the last word alone chooses the next one."""

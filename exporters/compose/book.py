@@ -19,7 +19,7 @@ from engine.cells.access import Rect
 from engine.cells.arrays import Arrays
 from engine.cells.block import Block
 from engine.cells.evaluator import edited
-from engine.cells.expression import Area, Expression, Look, Notation, expression
+from engine.cells.expression import Area, Expression, Look, Notation
 from engine.cells.formula import Formulas
 from engine.cells.graph import Graph
 from engine.cells.table import Reader, settled
@@ -174,11 +174,6 @@ class Sheet:
     def put(self, row: int, col: int, value: str | float, style: str = "text") -> None:
         """Put a text or a number."""
         self.entries[row, col] = Entry(value, style)
-
-    def formula(self, row: int, col: int, formula: Any, style: str, array: bool = False) -> Area:
-        """Put a formula, an expression; gives its cell, for other formulas to read."""
-        self.entries[row, col] = Entry(None, style, expression(formula), array)
-        return self[row, col]
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
         """Have cells of this sheet look like what they hold."""

@@ -146,14 +146,16 @@ def fill(book: Book, own: Collection[str] = ()) -> None:
     stored = sum(w.block.whole.size for w in found) <= MOST_COMPARED
     lines = [w for w in found if stored or w.cell or w.block.whole.size == 1 or _each(book)]
     sheets = [there for there in book.sheets.values() if there.name != START]
-    n_lines = len(lines) + len(sheets) + 1 + OWN_ROOM
-    table = Composer(book, SHEET).table("lines", (TOP, 0), (n_lines, len(HEADS)))
-    top = _of_ranking(book, table, TOP)
+    top = TOP + _ranks(book)
     usual = [line for line in lines if book.places[line.block.name].sheet not in own]
     of_usual = [there for there in sheets if there.name not in own]
     begun = top + len(usual)
     room = begun + len(of_usual)
     end = room + OWN_ROOM if isinstance(book, ModelBook) else room
+    table = Composer(book, SHEET).table("lines", (TOP, 0), (end - TOP, len(HEADS)))
+    if _ranks(book):
+        assert isinstance(book, ModelBook)
+        _of_ranking(book, table, TOP)
     below = _of_lines(book, table, usual, top, TOP + 1, stored)
     stands = _of_sheets(book, table, of_usual, begun, end + 2)
     others = [line for line in lines if line not in usual]
@@ -226,10 +228,13 @@ def _of_sheets(book: Book, table: Table, sheets: Sequence[Sheet], top: int, belo
     return below
 
 
-def _of_ranking(book: Book, table: Table, row: int) -> int:
-    """Add whether the most likely words stand in their order; returns the row after it."""
-    if not isinstance(book, ModelBook) or book.plan.gives == "sentence" or book.live:
-        return row
+def _ranks(book: Book) -> bool:
+    """Whether it ranks the most likely words."""
+    return isinstance(book, ModelBook) and book.plan.gives != "sentence" and not book.live
+
+
+def _of_ranking(book: ModelBook, table: Table, row: int) -> None:
+    """Add whether the most likely words stand in their order."""
     ranks, shares = ranking.order(book)
     above, under = slice(None, -1), slice(1, None)
     falls = IFERROR(SUMPRODUCT((shares[above, 0] < shares[under, 0] - NEAR) * 1), 0)
@@ -238,7 +243,6 @@ def _of_ranking(book: Book, table: Table, row: int) -> int:
     differs = table.put(row - TOP, COUNT, IFERROR(IF(order + falls > 0, 1, 0), 1), "count")
     told = f"{book.locate(ranks)[0]}: the ranking was sorted or typed over{UNDO}"
     table.put(row - TOP, TOLD, IF(differs == 0, "", told), "text")
-    return row + 1
 
 
 # --- a line for each block ----------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import IFERROR, LARGE
 from exporters.compose.book import Chart, Series
-from exporters.compose.composer import Composer
+from exporters.compose.composer import Composer, slug
 from exporters.compose.dressing import CHANGED
 from exporters.compose.lookups import entry, id_of, place_of_rank
 from exporters.model import layout
@@ -72,7 +72,7 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
     ws.sheet.put(first - 1, 0, "rank", "label")
     for col, (name, style) in enumerate(styles.items(), 1):
         if name:
-            tables[name] = ws.table(f"ranked.{name}", (first, col), (n, 1))
+            tables[name] = ws.table(f"ranked.{slug(name)}", (first, col), (n, 1))
         if style not in ("", "hidden"):
             ws.sheet.put(first - 1, col, "token" if one and name == "word" else name, "label")
     for rank in range(n):
@@ -137,6 +137,6 @@ def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
         ws.sheet.put(top, LOOKUP_COL - 1, "look a token up", "row label")
         ws.sheet.put(top, LOOKUP_COL, layout.prompt_text(book, 0), "token")
         found = IFERROR(id_of(ws.sheet[top, LOOKUP_COL], every_word.texts(book)), "unknown")
-        ws.show("looked up", (top, LOOKUP_COL + 1), found, "id", array=True)
+        ws.show("looked_up", (top, LOOKUP_COL + 1), found, "id", array=True)
         ws.sheet.put(top + 1, LOOKUP_COL, "its id; a space is shown as ␣", "note")
     return top + 1

@@ -1,0 +1,65 @@
+"""Names: every formula cell of a workbook is a cell of a block or of a table of its sheet."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import default_book, golden_models, in_tiers
+
+import workbooks
+from engine.cells.access import Span
+from engine.models.generate import passage
+from exporters.assemble import model_workbook
+from exporters.compose.book import Book, TableFormula
+from exporters.model.plan import LOSS, GradientOf, Limits
+
+A_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*")  # as `trace` reads it
+Cell = tuple[str, Span]
+
+
+def formulas(book: Book) -> Iterator[Cell]:
+    """Every cell with a formula of its own, and not a block's."""
+    for sheet in book.sheets.values():
+        for at, entry in sheet.entries.items():
+            if entry.formula is not None and not isinstance(entry.formula, TableFormula):
+                yield sheet.name, at
+
+
+def named(book: Book) -> dict[Cell, list[str]]:
+    """The cells of blocks and tables, each with the names that it has."""
+    found: dict[Cell, list[str]] = {}
+    for name, place in (*book.places.items(), *book.shown.items()):
+        for at in place.rect(place.block.whole).cells():
+            found.setdefault((place.sheet, at), []).append(name)
+    return found
+
+
+def assert_named(book: Book) -> None:
+    names = named(book)
+    assert [cell for cell in formulas(book) if cell not in names] == []
+    shared = {cell: names[cell] for cell in formulas(book) if len(names[cell]) > 1}
+    assert shared == {}, "cells of two tables"
+    assert not book.shown.keys() & {*book.graph.blocks, *book.places}
+    assert [name for name in book.shown if not A_NAME.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize("name", in_tiers(workbooks.names()))
+def test_every_formula_cell_has_one_name(name: str) -> None:
+    assert_named(default_book(name))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "minilm", "mixtral"])
+@pytest.mark.parametrize("gradient_of", ["", LOSS])
+def test_every_formula_cell_of_a_model_has_one_name(name: str, gradient_of: GradientOf) -> None:
+    model = golden_models()[name]
+    if gradient_of and model.spec.gives != "next word":
+        pytest.skip("an encoder takes no step")
+    second = [2, 1] if model.spec.gives == "sentence" else ()
+    words = passage(model, [1, 2, 3], 4, second=second)
+    assert_named(model_workbook.build(name, model, words, gradient_of=gradient_of))
+
+
+def test_every_formula_cell_of_many_words_has_one_name() -> None:
+    model = golden_models()["llama"]
+    given = passage(model, [1, 2], 3)
+    assert_named(model_workbook.build("llama", model, given, limits=Limits(words=9)))
