@@ -1,19 +1,18 @@
-"""The workbooks: a module or a folder each, found by its name (hyphens on the command line).
+"""The workbooks: a module or a package each, found by its name (with hyphens on the command line).
 
-A module has a place on the way through them: its `TOPIC` of the gallery's, the workbook of it that
-one reads before, `AFTER` ("" for the first of the topic), and a `LEVEL`, what one has to know. It
-has a `TITLE`, `name: what it is`, unless its `STORY` has.
+A module declares its place in learning order: the `TOPIC` of the gallery, the workbook of that
+topic to read before, `AFTER` ("" for the first), and a `LEVEL`, what one has to know. It has a
+`TITLE`, `name: what it is`, unless its `STORY` has.
 
-One that is a transformer gives `PROMPT` (what it is built with), `model()` and
-`build(model, passage)`, the Book; `N_TOKENS` where it is to have more columns than the prompt has
-words. One whose model is trained gives `train(seed, embed_scale)`, which yields each step's
-progress and then the model, `floor(ids)`, the least loss on those ids, and `figures(model)`, how
-well it does; one whose texts follow rules gives `fresh()`, new ones that an edit is priced over. One
-that is not a transformer gives `book()`, the Book; where something of it is trained, `train(seed)`,
-which yields each step's progress and then what was trained, `figures` of that,
-`save(trained, folder, force)`, and `is_part(name)`, whether a file is one that `save` writes; where
-a model learns in the workbook itself, `learnt(held)`, that model. A module's docstring says what to
-look at and what to try.
+A transformer has `PROMPT` (its default), `model()` and `build(model, passage)`, the Book;
+`N_TOKENS` if it has more columns than the prompt has words. If its model is trained, it has
+`train(seed, embed_scale)`, which yields each step's progress and then the model, `floor(ids)`, the
+lowest possible loss on those ids, and `figures(model)`, its results; if its texts follow rules,
+`fresh()`, new ones on which side effects of an edit are measured. Other workbooks have `book()`,
+the Book; if something in them is trained, `train(seed)`, which yields each step's progress and then
+the result, `figures` of it, `save(trained, folder, force)`, and `is_part(name)`, whether a file is
+one that `save` writes; if a model is trained in the workbook itself, `learnt(held)`, that model. A
+module's docstring says what to look at and what to try.
 """
 
 from importlib import import_module
@@ -21,7 +20,7 @@ from types import ModuleType
 
 
 def names() -> list[str]:
-    """The names of all workbooks, as the command line has them."""
+    """The names of all workbooks, as on the command line."""
     from engine.cells.packages import module_names  # the command sets numpy up first
 
     return sorted(n.replace("_", "-") for n in module_names(*__path__) if n[0] != "_")
@@ -45,14 +44,13 @@ OF_A_MODEL = ("PROMPT", "model", "build")  # what a transformer's workbook decla
 
 
 def title(name: str) -> str:
-    """What a workbook is, in a line."""
+    """The title of a workbook, `name: what it is`."""
     module = find(name)
     return str(module.TITLE if hasattr(module, "TITLE") else module.STORY.title)
 
 
 def path() -> list[str]:
-    """The names of all workbooks in learning order. Raises InputError for a place
-    that there is not."""
+    """The names of all workbooks in learning order. Raises InputError for an unknown place."""
     from exporters.compose.topological import reading_order  # the command sets numpy up first
 
     modules = {name: find(name) for name in names()}
@@ -64,14 +62,14 @@ def path() -> list[str]:
 
 
 def by_topic() -> dict[str, list[str]]:
-    """The names of all workbooks under their topics, both in learning order."""
+    """The names of all workbooks by topic, both in learning order."""
     listed = path()
     return {topic: [name for name in listed if topic == find(name).TOPIC] for topic in TOPICS}
 
 
 def find(name: str) -> ModuleType:
-    """The module of a workbook. Raises InputError, with the nearest names, for an unknown one,
-    and for a module that lacks a declaration."""
+    """The module of a workbook. Raises InputError for an unknown name, with the nearest ones, and
+    for a module that lacks a declaration."""
     from engine.cells.errors import InputError, declared, nearest  # the command sets numpy up first
 
     if name not in names():

@@ -1,7 +1,7 @@
 """attention-by-columns: the same pattern twice, queries as rows and queries as columns.
 
-Code writes a query's shares along a row; drawings often run them down a column. The numbers are
-the same, turned; what sums to 1 is always a query's own line. Look at the sums.
+Code writes a query's shares along a row; drawings often run them down a column. The numbers are the
+same, transposed; each query's shares sum to 1. Look at the sums.
 """
 
 from engine.cells.expression import Area, Expression
@@ -72,7 +72,7 @@ def book() -> Book:
 
 
 def story(w: Workbook, scores: Area, rows: Area, cols: Area, received: Area) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After lecture notes on transformers, the figure of the attention pattern.",

@@ -53,7 +53,7 @@ def book() -> Book:
 
 
 def relu(x: Expression) -> Expression:
-    """What is above zero."""
+    """ReLU: max(x, 0)."""
     return MAX(x, 0)
 
 
@@ -71,7 +71,7 @@ def product(
 
 
 def inputs(ws: Composer) -> tuple[Area, Area, Area]:
-    """What is typed: who is meant, which way each name and each fact points."""
+    """Add the inputs: the phrases, and the directions of each name and each fact."""
     ws.heading("Who is meant: attention has added these names up in one vector E")
     has = ws.typed("has", HAS, NAMES, WHO)
     ws.heading("Directions: at right angles, one for each name and each fact")
@@ -82,7 +82,8 @@ def inputs(ws: Composer) -> tuple[Area, Area, Area]:
 
 
 def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
-    """The vectors E [d_model, phrases], and what the rows R find in them [hidden cells, phrases]."""
+    """Add the vectors E [d_model, phrases], and their products with the rows R [hidden cells,
+    phrases]."""
     ws.heading("The vector E: the sum of its names' directions")
     ws.text("E = names^T · has   [d_model, phrases]", style="equation")
     embedded = product(ws, "E", names, has, FEATURES, WHO)
@@ -95,7 +96,8 @@ def first_layer(ws: Composer, has: Area, names: Area) -> tuple[Area, Area]:
 
 
 def activations(ws: Composer, asked: Area) -> tuple[Area, Area]:
-    """The bias wants more than one yes; ReLU and GELU keep what is left: [hidden cells, phrases]."""
+    """Add the hidden cells [hidden cells, phrases]: a bias that requires more than one yes, then
+    ReLU and GELU."""
     ws.heading("Bias and activation: only both names together are above zero, an AND")
     bias = ws.typed("bias", BIAS, ("b0", "b1"), style="weight")
     pre = ws.computed(
@@ -118,7 +120,7 @@ def added_to(embedded: Area, facts: Area, writes: Area, hidden: Area) -> Formula
 
 
 def second_layer(ws: Composer, label: str, wrote: Formula, facts: Area) -> None:
-    """The columns write; how far the result points to each fact."""
+    """Add the vectors after the columns have written, and their coordinates along each fact."""
     kind, phrases = label.lower(), len(WHO)
     ws.text(f"out = E + C · {label}   [d_model, phrases]", style="equation")
     out = ws.computed(f"out_{kind}", (D_MODEL, phrases), wrote, FEATURES, WHO)
@@ -134,7 +136,7 @@ def second_layer(ws: Composer, label: str, wrote: Formula, facts: Area) -> None:
 
 
 def curves(w: Workbook) -> None:
-    """Both activations over the line."""
+    """Add a chart of both activation functions."""
     ws = w.sheet(
         "Activations", "what a hidden cell keeps: ReLU cuts, GELU bends and lets some through"
     )
@@ -147,14 +149,14 @@ def curves(w: Workbook) -> None:
 
 
 def compared(asked: Area) -> list[Comparison]:
-    """The slides say 2 for the full name, and at most 1 for any other."""
+    """The slides' numbers: 2 for the full name, and at most 1 for any other."""
     both = Comparison(f"R0·E of {WHO[0]}", 2, asked[0, 0], "printed: about 2", 0)
     bound = "printed as a bound: at most 1"
     return [both] + [Comparison(f"R0·E of {WHO[k]}", 1, asked[0, k], bound, 0) for k in (1, 2, 3)]
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     has, bias, says, says_gelu = w["has"], w["bias"], w["says_relu"], w["says_gelu"]
     basketball, swimming = range(2)
     jordan, phelps, alexis = range(3)

@@ -71,7 +71,7 @@ def search(g: Forward, ids: Sequence[int]) -> None:
 
 
 def model() -> Model:
-    """The posited query and, to choose instead, each word's vector; the dictionary, in columns."""
+    """The posited query and, as alternatives, each word's vector; the dictionary as columns."""
     spec = ModelSpec(d_vocab=len(QUERIES), d_vocab_out=len(WORDS), d_model=3, n_ctx=1)
     weights = {"queries": np.array([POSITED, *DICTIONARY]), "W_U": np.array(DICTIONARY).T}
     return Model(spec, weights, WordList(QUERIES), WordList(WORDS), search)
@@ -91,17 +91,17 @@ HEADINGS = {
 
 
 def exponential(g: Graph, _: int, j: int) -> Expression:
-    """e to a score."""
+    """The exponential of a score."""
     return EXP(g["logits"][0, j])
 
 
 def their_sum(g: Graph, *_: int) -> Expression:
-    """The exponentials of all scores, added."""
+    """The sum of the exponentials of all scores."""
     return added(EXP(score) for score in g["logits"][0, :].cells)
 
 
 def tripled(g: Graph, _: int, j: int) -> Expression:
-    """A score of three times the query."""
+    """A score for three times the query."""
     return 3 * g["logits"][0, j] / g["query_length"][0, 0]
 
 

@@ -1,8 +1,8 @@
 """gram-schmidt: two axes made from word differences, and a map of four words on them.
 
-Gram-Schmidt takes from the second difference what the first axis already says; two dot products
-then place each word. Look at the step that takes away, at the map and at the analogy. Choose other
-words for a pair, or move a word's vector, and see which axes and which words follow.
+Gram-Schmidt subtracts from the second difference its part along the first axis; two dot products
+then place each word. Look at the subtraction, at the map and at the analogy. Choose other words for
+a pair, or move a word's vector, and see which axes and which words follow.
 """
 
 from typing import NamedTuple
@@ -129,7 +129,7 @@ def word_map(w: Workbook, vocabulary: Vocabulary, axes: Axes) -> Area:
 
 
 def nearest_word(w: Workbook, vocabulary: Vocabulary) -> Analogy:
-    """The target of the analogy, and how near each word is to it by cosine."""
+    """Add the target of the analogy, and each word's cosine with it."""
     ws = w.sheet("Analogy", "a is to b as which word is to c?")
     ws.heading("The target, and how near each word is to it; the words asked about may win too")
     ws.text("target = a - b + c    cosine = word · target / (|word| |target|)", style="equation")
@@ -181,12 +181,12 @@ def length(v: Area) -> Expression:
 
 
 def quotient(part: Expression, whole: Expression) -> Expression:
-    """A part of a whole, 0 where there is nothing to divide by."""
+    """A quotient, 0 if the divisor is 0."""
     return IF(whole < NEAR, 0, part / whole)
 
 
 def one_or_nothing(v: Area) -> Expression:
-    """Whether a vector has length 1, or is 0."""
+    """Whether a vector has length 1 or 0."""
     return OR(near(SUMPRODUCT(v, v)), near(SUMPRODUCT(v, v), 0))
 
 
@@ -212,7 +212,7 @@ def compare(w: Workbook, axes: Axes, coordinates: Area, analogy: Analogy) -> Non
 def story(
     w: Workbook, vocabulary: Vocabulary, axes: Axes, coordinates: Area, analogy: Analogy
 ) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     along, man, queen = axes.along, coordinates[2, 0], vocabulary.vectors[1, :]
     cosine, nearest = analogy.cosines[1], analogy.nearest
     return Story(

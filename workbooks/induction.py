@@ -1,8 +1,8 @@
-"""induction: two attention layers, set by hand, that continue a text as it went before: A B ... A B.
+"""induction: two attention layers, set by hand, that repeat a pattern of the text: A B ... A B.
 
-The head of layer 0 looks one token back and notes the word there; the head of layer 1 looks for a
-place whose note is the word now read, and says what stands there. Look at the two patterns. Try it
-without the first head, with another word after the first `the`, or with softer scores.
+The head of layer 0 attends one token back and notes the word there; the head of layer 1 attends to
+the place whose note is the current word, and predicts the word there. Look at the two patterns. Try
+it without the first head, with another word after the first `the`, or with softer scores.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ D_MODEL, D_HEAD = 3 * N_WORDS + N_CTX, max(N_WORDS, N_CTX)
 
 
 def model() -> Model:
-    """The weights: all 0 but for a few that carry one subspace into another."""
+    """The weights: all 0 except a few that copy one subspace to another."""
     spec = ModelSpec(
         d_vocab=N_WORDS,
         d_model=D_MODEL,
@@ -101,7 +101,7 @@ HEADINGS = {
 
 
 def story(model: Model) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     ids = model.vocabulary.encode(PROMPT)
     last = len(ids) - 1
     cat, dog, on = map(WORDS.index, ("cat", "dog", "on"))

@@ -1,7 +1,7 @@
 """loss: entropy, cross-entropy and perplexity; why log loss; and the loss of a short sentence.
 
-Every sum has its terms beside it, in bits and in nats. Look at which reports the three scoring rules
-reward. Try a word that the model holds impossible, another belief, another next word.
+Every sum has its terms beside it, in bits and in nats. Look at which reports the three scoring
+rules reward. Try a word that the model gives probability 0, another belief, another next word.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,8 @@ SETTING = "input setting"
 
 
 class Rule(NamedTuple):
-    """A scoring rule: what a report q costs if the word comes and if not, as formula and as text."""
+    """A scoring rule: the cost of a report q if the word comes and if not, as formula and as
+    text."""
 
     name: str
     if_it_comes: Callable[[Area], Expression]
@@ -55,7 +56,7 @@ class Rule(NamedTuple):
 
 
 def nats(p: Expression) -> Expression:
-    """The log loss of what has probability p."""
+    """The log loss for a probability p, in nats."""
     return -LN(MAX(p, LEAST))
 
 
@@ -99,7 +100,7 @@ def book() -> Book:
 
 
 def entropy(ws: Composer) -> None:
-    """P and Q over five words, and what Q costs."""
+    """Add P and Q over five words, and the cost of Q."""
     ws.widths(dict.fromkeys(range(10), 11))
     ws.text(
         "H(P, Q) = sum of P · -log2 Q    H(P) = H(P, P)    KL(P|Q) = H(P, Q) - H(P)    P, Q: [5]",
@@ -127,7 +128,7 @@ def entropy(ws: Composer) -> None:
 
 
 def alike(ws: Composer) -> None:
-    """A loss as a number of words."""
+    """A loss as an equivalent number of equally likely words."""
     ws.heading("A loss is like guessing among so many words: read as bits, and as nats")
     columns = ws.columns(1, ws.cursor)
     loss = columns.typed("loss", "a loss", [LOG_LOSS], SETTING)
@@ -142,7 +143,7 @@ def alike(ws: Composer) -> None:
 
 
 def scoring(ws: Composer) -> None:
-    """What each report is expected to cost under three rules, and which report costs least."""
+    """Add the expected cost of each report under three rules, and which report costs least."""
     ws.widths(dict.fromkeys(range(10), 11))
     ws.text("loss to expect = p · if it comes + (1 - p) · if not    [n_reports]", style="equation")
     belief = ws.typed("belief", BELIEF, ["belief p"], style=SETTING)
@@ -170,7 +171,7 @@ def scoring(ws: Composer) -> None:
 
 
 def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> Area:
-    """What each report costs if the word comes, if not, and what is to be expected."""
+    """Add the cost of each report if the word comes, if not, and the expected cost."""
     p = belief.fixed
     yes = columns.computed(
         f"{rule.name}_yes", rule.heads[0], lambda i: rule.if_it_comes(reports[i])
@@ -183,7 +184,7 @@ def expected_cost(columns: Columns, rule: Rule, belief: Area, reports: Area) -> 
 
 
 def sentence(ws: Composer) -> None:
-    """The loss of the words that do come, and what their mean is worth."""
+    """Add the loss of the words that come, and the perplexity of their mean."""
     ws.widths({0: 14, **dict.fromkeys(range(1, 9), 11)})
     ws.text("loss = -ln p    [n_tokens]    perplexity = e^mean of the losses", style="equation")
     top = ws.cursor + 1
@@ -214,7 +215,7 @@ def sentence(ws: Composer) -> None:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (slides), and lecture notes on transformers.",
@@ -239,7 +240,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """A word held impossible, a weaker belief, another next word."""
+    """Three edits: a word with probability 0, a weaker belief, another next word."""
     cross, perplexity = w["bits"][1], w["even"][0]
     linear, _, log = (w["best"][k] for k in range(len(RULES)))
     doubtful = {w["belief"][0]: DOUBT}

@@ -1,6 +1,7 @@
-"""sampling: from logits to one word, a step per column, and a thousand draws beside the shares.
+"""sampling: from logits to one word, a step per column, and a thousand samples beside the
+probabilities.
 
-What is kept of the shares lies end to end from 0 to 1, and a random number falls on a word. Look at
+The kept probabilities are laid end to end from 0 to 1, and a random number falls on a word. Look at
 what each step drops. Try a high temperature, then 0, then neither top-k nor top-p.
 """
 
@@ -41,7 +42,7 @@ FIRST_PRINTED = (0.32, 0.24, 0.16)
 
 
 class Settings(NamedTuple):
-    """How a word is chosen, a cell each."""
+    """The settings of sampling, a cell each."""
 
     temperature: Area
     top_k: Area
@@ -50,7 +51,7 @@ class Settings(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """The words, the likeliest first: each [n_words, 1]."""
+    """The words, most likely first: each [n_words, 1]."""
 
     places: Area  # 1, 2, 3, ...
     words: Area
@@ -58,7 +59,7 @@ class Ranked(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What top-k and top-p leave of the ranked words: each [n_words, 1]."""
+    """The ranked words that top-k and top-p keep: each [n_words, 1]."""
 
     flags: Area  # 1: the word is kept
     shares: Area  # they sum to 1
@@ -121,7 +122,7 @@ def choice(ws: Composer) -> tuple[Ranked, Kept]:
 
 
 def settings(columns: Columns) -> Settings:
-    """What is typed to choose a word."""
+    """Add the settings of sampling."""
 
     def setting(name: str, value: float) -> Area:
         return columns.typed(name, name.replace("_", "-"), [value], "input setting")
@@ -140,7 +141,7 @@ def ranking(columns: Columns) -> tuple[Area, Area, Area]:
     logits = columns.typed("logits", "logit", LOGITS)
 
     def rank(i: int) -> Expression:
-        """Of logits that are alike, the first comes first."""
+        """The rank of a logit; the first of equal ones comes first."""
         alike = COUNTIF(logits[: i + 1].fixed_first, logits[i])
         return RANK(logits[i], logits.fixed) + alike - 1
 
@@ -148,7 +149,7 @@ def ranking(columns: Columns) -> tuple[Area, Area, Area]:
 
 
 def by_rank(columns: Columns, words: Area, logits: Area, ranks: Area) -> Ranked:
-    """The words and logits again, the likeliest first."""
+    """Add the words and logits again, most likely first."""
     places = columns.typed("places", "rank", range(1, columns.n + 1), "row number")
 
     def ordered(column: Area) -> Callable[[int], Expression]:
@@ -162,7 +163,8 @@ def by_rank(columns: Columns, words: Area, logits: Area, ranks: Area) -> Ranked:
 
 
 def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
-    """e to the logits over the temperature; at temperature 0, 1 for the first and 0 for others."""
+    """Add the exponentials of the logits over the temperature; at temperature 0, 1 for the first
+    and 0 for others."""
     temperature = how.temperature.fixed
 
     def over_temperature(i: int) -> Expression:
@@ -180,7 +182,7 @@ def exponentials(columns: Columns, how: Settings, ranked: Ranked) -> Area:
 
 
 def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[Area, Area]:
-    """Which words top-k keeps, and their shares; 0 keeps all."""
+    """Add which words top-k keeps, and their probabilities; 0 keeps all."""
     k = how.top_k.fixed
 
     def share(i: int) -> Expression:
@@ -194,7 +196,7 @@ def top_k(columns: Columns, how: Settings, ranked: Ranked, exps: Area) -> tuple[
 
 
 def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: Area) -> Kept:
-    """Which words top-p keeps, their shares, and where each begins on the line from 0 to 1."""
+    """Add which words top-p keeps, their probabilities, and where each begins between 0 and 1."""
 
     def is_in(i: int) -> Expression:
         before = sums[i] - shares[i]
@@ -214,7 +216,7 @@ def top_p(columns: Columns, how: Settings, ranked: Ranked, in_k: Area, shares: A
 
 
 def draws(ws: Composer, ranked: Ranked, kept: Kept) -> None:
-    """A thousand random numbers, the words that they fall on, and how often each word came."""
+    """Add a thousand random numbers, the words that they fall on, and how often each word came."""
     ws.widths({0: 10, 1: 9, 2: 3, **dict.fromkeys(range(3, 8), 11)})
     ws.text("drawn = count / 1,000    spread = sqrt(kept · (1 - kept) / 1,000)", style="equation")
     top, n = ws.cursor + 1, len(WORDS)
@@ -259,7 +261,7 @@ def ten_words(ws: Composer) -> None:
 def comparisons(
     w: Workbook, section: str, words: Area, shares: Area, printed: Sequence[float]
 ) -> list[Comparison]:
-    """What the essay prints for the first words, and why it differs where it does."""
+    """The essay's numbers for the first words, with the reasons for differences."""
     found = []
     for i, p in enumerate(printed):
         share = w.now(shares[i])
@@ -271,7 +273,7 @@ def comparisons(
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, QKV Attention and The Final Step (2026), and M. Sinclair, Transformers.",
@@ -293,7 +295,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """A high temperature, none at all, and no word dropped."""
+    """Three edits: a high temperature, temperature 0, and no word dropped."""
     temperature, chosen, counts = w["temperature"][0], w["chosen"][0], w["counts"][0]
     first_share = w["kept"][0]
     high, greedy = {temperature: 2.0}, {temperature: 0.0}

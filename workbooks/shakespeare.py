@@ -1,10 +1,10 @@
-"""shakespeare: a model of Shakespeare's plays, letter by letter; `ROMEO:` is typed, and it goes on.
+"""shakespeare: a character-level model of Shakespeare's plays; `ROMEO:` is typed, and it continues.
 
-Look at Play, where the text continues itself; type another beginning, and read what becomes of it.
-Heads shows which letters each letter looks back at, Lens what the model would say half-way.
+Look at Play, where the text continues itself; type another beginning, and read its continuation.
+Heads shows which characters each character attends to, Lens what the model would predict half-way.
 
-The weights are shipped, float16, in `models/shakespeare`; `cellformer train shakespeare --text FILE
--o DIR` makes them again out of the text (see docs/shakespeare.md).
+The weights are included, float16, in `models/shakespeare`; `cellformer train shakespeare --text
+FILE -o DIR` trains them again on the text (see docs/shakespeare.md).
 """
 
 from pathlib import Path
@@ -57,7 +57,7 @@ STORY = Story(
 
 
 def model() -> Model:
-    """The shipped model, with what its heads and MLPs write on average over the REFERENCES."""
+    """The included model, with the average outputs of its heads and MLPs over the REFERENCES."""
     shipped = checkpoint.load(FOLDER)
     return ablation.averaged(shipped, [shipped.vocabulary.encode(text) for text in REFERENCES])
 

@@ -1,7 +1,7 @@
-"""tokenization: how a word becomes pieces, merge by merge, with byte pairs learnt from four words.
+"""tokenization: how a word becomes tokens, merge by merge, with a BPE trained on four words.
 
-Look at the rows of sheet Tokenizer: each merges one pair of neighbours, the one that was learnt
-first. Try `lowest`, which the corpus does not have, and a word of letters that never met.
+Look at the rows of sheet Tokenizer: each merges one adjacent pair, the one learned first. Try
+`lowest`, which is not in the corpus, and a word of letters that were never adjacent.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def book() -> Book:
 
 
 class Merge(NamedTuple):
-    """A pair that was merged, and how often it stood in each word of the corpus then."""
+    """A merged pair, and how often it occurred in each word of the corpus at that time."""
 
     left: str
     right: str
@@ -61,8 +61,8 @@ class Merge(NamedTuple):
 
 
 def learnt(counts: Mapping[str, int], n: int) -> list[Merge]:
-    """The merges, most frequent first: at every step the pair of neighbours that stands most often
-    in the corpus, of several the first by its letters (Sennrich et al. 2016, algorithm 1)."""
+    """The merges in order: at every step the most frequent adjacent pair of the corpus, the first
+    alphabetically of ties (Sennrich et al. 2016, algorithm 1)."""
     words = [tuple(SPACE + word) for word in counts]
     found = []
     for _ in range(n):
@@ -77,7 +77,7 @@ def learnt(counts: Mapping[str, int], n: int) -> list[Merge]:
 
 
 def joined(word: tuple[str, ...], left: str, right: str) -> tuple[str, ...]:
-    """A word's symbols with every such pair made one."""
+    """A word's symbols with every such pair merged."""
     made: list[str] = []
     for symbol in word:
         if made and made[-1] == left and symbol == right:
@@ -88,7 +88,7 @@ def joined(word: tuple[str, ...], left: str, right: str) -> tuple[str, ...]:
 
 
 def library(merges: list[Merge]) -> Library:
-    """The tokenizer of these merges, as the library has it: byte-level byte pairs, as GPT-2's."""
+    """The tokenizer of these merges in the `tokenizers` library: byte-level BPE, as GPT-2's."""
     pieces = [*byte_alphabet(), *(merge.left + merge.right for merge in merges)]
     vocabulary = {piece: k for k, piece in enumerate(pieces)}
     inner = Tokenizer(models.BPE(vocabulary, [merge[:2] for merge in merges]))
@@ -98,7 +98,7 @@ def library(merges: list[Merge]) -> Library:
 
 
 def learning(ws: Composer, merges: list[Merge]) -> None:
-    """The corpus, and what was learnt from it."""
+    """Add the corpus, and the merges learned from it."""
     ws.widths({0: 12, **dict.fromkeys(range(1, 10), 14)})
     ws.text(
         "Begin with single characters. Count in the corpus how often each two stand together; make the pair that is most frequent",
@@ -130,7 +130,7 @@ def learning(ws: Composer, merges: list[Merge]) -> None:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """Another corpus: words that come more often, or never."""
+    """Edits of the corpus: words that occur more often, or never."""
     times, stood = w["times"], w["stood_in_all"]
     words = [*CORPUS]
     low, newest, widest = (times[words.index(word), 0] for word in ("low", "newest", "widest"))
@@ -154,12 +154,12 @@ def suggest(w: Workbook, ws: Composer) -> None:
 
 
 def shown(piece: str) -> str:
-    """A piece with its space as a sign that one sees."""
+    """A token with a visible sign for its space."""
     return piece.replace(SPACE, "␣")
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     sentence, n_ids = w.book.graph["sentence"][0, 0], w.book.graph["tokenizer.n_ids"][0, 0]
     return Story(
         title=TITLE,

@@ -1,10 +1,10 @@
-"""unrolled: five steps of learning, one after another, every number in view and no circle.
+"""unrolled: five training steps, one after another, every number in view and no circular reference.
 
 Look at the curve: the loss of a sentence after each step. Try another learning rate, or another
 optimizer: all five steps follow at once.
 
-The same step as in the workbook `learn`, of a smaller model, laid out five times: for programs that
-compute no circles, and to see how one step's weights become the next one's.
+The same step as in the workbook `learn`, for a smaller model, laid out five times: for programs
+without iterative calculation, and to see how one step's weights become the next one's.
 """
 
 from collections.abc import Callable
@@ -52,13 +52,13 @@ def book() -> Book:
 
 
 def labels() -> dict[str, list[str]]:
-    """The texts of the axes: which word of which sentence, and the vocabulary."""
+    """The labels of the axes: word and sentence, and the vocabulary."""
     places = [f"{b}·{t}" for b in range(1, N_SENTENCES + 1) for t in range(1, game.LENGTH)]
     return {"token": places, "vocab": list(game.WORDS)}
 
 
 def follow(w: Workbook) -> None:
-    """Have the batch be the sentences of the corpus."""
+    """Make the batch the sentences of the corpus."""
     g, n = w.book.graph, game.LENGTH - 1
     corpus, vocabulary = w["corpus"], w["words"].fixed
 
@@ -75,7 +75,7 @@ def follow(w: Workbook) -> None:
 
 
 def unrolled(first: step.Step) -> list[list[Block]]:
-    """Add the steps after the first, each from the weights that the one before it leaves: the
+    """Add the steps after the first, each with the weights after the previous one; returns the
     blocks of every step."""
     g = first.graph
     once, found = list(g), [list(g)]
@@ -90,7 +90,7 @@ def unrolled(first: step.Step) -> list[list[Block]]:
 
 
 def settings(ws: Composer, steps: list[list[Block]]) -> None:
-    """How it learns, and the loss before each step."""
+    """Add the settings of training, and the loss before each step."""
     g = ws.book.graph
     ws.text(
         "Change the optimizer or a number: all steps are computed anew at once. Each step starts from the weights that the one before it leaves."
@@ -120,7 +120,7 @@ def curve(ws: Composer) -> None:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     losses = w.now(w["losses"]).ravel()
     return Story(
         title=TITLE,
@@ -141,7 +141,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """A rate too large, plain descent, another word."""
+    """Three edits: a rate that is too large, plain gradient descent, another word."""
     rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
     last = w["losses"][N_STEPS - 1, 0]
     return [

@@ -1,8 +1,8 @@
 """zero-layer: embed and unembed, nothing between; it is a table of which word follows which.
 
 W_E gives every word a vector of its own, W_U holds the logarithms of a bigram table, and softmax
-brings the table back. Look at the difference, and at the loss: seeing one word alone, none goes
-lower. Try another corpus, or give two words the same vector.
+restores the table. Look at the difference, and at the loss: a model that sees one word alone can do
+no better. Try another corpus, or give two words the same vector.
 """
 
 from collections.abc import Callable
@@ -38,13 +38,13 @@ SMALLEST = expression(10) ** -300  # counts as this: a probability of 0, in the 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A sheet whose tables have a word of the vocabulary for each row, each column, or both."""
+    """A sheet whose tables have the vocabulary as row labels, column labels, or both."""
 
     ws: Composer
     vocabulary: Area  # [V, 1]
 
     def typed(self, name: str, values: np.ndarray, style: str) -> Area:
-        """A table to be typed over, at the cursor."""
+        """A table of inputs, at the cursor."""
         return self.ws.typed(name, values, self.words(V), self.words(V), name, style)
 
     def computed(
@@ -55,7 +55,7 @@ class Labelled:
         beside: Area | None = None,
         style: str = "activation",
     ) -> Area:
-        """A table of formulas, at the cursor or right of another one."""
+        """A table of formulas, at the cursor or to the right of another."""
         rows, cols = map(self.words, shape)
         return self.ws.computed(name, shape, formula, rows, cols, name, style, beside)
 
@@ -80,7 +80,8 @@ def book() -> Book:
 
 
 def read_corpus(ws: Composer) -> tuple[Area, Area]:
-    """The corpus and its pairs; gives the vocabulary, and what is added to each count."""
+    """Add the corpus and its pairs; returns the vocabulary, and the smoothing added to each
+    count."""
     ws.heading("A corpus, read line by line, and its pairs")
     ws.text("Type other words of the vocabulary. A pair stands where its first word does.")
     corpus = ws.typed("corpus", [line.split() for line in LINES], title="corpus")
@@ -99,7 +100,7 @@ def read_corpus(ws: Composer) -> tuple[Area, Area]:
 
 
 def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Area]:
-    """How often each word is followed by each, and the shares: each [V, V]."""
+    """Add how often each word follows each, and the shares: each [V, V]."""
     ws, vocabulary = labelled.ws, labelled.vocabulary
     ws.heading("How often each word (row) is followed by each (column), and the shares")
     ws.text(
@@ -126,7 +127,7 @@ def count_pairs(labelled: Labelled, pairs: Area, added: Area) -> tuple[Area, Are
 
 
 def model(labelled: Labelled, shares: Area) -> Area:
-    """The model for every word at once; gives the probabilities [V, V]."""
+    """Add the model for every word at once; returns the probabilities [V, V]."""
     ws = labelled.ws
     ws.heading("Weights: a column for every word, as it goes in (W_E) and as it comes out (W_U)")
     ws.text(
@@ -168,13 +169,13 @@ def model(labelled: Labelled, shares: Area) -> Area:
 
 
 def losses(labelled: Labelled, counts: Area, probs: Area) -> None:
-    """The model's loss on the corpus, and the least that seeing one word allows."""
+    """Add the model's loss on the corpus, and the lowest loss possible from one word."""
     ws = labelled.ws
     ws.heading("Loss: the mean of -ln p over the pairs of the corpus, in nats")
     ws.text("-counts · ln p: for p = probs, and for the plain shares of counts", style="equation")
 
     def surprise(i: int, j: int, p: Expression) -> Expression:
-        """-ln p of a pair, as often as it occurs."""
+        """-ln p of a pair, times how often it occurs."""
         return IF(counts[i, j] > 0, -counts[i, j] * LN(MAX(p, SMALLEST)), 0)
 
     def least(i: int, j: int) -> Expression:
@@ -212,7 +213,7 @@ def next_word(labelled: Labelled, probs: Area) -> None:
 
 
 def checks(w: Workbook) -> None:
-    """What holds while W_E is the identity, and what holds always."""
+    """Claims that hold while W_E is the identity, and claims that always hold."""
     W_E, loss = w["W_E"], w["loss"]
     trace = sum((W_E[k, k] for k in range(1, V)), W_E[0, 0])
     squared_distance = SUMPRODUCT(W_E.fixed, W_E.fixed) - 2 * trace + V  # from the identity
@@ -232,7 +233,7 @@ def checks(w: Workbook) -> None:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After A Gentle Introduction to Transformers (2025), the zero-layer transformer.",
@@ -256,7 +257,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """Another word in the corpus, smoothed counts, one vector for two words."""
+    """Three edits: another word in the corpus, smoothed counts, one vector for two words."""
     the, cat, dog, _, ran, _ = range(V)
     corpus, added, W_E, probs, loss = w["corpus"], w["added"], w["W_E"], w["probs"], w["loss"]
     one_vector = {W_E[cat, dog]: 1.0, W_E[dog, dog]: 0.0}

@@ -62,9 +62,9 @@ STORY = Story(
 
 
 def model() -> Model:
-    """The essay's weights; W_U is the minimum-norm matrix with POSITED_H @ W_U = PRINTED_LOGITS.
+    """The essay's weights, with the head's average over the REFERENCES.
 
-    With the average that the head writes over the REFERENCES.
+    W_U is the minimum-norm matrix with POSITED_H @ W_U = PRINTED_LOGITS.
     """
     h = np.array(POSITED_H)
     spec = ModelSpec(d_vocab=20, d_model=5, n_ctx=8, n_layers=1, n_heads=1, d_head=5)

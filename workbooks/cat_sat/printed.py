@@ -1,4 +1,4 @@
-"""cat-sat's printed tables, each held against its cells, and against the tables printed before it."""
+"""cat-sat's printed tables, each compared with its cells, and with the tables printed before it."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ Tables = Mapping[str, Area]  # the printed cells of each table, by its title
 
 
 def product(g: Graph, i: int, j: int) -> Expression:
-    """The query of token i times the key of token j: of every pair, later keys too."""
+    """The dot product of query i and key j, for every pair, later keys included."""
     return dot(g[f"{HEAD}.q"][i, :], g[f"{HEAD}.k"][j, :])
 
 
@@ -23,7 +23,7 @@ def divided(g: Graph, i: int, j: int) -> Expression:
 
 
 def product_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """What the printed queries and keys give."""
+    """The dot products of the printed queries and keys."""
     return dot(t[QUERIES][i, :], t[KEYS][j, :])
 
 
@@ -44,7 +44,7 @@ def mixed_printed(t: Tables, i: int, j: int) -> Expression:
 
 
 def stream_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The embedding of sat and what step 5 prints for it; W_O is the identity."""
+    """The embedding of sat plus the printed result of step 5; W_O is the identity."""
     return W_E[WORDS.index("sat")][j] + t[MIXED][2, j]
 
 

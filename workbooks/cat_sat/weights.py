@@ -1,4 +1,4 @@
-"""cat-sat's words and weights: what the essay prints of them, and what is chosen for the rest."""
+"""cat-sat's words and weights: those that the essay prints, and choices for the others."""
 
 HEAD = "blocks.0.attn.h0"
 WORDS = [

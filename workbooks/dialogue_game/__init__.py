@@ -3,8 +3,8 @@
 Two layers, four heads, 64 dimensions, 28 words. Look at the heads, switch one off, and see which
 rule of the game breaks; type another sentence, and see it continue itself.
 
-The weights are shipped, float32, in `models/dialogue-game`; `cellformer train dialogue-game
---seed 9` makes a model like it (see README for how this one was chosen).
+The weights are included, float32, in `models/dialogue-game`; `cellformer train dialogue-game --seed
+9` trains a model like it (docs/dialogue-game.md says how this one was chosen).
 """
 
 from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ CHOSEN = Chosen(
 
 
 def model() -> Model:
-    """The shipped model, with each head's average over fresh games."""
+    """The included model, with each head's average over fresh games."""
     games = game.games(np.random.default_rng(0), N_REFERENCES)
     return ablation.averaged(checkpoint.load(FOLDER), games[:, :-1].tolist())
 
@@ -93,7 +93,7 @@ def build(model: Model, passage: Passage) -> Book:
 
 
 def _studies(book: ModelBook) -> None:
-    """The sheets of its own."""
+    """Add the workbook's own sheets."""
     rules.add(book)
     calibration.add(book)
     if book.passage.ids[: book.passage.n_prompt] == book.model.vocabulary.encode(PROMPT):
@@ -118,12 +118,12 @@ floor = game.floor
 
 
 def fresh() -> list[Text]:
-    """A thousand turns that no seed of training draws, with the rules that bind each word."""
+    """A thousand turns of games outside the training data, with the rules that bind each word."""
     return game.turns(np.random.default_rng(measured.SEED), N_FRESH)
 
 
 def figures(model: Model) -> list[tuple[str, str]]:
-    """How well a model plays, over fresh games that no seed of training draws."""
+    """A model's results on fresh games, which no training seed draws."""
     games = game.games(np.random.default_rng(measured.SEED), measured.N_GAMES)
     calls = dict(zip(game.WORDS, _next(model, "<BOS> Pietro chiama"), strict=True))
     numbers = [calls[n] for n in game.NUMBERS]

@@ -1,9 +1,10 @@
-"""The sheet Calibration: are the model's shares right, and what does it say to nonsense?
+"""The sheet Calibration: are the model's probabilities right, and what does it predict for
+nonsense?
 
-The grammar of the game is known, so the exact share of every next word is, too. A model is
-calibrated where what it gives 11 % comes 11 % of the time (the GPT-4 report's figure 8 shows it for
-a large model, and how further training spoils it). The temperature, a cell here, spoils it as well.
-To a sentence that is none a model gives a ranking all the same, and may be sure of it.
+The grammar of the game is known, so the exact probability of every next word is, too. A model is
+calibrated if words that it gives 11 % come 11 % of the time (figure 8 of the GPT-4 report shows
+this for a large model, and how further training spoils it). The temperature, a cell here, spoils it
+as well. For a sentence that makes no sense a model still ranks next words, and may be sure of one.
 """
 
 from collections.abc import Sequence
@@ -51,7 +52,8 @@ TEXT = (
 
 
 def add(book: ModelBook) -> None:
-    """Four situations live in the temperature, games counted, nonsense; three edits."""
+    """Add four situations, live in the temperature; counts over games; nonsense; three suggested
+    edits."""
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
@@ -71,7 +73,8 @@ def add(book: ModelBook) -> None:
 
 
 def _situations(book: ModelBook, sheet: Sheet) -> None:
-    """For each: the grammar's shares and the model's logits, constants; its shares, live."""
+    """Add, for each situation, the grammar's probabilities and the model's logits as constants, and
+    the model's probabilities, live."""
     sheet.put(SHARES_ROW - 1, 0, "word", "row label")
     for k, word in enumerate(game.WORDS):
         sheet.put(SHARES_ROW + k, 0, word, "row label")
@@ -115,12 +118,12 @@ def _situation(book: ModelBook, sheet: Sheet, given: Block, col: int) -> None:
 
 
 def exact(text: str) -> list[float]:
-    """The grammar's share of every word after a sentence."""
+    """The grammar's probability of every word after a sentence."""
     return measured.shares(game.states(text.split())[-1])
 
 
 def entropy(shares: Sequence[float]) -> float:
-    """What no model's loss is below, in nats."""
+    """The lowest possible loss, in nats."""
     return -sum(p * log(p) for p in shares if p)
 
 
@@ -132,7 +135,8 @@ def logits(book: ModelBook, text: str) -> list[float]:
 
 
 def _chart(book: ModelBook, sheet: Sheet) -> None:
-    """The grammar's share against the model's, a series for each situation, and the diagonal."""
+    """Add the chart of the grammar's probability against the model's, a series for each situation,
+    and the diagonal."""
     ends = side_tables.typed(
         book, sheet, "calibration.diagonal", (HEAT_ROW, 4), [[0, DIAGONAL]], "basis"
     )
@@ -150,7 +154,7 @@ def _chart(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _counted(sheet: Sheet, row: int) -> None:
-    """The same over whole games, by how much the model says: constants."""
+    """Add the same over whole games, in bins of the model's probability: constants."""
     found, heads = (
         measured.stored(),
         ("it says from", "to", "words", "on average", "grammar", "came"),
@@ -166,7 +170,8 @@ def _counted(sheet: Sheet, row: int) -> None:
 
 
 def _nonsense(book: ModelBook, sheet: Sheet, row: int) -> int:
-    """What is said after sentences that are none: constants; the sentence on Play, live."""
+    """Add the predictions after nonsense sentences as constants, and after the sentence on Play,
+    live."""
     sheet.put(row, RIGHT, "A ranking always comes back", "heading")
     text = "In an order that no game has, words get scores all the same, which sum to one; and the first may look certain."
     sheet.put(row + 1, RIGHT, text, "note")
@@ -201,7 +206,7 @@ def softmax(scores: Sequence[float]) -> np.ndarray:
 
 
 def _suggestions() -> list[Suggestion]:
-    """Hotter; a sentence that leaves a choice; nonsense."""
+    """Three edits: a higher temperature, a sentence with several next words, nonsense."""
     heat, sentence = ("calibration.temperature", 0, 0), ("sentence", 0, 0)
     loss, now = ("calibration.1.loss", 0, 0), ("nonsense.now", 0, 0)
     return [

@@ -1,9 +1,10 @@
-"""The calling game: who calls whom, by which epithet. Its grammar, exactly, and how to score a model.
+"""The calling game: who calls whom, by which epithet. Its exact grammar, and scores of a model.
 
 A game is `<BOS>`, then turns `CALLER chiama CALLEE [EPITHET] <SEP>`; the callee calls next. Nobody
 calls himself or calls back whoever has just called him; a leader calls the other leader with half
-the weight of any number. Only leaders get an epithet, by who calls. With probability 0.06 a caller
-blurts an absurd word instead of a name, and loses: `CALLER chiama ABSURD <SEP> CALLER perde <EOS>`.
+the weight of any number. Only leaders get an epithet, which depends on the caller. With probability
+0.06 a caller blurts an absurd word instead of a name, and loses: `CALLER chiama ABSURD <SEP> CALLER
+perde <EOS>`.
 
 So the distribution of every next word is known: the loss has a floor, and each rule an accuracy.
 """
@@ -36,7 +37,7 @@ Odds = dict[str, float]
 
 
 class State(NamedTuple):
-    """Where a game stands: what comes next, and who is calling whom."""
+    """The state of a game: what comes next, and who is calling whom."""
 
     next: str  # start, verb, callee, epithet, separator, caller, loser, perde, end, pad
     caller: str = ""
@@ -46,7 +47,7 @@ class State(NamedTuple):
 
 @cache
 def odds(state: State) -> Odds:
-    """The probability of every word that can come next."""
+    """The probability of every possible next word."""
     match state.next:
         case "start":
             return dict.fromkeys(LEADERS, 0.2) | dict.fromkeys(NUMBERS, 0.075)
@@ -74,7 +75,7 @@ def odds(state: State) -> Odds:
 
 
 def epithet(caller: str, callee: str) -> str:
-    """What a leader is called: a peer's name for a peer, a rank for the numbers."""
+    """A leader's epithet: a peer's from a peer, a rank from the numbers."""
     peer, rank = {"Paolo": ("Tarso", "vice"), "Pietro": ("Cefa", "capo")}[callee]
     return peer if caller in LEADERS else rank
 
@@ -133,7 +134,8 @@ def _wheel(state: State) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def floor(ids: np.ndarray) -> float:
-    """Mean of -log p of every word after `<BOS>` under the grammar, in nats: no model does better."""
+    """The lowest possible loss: the mean of -log p of every word after `<BOS>` under the grammar,
+    in nats."""
     total = 0.0
     for row in ids:
         words = [WORDS[i] for i in row]
@@ -173,8 +175,9 @@ def rules(state: State) -> dict[str, set[str]]:
 
 
 def scores(ids: np.ndarray, probs: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
-    """For one game, ids [length] and probs [..., length - 1 or more, d_vocab]: for each rule the
-    probability left to the words that keep it, summed over its cases, and their number."""
+    """For one game, ids [length] and probs [..., length - 1 or more, d_vocab]: for each rule, the
+    probability that the model gives to words that keep it, summed over its cases, and their
+    number."""
     found: dict[str, tuple[np.ndarray, int]] = {}
     words = [WORDS[i] for i in ids]
     for k, state in enumerate(states(words)[: len(words) - 1]):
@@ -186,8 +189,8 @@ def scores(ids: np.ndarray, probs: np.ndarray) -> dict[str, tuple[np.ndarray, in
 
 
 def accuracies(model: Model, ids: np.ndarray, off: Sequence[Change] = ({},)) -> np.ndarray:
-    """How well each rule is kept over the games `ids` [n, length], under each change:
-    [n_changes, n_rules], the mean probability of keeping it, in the order of RULES."""
+    """The mean probability of keeping each rule over the games `ids` [n, length], under each
+    change: [n_changes, n_rules], in the order of RULES."""
     total = np.zeros((len(off), len(RULES)))
     count = np.zeros(len(RULES))
     for row in ids:

@@ -1,8 +1,8 @@
-"""What takes the engine seconds, measured once: how often each rule is kept with each part off, and
-how the model's shares compare with the grammar's.
+"""Measurements that take the engine seconds, stored: how often each rule is kept with each part
+off, and how the model's probabilities compare with the grammar's.
 
-`python -m workbooks.dialogue_game.measured` plays the games and writes models/dialogue-game/
-measured.json anew (about 20 s); the workbook shows what is there.
+`python -m workbooks.dialogue_game.measured` plays the games and writes
+models/dialogue-game/measured.json again (about 20 s); the workbook shows the stored results.
 """
 
 import json
@@ -26,7 +26,7 @@ DIGITS = 6
 
 
 class Bin(NamedTuple):
-    """Words that the model gives a share between two edges."""
+    """Words whose probability by the model is between two edges."""
 
     low: float
     high: float
@@ -52,7 +52,7 @@ def measure(model: Model, seed: int = SEED, n_games: int = N_GAMES) -> dict[str,
 
 
 def bins(model: Model, games: np.ndarray) -> list[Bin]:
-    """Every word after every token of the games [n, length], up to the end of each."""
+    """Bins over every word after every token of the games [n, length], up to the end of each."""
     said, exact, came = (np.concatenate(x) for x in zip(*_cases(model, games), strict=True))
     place = np.clip(np.searchsorted(EDGES, said, side="right") - 1, 0, len(EDGES) - 2)
     return [
@@ -63,7 +63,8 @@ def bins(model: Model, games: np.ndarray) -> list[Bin]:
 
 
 def _cases(model: Model, games: np.ndarray) -> Any:
-    """For each game: the model's shares, the grammar's, and 1 for what came: [n_tokens * d_vocab]."""
+    """For each game: the model's probabilities, the grammar's, and 1 for the word that came:
+    [n_tokens * d_vocab]."""
     for row in games:
         probs = model.graph(row[:-1].tolist()).values["probs"]  # [length - 1, d_vocab]
         states = game.states([game.WORDS[i] for i in row])[:-1]
@@ -84,7 +85,7 @@ def _mean(x: np.ndarray, among: np.ndarray) -> float:
 
 
 def stored() -> dict[str, Any]:
-    """What was measured, as the file has it."""
+    """The stored measurements."""
     found: dict[str, Any] = json.loads(FILE.read_text())
     return found
 

@@ -1,7 +1,7 @@
 """The sheet Printed: every figure that the essays print of their dialogue game, beside ours.
 
-Theirs and ours are two trainings of one architecture on one game. What the game decides is the
-same; where a model keeps what it knows is not, and the figures that differ most say so.
+Theirs and ours are two trainings of one architecture on one game. Results that the game determines
+are the same; where a model stores what it knows differs, and the figures that differ most show it.
 """
 
 from engine.cells.expression import Expression
@@ -39,7 +39,7 @@ def add(book: ModelBook) -> None:
 
 
 def _page(book: ModelBook) -> list[Comparison]:
-    """The two search pages: one that is sure, one that is not."""
+    """Add the two examples of ranked words: a certain one, and an uncertain one."""
     sure = book.graph["probs"][3, TARSO]
     first, last = game.ID["1"], game.ID["8"] + 1
     numbers = book.graph["probs"][2, first:last]
@@ -60,7 +60,7 @@ def _page(book: ModelBook) -> list[Comparison]:
 
 
 def _depth(book: ModelBook) -> list[Comparison]:
-    """The lens and the path of the last token."""
+    """Add the lens and the path of the last token."""
     start, attention, end = (along(book, k) for k in (0, 1, len(book.views.stages) - 1))
     page = "The Final Step, section 5"
     return [
@@ -96,14 +96,14 @@ def _maps(book: ModelBook) -> list[Comparison]:
 
 
 def along(book: ModelBook, stage: int) -> Expression:
-    """How far the stream is along Tarso's vector after a stage."""
+    """The coordinate of the stream along Tarso's vector after a stage."""
     vector = vocabulary.word_vector(book, TARSO)
     x = book.graph[f"lens.{stage}.x"].area
     return product_sum(x, vector) / SQRT(product_sum(vector, vector))
 
 
 def _stages(book: ModelBook, ws: Composer, top: int) -> None:
-    """Each stage: Tarso's probability, the word that leads, the way along Tarso."""
+    """Add each stage: Tarso's probability, the most likely word, the coordinate along Tarso."""
     side_tables.heads(ws.sheet, top, 1, ("after", "Tarso", "first word", "along Tarso"))
     stages = ws.table("stages", (top + 1, 2), (len(book.views.stages), 3))
     for k, name in enumerate(lens.stage_names(book)):

@@ -1,11 +1,11 @@
-"""The sheet Rules: look at a head's picture, guess what it is for, switch it off.
+"""The sheet Rules: look at a head's picture, guess its function, switch it off.
 
-What a head looks at does not say what it does: the head that makes Tarso of vice looks at the verb,
-where the first layer has written who called. Nor does switching a head off say that it does nothing:
-a head of the first layer looks at the verb too, without it Tarso is as likely as before, and yet
-what it writes there, taken alone from a sentence in which a number calls, makes the answer vice.
-Above, the eight pictures in words, live, with a cell for a guess; below, every rule of the game
-with every part off.
+Where a head attends does not say what it does: the head that turns vice into Tarso attends to the
+verb, where the first layer has written who called. Nor does an ablation without effect show that a
+head does nothing: a head of the first layer attends to the verb too, and without it Tarso is as
+likely as before; yet its output there, taken alone from a sentence in which a number calls, turns
+the answer into vice. Above, the eight pictures in words, live, with a cell for a guess; below,
+every rule of the game with every part off.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def kept() -> Kept:
 
 
 def add(book: ModelBook) -> None:
-    """The walk, three edits, the table."""
+    """Add the guided tour of heads, three suggested edits, the table."""
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
@@ -62,7 +62,7 @@ def add(book: ModelBook) -> None:
 
 
 def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
-    """Each head's picture in words, a cell for a guess, and what switching it off showed."""
+    """Add each head's picture in words, a cell for a guess, and the result of switching it off."""
     last = book.passage.n_prompt - 1
     caller = min(1, last)
     n, top = len(heads), WALK_ROW + 1
@@ -90,7 +90,7 @@ def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:
 
 
 def _answers(book: ModelBook, sheet: Sheet, heads: list[str], guess: Block, top: int) -> None:
-    """What is so, once something was guessed; and what the model says now."""
+    """Add the answers, shown after a guess; and the model's current prediction."""
     found, last = kept(), book.passage.n_prompt - 1
     ident = int(book.value("target", 0, 0))
     word = book.labels["vocab"][ident]
@@ -119,7 +119,7 @@ def broken(found: Kept, part: str) -> dict[str, float]:
 
 
 def told(found: Kept, part: str) -> str:
-    """What switching a part off does to the rules, in a line."""
+    """The effect of switching a part off on the rules, in a line."""
     lost = [f"{rule} {found[''][rule]:.2f} → {x:.2f}" for rule, x in broken(found, part).items()]
     least = min(found[part].values())
     return ", ".join(lost) or f"every rule is kept, at least {least:.1%} of the time"
@@ -133,8 +133,8 @@ def short(part: str) -> str:
 
 
 def _suggestions(heads: list[str]) -> list[Suggestion]:
-    """Guess where the picture misleads; then switch the head off that carries a rule, and one that
-    looks at the same word."""
+    """Three edits: a guess where the picture misleads, switching off a head that carries a rule,
+    and one that attends to the same word."""
     first, second, now = "blocks.0.attn.h0", "blocks.1.attn.h2", ("walk.now", 0, 0)
     at = heads.index(second)
     return [

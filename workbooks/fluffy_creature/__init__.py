@@ -1,7 +1,7 @@
 """fluffy-creature: a whole block, attention and MLP, in two dimensions, on four words.
 
-Look at what each step adds to the four vectors. Try the divisor of the scores: the notes leave the
-division by sqrt 2 out (a 1 in its cell), and say that it does not change the pattern much.
+Look at what each step adds to the four vectors. Try the divisor of the scores: the notes leave out
+the division by sqrt 2 (a 1 in its cell), and say that it does not change the pattern much.
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""fluffy-creature's printed tables, held against their cells, and the tables printed before."""
+"""fluffy-creature's printed tables, compared with their cells, and with the tables printed
+before."""
 
 from collections.abc import Callable, Mapping
 
@@ -28,7 +29,7 @@ def score(g: Graph, i: int, j: int) -> Expression:
 
 
 def exponential(g: Graph, i: int, j: int) -> Expression | int:
-    """e to a score; the model takes the largest of the row off first."""
+    """The exponential of a score; the model first subtracts the largest of the row."""
     return EXP(g[f"{HEAD}.scores"][i, j]) if j <= i else 0
 
 
@@ -38,17 +39,17 @@ def exponentials_summed(g: Graph, i: int, _: int) -> Expression:
 
 
 def below_largest(g: Graph, i: int, j: int) -> Expression:
-    """A logit, less the largest of its row."""
+    """A logit minus the largest of its row."""
     return g["logits"][i, j] - MAX(g["logits"][i, :])
 
 
 def exponential_below(g: Graph, i: int, j: int) -> Expression:
-    """e to it."""
+    """The exponential of that difference."""
     return EXP(below_largest(g, i, j))
 
 
 def likeliest(g: Graph, i: int, _: int) -> Expression:
-    """The id of the word with the largest logit; of several, the first."""
+    """The id of the word with the largest logit, the first of ties."""
     return MATCH(MAX(g["logits"][i, :]), g["logits"][i, :], 0) - 1
 
 
@@ -61,17 +62,17 @@ def score_of_printed(t: Tables, i: int, j: int) -> Expression:
 
 
 def exponential_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """e to a printed score."""
+    """The exponential of a printed score."""
     return EXP(t[SCORES][i, j])
 
 
 def sum_of_printed(t: Tables, i: int, _: int) -> Expression:
-    """The printed exponentials of a row, added."""
+    """The sum of a row's printed exponentials."""
     return added(t[EXPS][i, k] for k in range(i + 1))
 
 
 def weight_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """A printed exponential over the printed sum; fluffy sees itself alone."""
+    """A printed exponential divided by the printed sum; fluffy sees only itself."""
     return t[EXPS][i, j] / t[SUMS][i]
 
 
@@ -102,7 +103,7 @@ def logit_of_printed(t: Tables, i: int, j: int) -> Expression:
 
 
 def softmax_of_printed(t: Tables, i: int, j: int) -> Expression:
-    """The softmax of those logits, as the code takes it."""
+    """The softmax of those logits, as the notes' code computes it."""
     logits = [logit_of_printed(t, i, k) for k in range(N)]
     return 1 / added(EXP(logit - logits[j]) for logit in logits)
 

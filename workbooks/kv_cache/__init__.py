@@ -1,6 +1,6 @@
-"""kv-cache: what is computed when a token is added, what is kept, and how large that grows.
+"""kv-cache: what is computed when a token is added, what is kept, and how the cache grows.
 
-Look at the steps: each new token has its own query, key and value computed; keys and values of the
+Look at the steps: only the new token's query, key and value are computed; keys and values of the
 others are kept. Try another prompt, fewer heads of keys and values, fewer bytes.
 """
 
@@ -67,7 +67,7 @@ def book() -> Book:
 
 
 def steps(ws: Composer) -> Area:
-    """What is new, kept and gone in each step; gives the cell of the prompt's length."""
+    """Add what is new, kept and dropped in each step; returns the cell of the prompt's length."""
     prompt = ws.typed("prompt", PROMPT, ["tokens in the prompt"], style="input setting")
     ws.heading("Queries are used once; keys and values are kept for the tokens to come")
     ws.text("a token's row is computed in step max(0, token - prompt + 1)", style="equation")
@@ -88,7 +88,7 @@ def steps(ws: Composer) -> Area:
 
 
 def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int], Expression]:
-    """What each token's row is in a step: not there yet, new, or what becomes of old ones."""
+    """The state of each token's row in a step: absent, new, or kept or dropped."""
 
     def formula(i: int, _: int) -> Expression:
         made = MAX(0, tokens[i] - prompt.fixed + 1)  # in this step; 0 is the prefill
@@ -98,7 +98,7 @@ def state(tokens: Area, prompt: Area, step: int, old: str) -> Callable[[int, int
 
 
 def count(ws: Composer, prompt: Area, sizes: Area) -> None:
-    """Cells computed in each step, with the cache and without."""
+    """Add the number of cells computed in each step, with the cache and without."""
     ws.heading("Cells computed in each step by the first model of sheet Cache")
     ws.text(
         "cells = L h (3 new d_k + scores); a token has a score for every key up to itself",
@@ -133,7 +133,8 @@ def count(ws: Composer, prompt: Area, sizes: Area) -> None:
 
 
 def cache(ws: Composer) -> tuple[Area, Area]:
-    """The size of the cache, by formula, and how it grows; gives the sizes and the gigabytes."""
+    """Add the size of the cache, by formula, and its growth; returns the sizes and the
+    gigabytes."""
     ws.widths({0: 24} | dict.fromkeys(range(1, 9), 18))
     ws.text("KV cache = 2 · L · T · h · d_k · bytes; 2 for keys and values", style="equation")
     sizes = ws.typed("sizes", list(SIZES.values()), list(SIZES), MODELS, style="input setting")
@@ -185,7 +186,7 @@ def latents(ws: Composer, sizes: Area) -> None:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After L. Erzegovesi, Transformers and QKV Attention: A Primer (2026), sections 3 and 4.",
@@ -206,7 +207,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """A longer prompt, shared heads of keys and values, fewer bytes."""
+    """Three edits: a longer prompt, shared heads of keys and values, fewer bytes."""
     sizes, share, gigabytes = w["sizes"], w["count_4"][3], w["cache"][0, 1]
     return [
         w.suggestion(

@@ -1,8 +1,8 @@
-"""The sheet Numbers: keys and values themselves, kept from step to step and read again.
+"""The sheet Numbers: the keys and values themselves, kept from step to step and read again.
 
-A prompt of three tokens, and two that are added one at a time. In every step the rows of the tokens
-before are the cells of the step before: nothing is computed again. Beside the last step stands the
-same head without a cache, from all tokens anew; the difference is 0.
+A prompt of three tokens, and two that are added one at a time. In every step the rows of earlier
+tokens refer to the cells of the step before: nothing is computed again. Beside the last step is the
+same head without a cache, computed from all tokens; the difference is 0.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ DIMS = [f"d{d}" for d in range(D_HEAD)]
 
 
 def add(w: Workbook) -> None:
-    """The sheet, with what to try on it."""
+    """Add the sheet, with suggested edits."""
     ws = w.sheet("Numbers", "keys and values themselves: computed once, kept, read again")
     ws.widths({0: 16, **dict.fromkeys(range(1, 26), 8)})
     ws.text(
@@ -43,7 +43,7 @@ def add(w: Workbook) -> None:
 
 
 def product(x: Area, weights: Area, i: int, j: int) -> Expression:
-    """Token i times a column of weights."""
+    """The product of token i and a column of weights."""
     return dot(x[i, :], weights[:, j])
 
 
@@ -74,7 +74,7 @@ def one_step(
 
 
 def attend(w: Workbook, ws: Composer, step: int, keys: Area, values: Area) -> None:
-    """What the last token makes of the cache: its query, scores, shares and result."""
+    """The last token's query, scores, shares and result over the cache."""
     n = keys.shape[0]
     last, x = n - 1, w["x"]
     q = ws.computed(
@@ -162,7 +162,7 @@ def without_cache(w: Workbook, ws: Composer) -> None:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """The first token, the last one, and the queries' weights."""
+    """Three edits: the first token, the last one, and the weights of queries."""
     x, step = w["x"], len(STEPS) - 1
     z, key = w[f"z_of_{step}"][0], w[f"K_after_{step}"][0, 0]
     ws.suggest(

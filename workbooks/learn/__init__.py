@@ -1,10 +1,10 @@
-"""learn: a small transformer that learns a game in the spreadsheet, a step at every other recalculation.
+"""learn: a small transformer that learns a game in the spreadsheet, a step per two recalculations.
 
-Look at the loss falling towards the least that is possible, which is known. Try a higher learning
+Look at the loss falling towards its lowest possible value, which is known. Try a higher learning
 rate, or plain gradient descent instead of Adam.
 
 One layer, two heads, 10 dimensions, 970 weights; 24 sentences. The workbook has iteration switched
-on, and learns only while its own switch says so. `cellformer import` takes out what it has learnt.
+on, and learns only while its own switch is on. `cellformer import` saves the trained model.
 """
 
 import math
@@ -35,7 +35,7 @@ SEED = 0  # of the weights that it starts from
 
 
 def book() -> Book:
-    """The workbook, with nothing learnt yet."""
+    """The workbook, before any step."""
     return built(SPEC, BATCH, step.RATE)
 
 
@@ -64,7 +64,7 @@ def built(spec: ModelSpec, batch: int, rate: float) -> Book:
 
 
 def follow(p: Parts) -> None:
-    """Have the batch follow the corpus, and every state what the step makes of it."""
+    """Make the batch follow the corpus, and every state follow the step's result."""
     g, w, n = p.step.graph, p.w, game.LENGTH - 1
     corpus, vocabulary = w["corpus"].fixed, w["words"].fixed
 
@@ -98,9 +98,9 @@ def follow(p: Parts) -> None:
 
 
 def learnt(held: Callable[[str], np.ndarray]) -> Model:
-    """The model that a saved workbook holds by now; `held` gives what a block's cells hold.
+    """The model in a saved workbook; `held` gives the values of a block's cells.
 
-    Raises InputError for what is no number.
+    Raises InputError for a value that is not a number.
     """
     shapes = weight_shapes(decoder.forward, SPEC)
     weights = {name: held(name).reshape(shape) for name, shape in shapes.items()}
@@ -108,7 +108,7 @@ def learnt(held: Callable[[str], np.ndarray]) -> Model:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     n = sum(math.prod(shape) for shape in weight_shapes(decoder.forward, SPEC).values())
     return Story(
         title=TITLE,
@@ -131,7 +131,8 @@ def story(w: Workbook) -> Story:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """Another rate, another optimizer, another word: what the first step makes of them."""
+    """Three edits with their effect on the first step: another rate, another optimizer, another
+    word."""
     rate, optimizer, corpus = w["rate"][0, 0], w["optimizer"][0, 0], w["corpus"]
     moved, loss = w["moved"][0, 0], w["this_loss"][0, 0]
     plain = {optimizer: "SGD"}

@@ -48,12 +48,13 @@ EACH = 2  # recalculations for each step: with 1, LibreOffice goes wrong in one 
 
 
 def add(g: Graph, a_pass: int) -> Block:
-    """Add the switch `state`, the counters and the cells that say what latches do; gives `step`,
-    the number of the step, from 1. So many steps are `a_pass` through the corpus.
+    """Add the switch `state`, the counters and the cells that control latches; returns `step`, the
+    number of the step, from 1. `a_pass` is the number of steps for one pass through the corpus.
 
-    While the switch says `learn`, every recalculation adds a tick, and so many `recalculations` are
-    a beat: 1 would do where a program computes each cell after those that it reads. Any other state,
-    and the first recalculation after it, leaves a beat out: so nothing goes on.
+    While the switch is at `learn`, every recalculation adds a tick, and `recalculations` of them
+    make a beat: 1 would be enough for a program that computes each cell after those it reads. In
+    any other state, and in the first recalculation after it, there is no beat: so nothing
+    continues.
     """
     state, each = g.input("state", START)[0, 0], g.input("recalculations", EACH)[0, 0]
     begun = {"latch.tick": 0, "beat": 0, "phase": 0}
@@ -100,24 +101,25 @@ def add(g: Graph, a_pass: int) -> Block:
 
 
 def settled(g: Graph, then: Any) -> Expression:
-    """What a cell does in the middle of a beat, when all that it reads has settled; else it holds."""
+    """The formula of a cell that takes a new value in the middle of a beat, when all that it reads
+    has settled, and else keeps its own."""
     return IF(g["phase"][0, 0] == middle(g["recalculations"][0, 0]), then, HOLD)
 
 
 def middle(each: Area) -> Expression:
-    """The recalculation of a beat, from 0, in which latches are written."""
+    """The recalculation within a beat, from 0, in which latches are written."""
     return INT((each - 1) / 2)
 
 
 def recorded(ticks: Area, each: Area, odd: int) -> Expression:
-    """The beat, in its middle, if it is odd, or if it is even; else -1."""
+    """The number of the beat, in its middle, if its parity is the given one; else -1."""
     beat, phase = INT(ticks / each), MOD(INT(ticks), each)
     now = IF(MOD(beat, 2) == odd, IF(phase == middle(each), beat, -1), -1)
     return IF(beat == 0, 0, now)
 
 
 def wait(g: Graph, states: Sequence[str]) -> None:
-    """Have `steps` read every latch in use, and `ready` every latch that there is."""
+    """Make `steps` read every latch in use, and `ready` every latch."""
     turn, count = g["turn"][0, 0], g["latch.count"][0, 0]
     even, odd = ([g[f"latch.{side}.{name}"].area.fixed for name in states] for side in SIDES)
     every = SUM(*even, *odd, g["latch.points"].area.fixed)
@@ -136,15 +138,15 @@ def wait(g: Graph, states: Sequence[str]) -> None:
 
 
 def chained(block: Block, i: int, j: int, what: Area) -> Expression | Area:
-    """What a latch is told, after the latches that follow it in its chain."""
+    """The formula of a latch, which first reads the latches that follow it in its chain."""
     k = i * block.shape[1] + j + 1
     ends = k % CHAIN == 0 or k == block.shape[0] * block.shape[1]
     return what if ends else 0 * block[divmod(k, block.shape[1])].fixed + what
 
 
 def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
-    """Let a block follow its latches, and these what the block becomes; it `begins` with that, or
-    with 0."""
+    """Connect a block with its latches, and these with the block's next value; the initial value is
+    `begins`, or 0."""
     now = g[name]
     g.input(f"latch.even.{name}", g.values[name], now.axes)
     g.input(f"latch.odd.{name}", g.values[after.name], now.axes)
@@ -167,12 +169,12 @@ def close(g: Graph, name: str, after: Block, begins: Block | None) -> None:
 
 
 def steps(g: Graph) -> Area:
-    """The cell that counts the steps that are made."""
+    """The cell that counts completed steps."""
     return g["steps"][0, 0].fixed
 
 
 def add_total(g: Graph, loss: Area) -> Block:
-    """Add the sum of the losses of this pass until now, `pass.next`, kept as a state is."""
+    """Add `pass.next`, the sum of the losses of this pass so far, kept as a state."""
     g.input("pass.total", 0)
 
     def total(i: int, j: int) -> Expression:
@@ -184,7 +186,7 @@ def add_total(g: Graph, loss: Area) -> Block:
 
 
 def add_points(g: Graph, n_points: int, a_pass: int) -> None:
-    """Add `latch.points` [n_points, 1]: of each pass the mean loss, kept from when it ends."""
+    """Add `latch.points` [n_points, 1]: the mean loss of each completed pass."""
     g.input("latch.points", [[0.0]] * n_points)
     total, point = g["pass.next"][0, 0].fixed, g["write.point"][0, 0].fixed
 

@@ -1,9 +1,10 @@
-"""A small calling game: two turns, all sentences equally likely, so that the least loss is known.
+"""A small calling game: two turns, all sentences equally likely, so that the lowest possible loss
+is known.
 
 A sentence is `CALLER chiama CALLEE EPITHET CALLEE chiama CALLEE EPITHET`. Nobody calls himself, nor
-back whoever has just called him. A leader is called by an epithet that depends on who calls; a
-number by none: a full stop. So of the seven words after the first, five follow from those before,
-one is any of three, and one any of two: the least loss is (ln 3 + ln 2) / 7 for each word.
+calls back. A leader is called by an epithet that depends on the caller; a number by none: a full
+stop. So of the seven words after the first, five are determined by those before, one is any of
+three, and one any of two: the lowest loss is (ln 3 + ln 2) / 7 per word.
 """
 
 from itertools import permutations

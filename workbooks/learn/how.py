@@ -39,7 +39,7 @@ LINES = {
 
 
 def add(w: Workbook, losses: Sequence[float]) -> None:
-    """The sheet; it tells the losses of the first batches, by which one sees that all is well."""
+    """Add the sheet, with the losses of the first batches for comparison."""
     ws = w.sheet(
         "How", "how to switch learning on in your program, and what to do if it does not move"
     )

@@ -1,4 +1,4 @@
-"""The sheets of `learn`: where the blocks of a step stand, and what a reader sets and watches."""
+"""The sheets of `learn`: the places of a step's blocks, the settings, and the results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class Parts:
-    """What the sheets are made of."""
+    """The objects that the sheets are made of."""
 
     w: Workbook
     step: Step
@@ -65,12 +65,12 @@ class Parts:
 
     @property
     def a_pass(self) -> int:
-        """How many steps go once through the corpus."""
+        """The number of steps for one pass through the corpus."""
         return self.n_sentences // self.batch
 
 
 def setting(ws: Composer, name: str, what: str, why: str, style: str = "input setting") -> None:
-    """A block of one cell, at the cursor, with what it is and why it matters."""
+    """Add a block of one cell at the cursor, with its meaning and why it matters."""
     block = ws.book.graph[name]
     ws.book.lay(Place(block, ws.sheet.name, ws.cursor, 1, turned=False), style)
     ws.sheet.put(ws.cursor, 0, what, "row label")
@@ -79,13 +79,13 @@ def setting(ws: Composer, name: str, what: str, why: str, style: str = "input se
 
 
 def method(g: Graph) -> Callable[[int, int], Expression]:
-    """The formula of the optimizer's number, by its name; Adam's for any other name."""
+    """The optimizer's number by its name; Adam's for an unknown name."""
     named = g["optimizer"][0, 0]
     return lambda i, j: IF(named == OPTIMIZERS[0], 0, IF(named == OPTIMIZERS[1], 1, 2))
 
 
 def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
-    """The sentences to learn from, and the words that there are."""
+    """Add the training sentences, and the vocabulary."""
     ws = w.sheet("Corpus", "the sentences that the model learns from, and the words that there are")
     ws.widths({0: 12, **dict.fromkeys(range(1, 9), 10), 9: 4, 10: 11, 11: 8})
     ws.text(
@@ -107,7 +107,7 @@ def corpus(w: Workbook, sentences: Sequence[Sequence[str]]) -> None:
 
 
 def control(ws: Composer, p: Parts) -> None:
-    """The switch, the settings, how far learning has come, and what the model expects by now."""
+    """Add the switch, the settings, the progress, and the model's current predictions."""
     ws.text(
         "1. Choose ‘learn’ in the green cell.  2. Press F9, or hold it down: two recalculations make a step.  3. ‘start’ forgets what it has learnt.",
         "Choose ‘pause’ before you change anything else. If nothing moves at ‘learn’, or a program warns of a circular reference, see the sheet How.",
@@ -142,7 +142,7 @@ def control(ws: Composer, p: Parts) -> None:
 
 
 def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
-    """The list of what a cell can hold, far to the right."""
+    """Add the list of a cell's possible values, far to the right."""
     place, col = ws.book.places[name], 24 + len(ws.sheet.lists)
     for k, text in enumerate(texts, place.top):
         ws.sheet.put(k, col, text, "constant")
@@ -151,8 +151,8 @@ def choices(ws: Composer, name: str, texts: Sequence[str]) -> None:
 
 
 def expected(ws: Composer, p: Parts) -> None:
-    """The sentences of the batch; under each word but the first the probability that the model gave
-    to it after the words before."""
+    """Add the sentences of the batch, with the probability of each word but the first, given the
+    words before."""
     g, surprise, n = ws.book.graph, ws.book.graph["loss.of_token"], game.LENGTH - 1
 
     def given(b: int) -> Callable[[int, int], Expression]:
@@ -172,7 +172,7 @@ def expected(ws: Composer, p: Parts) -> None:
 
 
 def progress(p: Parts) -> None:
-    """Add how far learning has come, in numbers."""
+    """Add the progress of training, in numbers."""
     g = p.w.book.graph
     made, loss, total = clock.steps(g), p.step.loss[0, 0], g["pass.next"][0, 0]
     g.table("made", (1, 1), lambda i, j: made + 0)
@@ -196,7 +196,7 @@ def curve(ws: Composer) -> None:
 
 
 def track(p: Parts) -> None:
-    """The loss of every pass through the corpus, for the chart."""
+    """Add the loss of every pass through the corpus, for the chart."""
     g = p.w.book.graph
     ws = p.w.sheet("Track", "the mean loss of each pass through the corpus, as the chart shows it")
     ws.text(
@@ -217,7 +217,7 @@ def track(p: Parts) -> None:
 
 
 def step_sheets(p: Parts) -> None:
-    """Every block of the step, one under another, on three sheets."""
+    """Add every block of the step, one below another, on three sheets."""
     g, w = p.w.book.graph, p.w
     placed = w.book.places
     forward = w.sheet("Step 1 Forward", "from the words of the batch to the loss")
@@ -240,7 +240,7 @@ def step_sheets(p: Parts) -> None:
 
 
 def weights(p: Parts) -> None:
-    """What learning starts from, and the two latches of every state."""
+    """Add the initial weights, and the two latches of every state."""
     ws = p.w.sheet("Weights", "what learning starts from, and what each weight is after every step")
     ws.text(
         "A step reads the cells of one latch and writes the other: ‘even’ is read after an even number of steps, ‘odd’ after an odd one.",

@@ -1,7 +1,7 @@
-"""One step of learning as blocks: forward over a batch, its loss, the way back, the next weights.
+"""One training step as blocks: forward over a batch, its loss, backward, the next weights.
 
-The sentences of a batch stand one after another along one axis of tokens; a token sees those of its
-own sentence up to itself. So each weight's gradient is one product over the whole batch.
+The sentences of a batch stand one after another along one token axis; a token attends to those of
+its own sentence up to itself. So each weight's gradient is one product over the whole batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ DECIMALS = 3  # that these have
 
 @dataclass(frozen=True)
 class Step:
-    """A step as blocks of a graph."""
+    """A training step as blocks of a graph."""
 
     graph: Forward
     loss: Block  # [1, 1]
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def states(self) -> dict[str, Block]:
-        """What a step hands on to the next one: the name of a block -> what it becomes."""
+        """The state that a step passes to the next: the name of a block -> its next value."""
         found: dict[str, Block] = {}
         for name, after in self.updated.items():
             found |= {name: after.weight}
@@ -66,14 +66,14 @@ def add(g: Forward, batch: int, rate: float = RATE, step: Block | None = None) -
 
 
 def start(spec: ModelSpec, seed: int) -> Values:
-    """Random weights to start from, of few decimals."""
+    """Random initial weights, rounded to a few decimals."""
     rng = np.random.default_rng(seed)
     shapes = weight_shapes(decoder.forward, spec)
     return {n: np.round(rng.normal(0, DEVIATION, s), DECIMALS) for n, s in shapes.items()}
 
 
 def batches(ids: np.ndarray, batch: int) -> Iterator[np.ndarray]:
-    """The sentences of one step after another, over and over: ids [batch, words]."""
+    """The sentences of one step after another, endlessly: ids [batch, words]."""
     first = 0
     while True:
         yield ids[(first + np.arange(batch)) % len(ids)]
@@ -81,13 +81,13 @@ def batches(ids: np.ndarray, batch: int) -> Iterator[np.ndarray]:
 
 
 def inputs(rows: np.ndarray) -> Values:
-    """What a batch fills in: the tokens, and the words that follow them."""
+    """The inputs of a batch: the tokens, and the words that follow them."""
     column = rows.astype(float)
     return {"tokens": column[:, :-1].reshape(-1, 1), "loss.targets": column[:, 1:].reshape(-1, 1)}
 
 
 def learn(step: Step, ids: np.ndarray, batch: int) -> Iterator[tuple[float, Values]]:
-    """Steps without end: the loss of each batch, before the step, and the weights after it."""
+    """Endless steps: the loss of each batch, before the step, and the weights after it."""
     g, counter = step.graph, "step"
     state = {name: g.inputs[name] for name in step.states}
     for n, rows in enumerate(batches(ids, batch), 1):

@@ -1,7 +1,7 @@
 """low-rank: a head's two large matrices, each a product of two thin ones.
 
 Look at the scores through Q and K and through QK = W_Q W_Kᵀ, at what a head writes through V and
-W_O and through OV = W_V W_O, and at the rank: d_head. Try to take one away, and see what it costs.
+W_O and through OV = W_V W_O, and at the rank: d_head. Try to reduce the rank, and see the cost.
 """
 
 from engine.cells.functions import AND, MAX
@@ -43,7 +43,7 @@ def book() -> Book:
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
-    """What holds whatever is typed."""
+    """Claims that hold whatever is typed, for the sheet Check."""
     scores, outputs = (
         AND(*(near(page[f"{name}_difference_h{h}"].area.fixed, 0) for h in HEADS))
         for name in ("S", "out")
@@ -63,7 +63,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
 
 
 def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After M. Sinclair, Transformers (lecture slides), Output Matrix, and A Gentle Introduction to Transformers.",
@@ -87,7 +87,7 @@ def story(w: Workbook, page: MatrixSheet, counts: sizes.Counts) -> Story:
 
 
 def thinner(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """The two columns of W_V made multiples of one another."""
+    """An edit that makes the two columns of W_V multiples of one another."""
     return w.suggestion(
         "Type 0: both columns of W_V now read the same direction, and the rank of OV goes from {now:.0f} to {then:.0f}.",
         {page["W_V_h1"][2, 1]: 0.0},
@@ -96,7 +96,7 @@ def thinner(w: Workbook, page: MatrixSheet) -> Suggestion:
 
 
 def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """One number of W_K moves a score, through both ways."""
+    """An edit of one number of W_K, which changes a score both ways."""
     return w.suggestion(
         "Type 3: a whole column of QK moves, and the score of the third word for the first goes from {now:.3f} to {then:.3f}, both ways.",
         {page["W_K_h1"][0, 0]: 3.0},
@@ -105,7 +105,7 @@ def another_key(w: Workbook, page: MatrixSheet) -> Suggestion:
 
 
 def slip(w: Workbook, counts: sizes.Counts) -> Suggestion:
-    """d_model of GPT-3 as the slides print it once."""
+    """An edit of GPT-3's d_model to a misprint of the slides."""
     return w.suggestion(
         "Type 12888, as the slides print once: d_head goes from {now:.0f} to {then:.2f}: 96 heads do not divide it, so it is a slip.",
         {counts.sizes[0, sizes.GPT_3]: sizes.MISPRINTED},

@@ -1,6 +1,6 @@
 """low-rank's sheet Heads: two heads, each by its thin matrices and by its two large ones.
 
-A word is a row: x W.
+A word is a row vector: x W.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ TYPED = {  # three words, two heads; in halves, so that sums are exact
 
 
 def typed() -> dict[str, np.ndarray]:
-    """What is typed, by name: arrays [rows, columns]."""
+    """The typed inputs by name: arrays [rows, columns]."""
     return {name: np.array(rows, float) for name, rows in TYPED.items()}
 
 
@@ -69,7 +69,7 @@ def match(page: MatrixSheet, h: int) -> None:
 
 
 def causal_exponentials(S: Cells) -> Matrix:
-    """Of the scores up to the diagonal, less the largest of them in their row."""
+    """The exponentials of the scores up to the diagonal, minus the largest in their row."""
 
     def exponential(i: int, j: int) -> Expression | int:
         seen = [S[i, k] for k in range(i + 1)]

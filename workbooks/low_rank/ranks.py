@@ -1,4 +1,5 @@
-"""low-rank's sheet Rank: outer products, and minors, the largest that is not 0 being the rank."""
+"""low-rank's sheet Rank: outer products, and minors; the largest minor that is not 0 gives the
+rank."""
 
 from itertools import combinations
 
@@ -24,7 +25,8 @@ def outer(page: MatrixSheet) -> None:
 
 
 def rank(page: MatrixSheet, name: str) -> None:
-    """The minors of a matrix [d_model, d_model], its own entries first, and the rank they show."""
+    """Add the minors of a matrix [d_model, d_model], from its own entries on, and the rank they
+    show."""
     page.ws.heading(f"The rank of {name}")
     title = f"{name}: {D_MODEL} × {D_MODEL}"
     sizes = [page.computed(f"minors1_{name}", page[name], title=title)]
@@ -38,7 +40,7 @@ def rank(page: MatrixSheet, name: str) -> None:
 
 
 def shown_by(largest: Cells) -> Expression | int:
-    """The rank: the size of the largest minors, k x k, that are more than rounding."""
+    """The rank: the largest k with a k x k minor above rounding."""
     shown: Expression | int = 0
     for k in range(1, D_MODEL + 1):
         rounding = NEAR * largest[0, 0] ** k
@@ -47,7 +49,8 @@ def shown_by(largest: Cells) -> Expression | int:
 
 
 def minors(page: MatrixSheet, name: str, k: int, entries: Cells, smaller: Cells) -> Cells:
-    """The k × k minors of a matrix, expanded along their first row: from those of k - 1."""
+    """Add the k × k minors of a matrix, expanded along their first row, from those of size k -
+    1."""
     chosen = list(combinations(range(D_MODEL), k))
     place = {rest: i for i, rest in enumerate(combinations(range(D_MODEL), k - 1))}
 
@@ -68,7 +71,7 @@ def minors(page: MatrixSheet, name: str, k: int, entries: Cells, smaller: Cells)
 
 
 def alternating(terms: list[Expression]) -> Expression:
-    """The first term, less the second, plus the third, ..."""
+    """The alternating sum of terms: the first, minus the second, plus the third, ..."""
     total, *rest = terms
     for k, term in enumerate(rest):
         total = total + term if k % 2 else total - term

@@ -1,4 +1,4 @@
-"""low-rank's sheet Sizes: what full matrices and thin ones hold, in three models."""
+"""low-rank's sheet Sizes: the numbers of full and of thin matrices, in three models."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ GPT_3, MISPRINTED = list(MODELS).index("GPT-3"), 12888.0
 
 
 class Counts(NamedTuple):
-    """The tables that the printed numbers are held against: [rows, models]."""
+    """The tables that are compared with the printed numbers: [rows, models]."""
 
     sizes: Area
     d_head: Area

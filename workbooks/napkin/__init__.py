@@ -1,6 +1,6 @@
 """napkin: the weights of thirteen models, counted part by part from their sizes.
 
-A column is a model: its sizes are typed, its weights counted, and held against the rule 12·L·d².
+A column is a model: its sizes are typed, its weights counted, and compared with the rule 12·L·d².
 Look at what the rule leaves out. Try a misprinted vocabulary, and a model with fewer experts.
 """
 
@@ -56,7 +56,7 @@ def typed_sizes(ws: Composer) -> Rows:
 
 
 def parts_and_totals(ws: Composer, rows: Rows) -> Area:
-    """The weights of one layer, of all layers, and in all; gives the parts' shares."""
+    """Add the weights of one layer, of all layers, and in total; returns the parts' shares."""
     ws.heading("The weights of one layer")
     ws.text(
         "W_Q, W_K, W_V: d_model × n_heads · d_head, or d_model × r and r × n_heads · d_head",
@@ -77,7 +77,8 @@ def parts_and_totals(ws: Composer, rows: Rows) -> Area:
 def add(
     ws: Composer, name: str, table: Mapping[str, Count], rows: Rows, style: str = "thousands"
 ) -> Area:
-    """A table of counts, a row each. They read `rows`, which grows by them."""
+    """Add a table of counts, a row each, and add these rows to `rows`, which their formulas
+    read."""
     formulas = [count.of for count in table.values()]
     area = ws.computed(
         name,
@@ -92,7 +93,7 @@ def add(
 
 
 def rule_of_thumb(ws: Composer, rows: Rows) -> None:
-    """The rule, what it is of the exact count, and a chart of that."""
+    """Add the rule, its ratio to the exact count, and a chart of that."""
     ws.heading("Attention is 4 · d_model² a layer, an MLP 8: the rule leaves out the rest")
     add(ws, "rule", counts.RULE, rows)
     ratios = add(ws, "ratios", counts.RATIOS, rows, "live percent")
@@ -107,7 +108,7 @@ def rule_of_thumb(ws: Composer, rows: Rows) -> None:
 
 
 def story(w: Workbook, rows: Rows) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     small, large, deep = (
         Model(rows, MODELS.index(name)) for name in ("GPT-2 small", "GPT-3", "DeepSeek V3")
     )

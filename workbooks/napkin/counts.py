@@ -23,14 +23,14 @@ class Model:
 
 
 class Count(NamedTuple):
-    """A row of a table: what it is called, and its formula for a model."""
+    """A row of a table: its name, and its formula for a model."""
 
     label: str
     of: Callable[[Model], Expression]
 
 
 def entering(m: Model, rank: Expression) -> Expression:
-    """How wide the input of W_Q, W_K or W_V is: d_model, or the low rank where there is one."""
+    """The input size of W_Q, W_K or W_V: d_model, or the low rank if there is one."""
     return IF(rank == 0, m.d_model, rank)
 
 

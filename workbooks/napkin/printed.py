@@ -14,7 +14,7 @@ SEVEN = ("ViT-Tiny", "ViT-Base", "ViT-Large", "GPT-2 small", "GPT-3", "BERT base
 
 
 class Figures(NamedTuple):
-    """What a source prints of some models: a row of numbers for each size or count."""
+    """A source's printed numbers for some models: a row for each size or count."""
 
     source: str
     models: Sequence[str]
@@ -115,7 +115,7 @@ PUBLISHED = ("slides", "DeepSeek V3", "n_ctx")  # its settings allow more than i
 
 
 def comparisons(cells: Mapping[str, Area]) -> list[Comparison]:
-    """Every figure beside its cell. `cells` are the rows of sizes and counts, by name."""
+    """Every printed figure beside its cell. `cells` are the rows of sizes and counts, by name."""
     return [
         Comparison(
             f"{source}: {LABELS[name]} of {model}",
@@ -133,5 +133,5 @@ def comparisons(cells: Mapping[str, Area]) -> list[Comparison]:
 
 
 def decimals(number: float) -> int:
-    """How many decimals a number is printed with."""
+    """The number of decimals that a number is printed with."""
     return len(f"{number}".partition(".")[2])

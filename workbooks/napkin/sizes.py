@@ -1,6 +1,6 @@
 """The sizes of the models that napkin counts, as their makers published them.
 
-GPT-3's biases and norms are taken to be GPT-2's.
+GPT-3's biases and norms are assumed to be as in GPT-2.
 """
 
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """What is typed of a model, row by row. What most models share is the default."""
+    """The typed sizes of a model, row by row; the defaults are what most models share."""
 
     d_vocab: int
     n_ctx: int

@@ -1,7 +1,7 @@
-"""The sheet Training: what it takes to train a model: tokens, FLOP, hours, money.
+"""The sheet Training: the tokens, FLOP, hours and money to train a model.
 
-A token takes about 2 FLOP a weight forwards and 4 backwards, so 6 · weights · tokens in all (Kaplan
-et al. 2020, section 2.1).
+A token takes about 2 FLOP per weight forward and 4 backward, so 6 · weights · tokens in total
+(Kaplan et al. 2020, section 2.1).
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ FACTOR_NOTE = (
 
 
 def add(w: Workbook, rows: Mapping[str, Area]) -> None:
-    """The sheet, with what to try on it. `rows` are the counts by name: [1, models]."""
+    """Add the sheet, with suggested edits. `rows` are the counts by name: [1, models]."""
     ws = w.sheet("Training", "what training takes: tokens, FLOP, days and dollars, on a napkin")
     ws.widths({0: 40, **dict.fromkeys(range(1, 5), 18)})
     ws.text("FLOP = 6 · weights · tokens: 2 a weight forwards, 4 backwards", style="equation")
@@ -47,7 +47,7 @@ def add(w: Workbook, rows: Mapping[str, Area]) -> None:
 
 
 def work(ws: Composer, n: tuple[int, int]) -> Area:
-    """FLOP by the rule, beside what the slides print."""
+    """Add FLOP by the rule, beside the slides' numbers."""
     weights, corpus, passes = (ws.book.graph[name].area for name in ("trained", "corpus", "passes"))
     flop = ws.computed(
         "training_flop",
@@ -119,7 +119,7 @@ def comparisons(w: Workbook) -> list[Comparison]:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """The corpus read many times, the newer chip, and a larger corpus."""
+    """Three edits: several passes over the corpus, a newer chip, and a larger corpus."""
     ratio, days, each = w["flop_ratio"], w["days"], w["tokens_a_weight"]
     ws.suggest(
         w.suggestion(

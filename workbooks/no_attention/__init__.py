@@ -1,7 +1,7 @@
-"""no-attention: one model three times: whole, its attention transparent, its attention deleted.
+"""no-attention: one model three times: whole, with transparent attention, and without attention.
 
-Look at the three streams side by side: without attention no word hears of another. Try the
-switches: head by head they turn the transparent model into the whole one, and say what a head does.
+Look at the three streams side by side: without attention no word reads another. Try the switches:
+head by head they turn the transparent model into the whole one, and show what a head does.
 """
 
 from engine.cells.expression import Area, Expression
@@ -68,7 +68,7 @@ def book() -> Book:
 
 
 def inputs(ws: Composer) -> tuple[Area, Area]:
-    """What is typed on top of the streams: the switches, and h⁰."""
+    """Add the inputs at the top of the streams: the switches, and h⁰."""
     ws.text(
         "whole: attention as it is.   transparent: it runs, and each head's rows of W_O and columns "
         "of W_V are multiplied by its switches.   deleted: no attention at all."
@@ -100,7 +100,7 @@ def shared_weights(ws: Composer) -> tuple[list[Tables], Area]:
 
 
 def compared(w: Workbook) -> list[Comparison]:
-    """The whole model's last word, as section 6 of the source prints it."""
+    """The whole model's last word, compared with section 6 of the source."""
     stream, probs = w["whole_h_2"], w["probs"]
     rows = [
         Comparison(f"whole model: h² of the last word, number {j + 1}", float(x), stream[LAST, j])
@@ -114,7 +114,7 @@ def compared(w: Workbook) -> list[Comparison]:
 
 
 def checked(w: Workbook) -> list[tuple[str, Expression]]:
-    """What should hold whatever is typed."""
+    """Claims that should hold whatever is typed."""
     on, patterns = w["switches"], [w[f"transparent_pattern_{n}"] for n in (1, 2)]
     both_rows = (on[0, :], on[1, :])
     return [
@@ -138,7 +138,7 @@ def checked(w: Workbook) -> list[tuple[str, Expression]]:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says."""
+    """The start sheet's texts."""
     stares = w.now(w["whole_pattern_2"][LAST, 1])
     return Story(
         title=TITLE,
@@ -164,7 +164,7 @@ def story(w: Workbook) -> Story:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """The rule lifted for a word, a preference, and what a table of one word cannot do."""
+    """Edits: the rule lifted for a word, a preference, and what a table of one word cannot do."""
     logits, repeats, shares = w["next_logits"], w["repeats"], w["next_probs"]
     the, cat, sat = (WORDS.index(word) for word in ("the", "cat", "sat"))
     ws.suggest(
@@ -187,12 +187,12 @@ def suggest(w: Workbook, ws: Composer) -> None:
 
 
 def suggestions(w: Workbook) -> list[Suggestion]:
-    """Edits; what they do is computed by making them."""
+    """Suggested edits, with their computed effects."""
     switches, lost = w["switches"], w["sizes"][GAPS.index((WHOLE, TRANSPARENT)), LAST]
     whole, deleted = (w[f"{model}_after_2"][LAST, 5] for model in (WHOLE, DELETED))
 
     def all_but(off: int) -> dict[Area, float]:
-        """Every head's write-back on but one's."""
+        """The write-back of every head but one switched on."""
         return {switches[0, head]: 1.0 for head in range(len(HEAD_NAMES)) if head != off}
 
     first = w.edited(all_but(0))(lost)

@@ -1,5 +1,5 @@
-"""One layer in three models: whole; transparent, where attention runs and switches say how much of
-it counts; and with its attention deleted.
+"""One layer in three models: whole; transparent, where switches set how much of attention counts;
+and without attention.
 
 A step is a table, and a function gives the formula of its cell in row i and column j, over the
 tables before it. The two heads stand side by side: the queries, keys and values of head 1 in
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def switched(t: Tables, row: int, head: int, x: Expression) -> Expression:
-    """What a head gives, times its switch where there are switches."""
+    """A head's output times its switch, if the model has switches."""
     return t["switches"][row, head].fixed * x if "switches" in t else x
 
 
@@ -60,29 +60,29 @@ def value(t: Tables, i: int, j: int) -> Expression:
 
 
 def score(t: Tables, i: int, j: int) -> Expression | int:
-    """How well a key that is seen fits the query."""
+    """The score of a visible key for a query."""
     head, at = divmod(j, N_TOKENS)
     lane = HEADS[head]
     return dot(t["q"][i, lane], t["k"][at, lane]) / SQRT(D_HEAD) if at <= i else 0
 
 
 def exponential(t: Tables, i: int, j: int) -> Expression | int:
-    """Of the scores that are seen."""
+    """The exponentials of the visible scores."""
     return EXP(t["scores"][i, j]) if j % N_TOKENS <= i else 0
 
 
 def share(t: Tables, i: int, j: int) -> Expression:
-    """How much of its attention the query gives to a key."""
+    """The share of a query's attention that a key gets."""
     return t["exps"][i, j] / added(t["exps"][i, KEYS[j // N_TOKENS]].cells)
 
 
 def mixed_value(t: Tables, i: int, j: int) -> Expression:
-    """The values that a head has looked at, each by its share."""
+    """The values weighted by a head's shares."""
     return dot(t["pattern"][i, KEYS[j // D_HEAD]], t["v"][:, j])
 
 
 def write_back(t: Tables, i: int, j: int) -> Expression:
-    """What both heads write; where there are switches, each head's share times its own."""
+    """The output of both heads, each times its own switch if there are switches."""
     z, W_O = t["z"], t["W_O"]
     if "switches" not in t:
         return dot(z[i, :], W_O[:, j])
@@ -91,7 +91,7 @@ def write_back(t: Tables, i: int, j: int) -> Expression:
 
 
 def after_attention(t: Tables, i: int, j: int) -> Expression:
-    """The stream with what attention wrote."""
+    """The stream plus the output of attention."""
     return t["x"][i, j] + t["attn"][i, j]
 
 
@@ -124,22 +124,22 @@ ATTENTION = (
 
 
 def before_relu(t: Tables, i: int, j: int) -> Expression:
-    """What the hidden cells of the MLP are asked."""
+    """The hidden cells of the MLP before ReLU."""
     return dot(t["mid"][i, :], t["W_1"][:, j])
 
 
 def relu(t: Tables, i: int, j: int) -> Expression:
-    """What is above zero."""
+    """ReLU: max(x, 0)."""
     return MAX(0, t["pre"][i, j])
 
 
 def mlp(t: Tables, i: int, j: int) -> Expression:
-    """What the hidden cells write."""
+    """The output of the MLP."""
     return dot(t["act"][i, :], t["W_2"][:, j])
 
 
 def after_mlp(t: Tables, i: int, j: int) -> Expression:
-    """The stream with what the MLP wrote."""
+    """The stream plus the output of the MLP."""
     return t["mid"][i, j] + t["mlp"][i, j]
 
 
@@ -156,7 +156,8 @@ MLP = (
 def layer(
     ws: Composer, n: int, streams: dict[str, Area], weights: Tables, switches: Area
 ) -> dict[str, Tables]:
-    """Layer n of the three models, step by step, over the streams that come in: their tables."""
+    """Add layer n of the three models, step by step, over the incoming streams; returns their
+    tables."""
     tables = {model: {"x": stream} | weights for model, stream in streams.items()}
     tables[TRANSPARENT]["switches"] = switches
     tables[DELETED]["mid"] = streams[DELETED]  # nothing is added before the MLP
@@ -169,7 +170,7 @@ def layer(
 
 
 def put(ws: Composer, n: int, step: Step, tables: dict[str, Tables]) -> None:
-    """One step of layer n, of the models side by side."""
+    """Add one step of layer n, with the models side by side."""
     ws.text(step.equation, style="equation")
     by_key = step.name in PATTERNS
     for left, (model, before) in side_by_side(ws, tables.items()):
@@ -189,7 +190,7 @@ def put(ws: Composer, n: int, step: Step, tables: dict[str, Tables]) -> None:
 
 
 def side_by_side(ws: Composer, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
-    """Each item with the column that its table begins in; the tables begin in one row."""
+    """Each item with the first column of its table; the tables begin in one row."""
     top = bottom = ws.cursor
     for left, item in zip(LEFT, items, strict=False):
         ws.cursor = top

@@ -1,4 +1,4 @@
-"""Sheet Streams: the streams of the three models, how they differ, and what they end in."""
+"""Sheet Streams: the streams of the three models, their differences, and their predictions."""
 
 import numpy as np
 
@@ -25,14 +25,14 @@ Streams = dict[str, Area]  # of each model: [n_tokens, d_model]
 
 
 def compare_streams(ws: Composer, streams: list[Streams]) -> None:
-    """The streams after each layer, and how far they are from each other at the end."""
+    """Add the streams after each layer, and their final differences."""
     _, after_1, after_2 = streams
     streams_after(ws, 1, after_1)
     differences(ws, streams_after(ws, 2, after_2))
 
 
 def copied(x: Area) -> Formula:
-    """Another table's cells."""
+    """The formula of a copied cell."""
     return lambda i, j: x[i, j]
 
 
@@ -54,7 +54,7 @@ def streams_after(ws: Composer, n: int, streams: Streams) -> Streams:
 
 
 def differences(ws: Composer, after: Streams) -> None:
-    """How far the streams are from each other at the end: their differences, and the sizes."""
+    """Add the final differences of the streams, and their sizes."""
     ws.heading("Differences after layer 2, and their sizes")
     ws.text("size of a word's difference = square root of the sum of its squares", style="equation")
     gaps = []
@@ -97,8 +97,8 @@ def read_out(ws: Composer, streams: Streams, U: Area) -> None:
 
 
 def never_the_same(ws: Composer) -> Area:
-    """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the shares
-    that it gives to the word itself."""
+    """A model without attention that keeps the essay's example of a rule: [1, d_vocab], the
+    probabilities that it gives to the word itself."""
     ws.text(
         "The essay says of a model without attention that ‘the next item must differ from the current "
         "one’ cannot be expressed.",
@@ -127,7 +127,8 @@ def never_the_same(ws: Composer) -> Area:
 
 
 def copies(ws: Composer, h0: Area) -> None:
-    """What is not transparent: every word looks at itself alone, and its vector is copied."""
+    """The stricter case, which is not transparent: every word attends only to itself, and its
+    vector is copied."""
     ws.heading(
         "Not transparent: each word attends to itself alone, and values are copies (W_V W_O = I)"
     )

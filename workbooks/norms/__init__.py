@@ -38,7 +38,7 @@ def book() -> Book:
 
 
 def compare(w: Workbook, layer: Norm) -> None:
-    """What the sources say of the entries that a norm gives."""
+    """Compare the sources' statements about a norm's results."""
     mean, variance = layer.after[0, 0], layer.after[0, 1]
     w.compare([
         Comparison("LayerNorm before gain and bias: mean of the entries", 0, mean, decimals=0),
@@ -47,7 +47,7 @@ def compare(w: Workbook, layer: Norm) -> None:
 
 
 def story(w: Workbook, given: Given, layer: Norm, rms: Norm, stacked: Stack) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     x4, x2 = layer.out[1, 3], rms.out[2, 1]
     none, pre, post = (stacked.sizes[LAYERS, kind] for kind in (NONE, PRE, POST))
     return Story(

@@ -1,4 +1,5 @@
-"""The sheet Stack: one sublayer eight times over, without norms, with pre-norm, with post-norm."""
+"""The sheet Stack: one sublayer eight times in a row, without norms, with pre-norm, with
+post-norm."""
 
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ STEPS = (LAYERS, D)  # a row for each layer
 
 
 class Sublayer(NamedTuple):
-    """What every layer of every kind reads."""
+    """The inputs that every layer of every kind reads."""
 
     x_0: Area  # [1, d]
     strength: Area  # [1, 1]
@@ -30,14 +31,14 @@ class Sublayer(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """What the workbook's other pages read of this sheet."""
+    """The cells of this sheet that other sheets read."""
 
     strength: Area  # [1, 1]
     sizes: Area  # [layers + 1, kinds]
 
 
 def add(w: Workbook, eps: Area) -> Stack:
-    """The sheet, and charts of the sizes of the streams."""
+    """Add the sheet, and charts of the sizes of the streams."""
     ws = w.sheet("Stack", "the same sublayer eight times, its norm before it, after it or left out")
     ws.widths({0: 12, **dict.fromkeys(range(1, 27), 9), **dict.fromkeys((5, 6, 21, 22), 2)})
     sublayer = typed(ws, eps)
@@ -58,7 +59,7 @@ def add(w: Workbook, eps: Area) -> Stack:
 
 
 def typed(ws: Composer, eps: Area) -> Sublayer:
-    """The vector that enters, and the sublayer f."""
+    """Add the initial vector, and the sublayer f."""
     x_0 = ws.typed("x_0", X_0, ["x before"], ENTRIES)
     strength = ws.typed("strength", STRENGTH, ["strength"], style="input setting")
     weights = ws.typed("W", W, title="W   [d, d], in every layer", style="weight")
@@ -73,9 +74,9 @@ def typed(ws: Composer, eps: Area) -> Sublayer:
 
 
 def stream(ws: Composer, kind: int, sublayer: Sublayer) -> Area:
-    """One kind's stream before the first layer and after each: [layers + 1, d].
+    """Add one kind's stream before the first layer and after each: [layers + 1, d].
 
-    Its steps stand to its right: a row of them reads the stream's, and makes its next.
+    Its steps are to its right: each row of them reads a row of the stream, and makes the next one.
     """
     ws.heading(KINDS[kind])
     name = KINDS[kind].replace("-", "_").replace(" ", "_")

@@ -20,7 +20,7 @@ EACH = (len(STATES), 1)  # a number for each state
 
 
 class Given(NamedTuple):
-    """What the two norms work on."""
+    """The inputs of the two norms."""
 
     scale: Area
     offset: Area
@@ -32,7 +32,7 @@ class Given(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """What a norm makes of the three states."""
+    """A norm's results for the three states."""
 
     square: Area  # [3, 1]: the mean square of what it divides
     after: Area  # [3, 2]: mean and variance of what it has divided
@@ -117,7 +117,8 @@ def rms_norm(ws: Composer, given: Given) -> Norm:
 
 
 def divided(ws: Composer, name: str, x: Area, what: str, eps: Area) -> tuple[Area, Area, Area]:
-    """The mean square of each row, the rows divided by its root, their mean and variance then."""
+    """Add the mean square of each row, the rows divided by its root, and their mean and
+    variance."""
     square = ws.computed(
         f"{name}_square", EACH, lambda i, _: SUMPRODUCT(x[i, :], x[i, :]) / D, cols=[what], beside=x
     )
@@ -138,7 +139,7 @@ def divided(ws: Composer, name: str, x: Area, what: str, eps: Area) -> tuple[Are
 
 
 def changes(ws: Composer, name: str, out: Area) -> Area:
-    """What the scale and the offset change of a norm's result: [2, d_model]."""
+    """Add the changes of a norm's result by the scale and by the offset: [2, d_model]."""
     return ws.computed(
         name,
         (len(STATES) - 1, D),

@@ -1,7 +1,7 @@
-"""ocr-filter: a stroke on 5 x 5 pixels, read by two filters, one stop at a time.
+"""ocr-filter: a stroke on 5 x 5 pixels, read by two convolution filters, one position at a time.
 
-Draw in the grid: 1 is ink. Look at what each filter sees at each stop, and what pooling leaves.
-Try a horizontal stroke, a shifted one, another weight.
+Draw in the grid: 1 is ink. Look at each filter's result at each position, and at what pooling
+leaves. Try a horizontal stroke, a shifted one, another weight.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ class Filter(NamedTuple):
 
 
 class Classifier(NamedTuple):
-    """The tables of what reads the filters."""
+    """The tables of the classifier over both filters."""
 
     features: Area  # [1, 8]
     logits: Area  # [2, 1]
@@ -75,7 +75,7 @@ def book() -> Book:
 
 
 def convolve(ws: Composer, name: str, image: Area) -> Filter:
-    """One filter: weights, feature map, ReLU and pool, side by side."""
+    """Add one filter: weights, feature map, ReLU and pool, side by side."""
     ws.heading(f"The {name} filter at its nine stops, ReLU, max-pool")
     ws.text(
         "conv[i, j] = sum of window(i, j) · weights  [3, 3];  pool: largest of 2 x 2  [2, 2]",
@@ -103,7 +103,7 @@ def convolve(ws: Composer, name: str, image: Area) -> Filter:
 
 
 def row_sums(ws: Composer, image: Area, kernel: Area) -> Area:
-    """The filter's first two stops row by row, beside the image: [rows, stops]."""
+    """Add the filter's first two positions row by row, beside the image: [rows, positions]."""
     return ws.computed(
         "row_sums",
         (3, 2),
@@ -137,7 +137,7 @@ def classify(ws: Composer, pools: list[Area]) -> Classifier:
 
 
 def side_by_side(w: Workbook) -> None:
-    """What a filter and a head have in common, in words."""
+    """Add a comparison of a filter and a head, in words."""
     ws = w.sheet("Filter and head", "two detectors that are used everywhere, side by side")
     ws.widths({0: 22, 1: 40, 2: 46})
     for k, line in enumerate(SIDE_BY_SIDE):
@@ -173,7 +173,7 @@ def compare(
 
 
 def story(w: Workbook, image: Area, vertical: Filter, reading: Classifier) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     logits, probs = reading.logits, reading.probs
     ends = (0, 1, 3, 4)  # all but the middle
     lying = {image[2, j]: 1.0 for j in ends} | {image[i, 2]: 0.0 for i in ends}

@@ -1,8 +1,9 @@
-"""The sheet Head: an attention head on the same 5 x 5 pixels, from corner to corner in one step.
+"""The sheet Head: an attention head on the same 5 x 5 pixels, which connects opposite corners in
+one step.
 
-Every pixel is a token: its place and its ink. The head's query asks for the pixel opposite, through
-the middle; the score is minus the squared distance from there, which is a dot product of four
-numbers. A filter of 3 x 3 needs two layers until one number has seen both corners.
+Every pixel is a token: its position and its ink. The head's query asks for the opposite pixel,
+through the middle; the score is minus the squared distance from there, which is a dot product of
+four numbers. A filter of 3 x 3 needs two layers before one number depends on both corners.
 """
 
 from engine.cells.expression import Area, Expression, expression
@@ -24,7 +25,7 @@ W_V = ((0,), (0,), (0,), (0,), (1,))
 
 
 def add(w: Workbook, image: Area, conv: Area) -> None:
-    """The sheet, with what to try on it. `image` is the picture, `conv` a filter's map of it."""
+    """Add the sheet, with suggested edits. `image` is the picture, `conv` a filter's map of it."""
     ws = w.sheet("Head", "an attention head on the same pixels: from corner to corner in one step")
     ws.widths({0: 18, **dict.fromkeys(range(1, 30), 8)})
     ws.text(
@@ -66,7 +67,7 @@ def query(ws: Composer, place: Area, image: Area, wq: Area) -> Area:
 
 
 def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
-    """Scores of the 25 keys, and shares, each in its pixel's place: [5, 5]."""
+    """Add the scores of the 25 keys, and their shares, each at its pixel's place: [5, 5]."""
     ws.heading("Where the chosen pixel looks: scores, and shares, each in its key's place")
     ws.text(
         "score = sharpness · q · k = -sharpness · (squared distance from the pixel opposite)",
@@ -102,7 +103,7 @@ def look(ws: Composer, q: Area, sharp: Area, image: Area, wk: Area) -> Area:
 
 
 def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: Area) -> None:
-    """What the head brings, what the filter has there, and how many layers a filter needs."""
+    """Add the head's result, the filter's result there, and how many layers a filter needs."""
     ws.heading("What the pixel gets in one step, and what the vertical filter's first stop has")
     ws.text(
         "head = sum of share · v, with v = ink · W_V;   filter: its map at [0, 0]", style="equation"
@@ -125,7 +126,7 @@ def reach(ws: Composer, place: Area, image: Area, shares: Area, wv: Area, conv: 
 
 
 def suggest(w: Workbook, ws: Composer, shares: Area) -> None:
-    """Ink in the far corner, another pixel, a larger picture."""
+    """Three edits: ink in the far corner, another pixel, a larger picture."""
     image, place, brought = w["image"], w["place"], w["brought"]
     layers = w["layers_needed"][0]
     ws.suggest(

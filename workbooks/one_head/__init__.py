@@ -1,7 +1,9 @@
-"""one-head: a head of attention tensor by tensor, as code has it: softmax by an axis, slices, the root.
+"""one-head: a head of attention tensor by tensor, as in code: softmax along an axis, slices, the
+root.
 
-Look at what each axis of softmax sums to, at which numbers of Q a head takes, and at how the spread
-of q · k grows with its length. Try the other axis, a wrong reshape, and a head of another width.
+Look at the sums of softmax along each axis, at the slice of Q that belongs to a head, and at how
+the variance of q · k grows with its length. Try the other axis, a wrong reshape, and a head of
+another width.
 """
 
 from exporters.assemble.worksheets import Workbook, near
@@ -34,7 +36,7 @@ def book() -> Book:
 
 
 def story(w: Workbook) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After lecture notes on transformers, sections 4 and 5, and A Gentle Introduction to Transformers.",

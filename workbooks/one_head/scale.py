@@ -1,4 +1,5 @@
-"""one-head's sheet Scale: how the spread of q · k grows with d_head, and the table of scores with T."""
+"""one-head's sheet Scale: how the variance of q · k grows with d_head, and the score table with
+T."""
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def draws(ws: Composer, width: Area) -> None:
 
 
 def spread(ws: Composer, dots: Area, width: Area) -> None:
-    """The variance of the products, plain and divided; the largest share of a softmax over them."""
+    """Add the variance of the products, plain and divided; the largest share of a softmax over
+    them."""
     ws.heading("Over the draws: the variance of q · k, and of q · k / √d_head")
     n = (1, len(WIDTHS))
     ws.computed("means", n, lambda _, j: AVERAGE(dots[:, j]), ["mean of q · k: about 0"])
@@ -93,7 +95,7 @@ def spread(ws: Composer, dots: Area, width: Area) -> None:
 
 
 def grows(ws: Composer) -> None:
-    """The table of scores has T² cells."""
+    """Add the number of scores, T²."""
     ws.heading(
         "The table of scores: a row and a column for every token, so T² of them in every head"
     )
@@ -112,7 +114,7 @@ def grows(ws: Composer) -> None:
 
 
 def try_first(w: Workbook) -> Suggestion:
-    """A head of half the width."""
+    """An edit: a head of half the width."""
     width, sharp = w["widths"][2], w["variances"][2]
     return w.suggestion(
         "Type 32: the variance of q · k falls from {now:.1f} to {then:.1f}, about half.",
@@ -122,7 +124,8 @@ def try_first(w: Workbook) -> Suggestion:
 
 
 def suggest_draws(w: Workbook, ws: Composer) -> None:
-    """One number of a q: its own product, the variance of all, and a width that does not read it."""
+    """Edits: one number of a q, which moves its own product, the variance of all, and not a
+    narrower head."""
     q, dots, variances = w["drawn_q"], w["dots"], w["variances"]
     ws.cursor = 5
     ws.suggest(
@@ -145,7 +148,7 @@ def suggest_draws(w: Workbook, ws: Composer) -> None:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """A single number, the likeliest key, the context."""
+    """Edits: a single number, the most likely key, the context."""
     width, sharp, squares = w["widths"], w["sharp"], w["squares"]
     ws.suggest(
         w.suggestion(

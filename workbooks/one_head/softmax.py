@@ -16,7 +16,7 @@ SHAPE = (len(QUERIES), len(KEYS))
 
 
 def add(w: Workbook) -> None:
-    """The sheet."""
+    """Add the sheet."""
     ws = w.sheet("Softmax", "one table of scores: what softmax by rows gives, and what by columns")
     ws.widths({0: 16, **dict.fromkeys(range(1, 18), 10)})
     ws.text(
@@ -53,7 +53,7 @@ def add(w: Workbook) -> None:
 
 
 def sums(ws: Composer) -> None:
-    """What summing a table along each axis leaves: the notes' table has the row twice."""
+    """Add the sums of a table along each axis; the notes' table has one row twice."""
     ws.heading("Sums along an axis: dim=0 leaves a number for each column, dim=1 one for each row")
     listed = ws.typed("listed", (RIGHT[0],) * 2, ("row 1", "row 2"), KEYS, "a table")
     ws.computed(
@@ -90,7 +90,7 @@ def by_rows(ws: Composer, scores: Area, name: str, heading: str) -> None:
 
 
 def try_first(w: Workbook) -> Suggestion:
-    """All scores of a query twice as large: the difference between the two rows."""
+    """An edit: the scores of a query doubled."""
     scores, share = w["scores"], w["by_rows"][0, 2]
     doubled = {scores[0, k]: 2 * SCORES[0][k] for k in range(3)}
     return w.suggestion(
@@ -101,7 +101,7 @@ def try_first(w: Workbook) -> Suggestion:
 
 
 def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
-    """A number added to a row, to a column, and a score hidden."""
+    """Edits: a number added to a row, to a column, and a hidden score."""
     own, crosswise = w["by_rows"][0, 0], w["by_columns"][0, 0]
     row = {scores[0, k]: SCORES[0][k] + 5 for k in range(3)}
     ws.suggest(
@@ -124,7 +124,7 @@ def suggest(w: Workbook, ws: Composer, scores: Area) -> None:
 
 
 def printed(w: Workbook) -> list[Comparison]:
-    """What the notes print of softmax: two listings, sums, and a table."""
+    """The notes' numbers of softmax: two listings, sums, and a table."""
     rows = []
     again = "the notes' second listing repeats the first row; their first listing has 0.0159, 0.1173, 0.8668"
     for i, j in ((i, j) for i in range(2) for j in range(3)):

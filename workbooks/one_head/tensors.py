@@ -21,7 +21,7 @@ PAIRS = [f"h{h}: {token}" for h in range(HEADS) for token in TOKENS]
 
 
 def add(w: Workbook) -> None:
-    """The sheet."""
+    """Add the sheet."""
     ws = w.sheet("Tensors", "Q of all heads in one table, cut into heads rightly and wrongly")
     ws.widths({0: 16, **dict.fromkeys(range(1, 26), 9)})
     ws.text(
@@ -45,7 +45,8 @@ def add(w: Workbook) -> None:
 
 
 def cut(ws: Composer, q: Area) -> None:
-    """Head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a bare reshape."""
+    """Add head 0's queries by a slice, which is permute(1, 0, 2) of the view; and by a plain
+    reshape."""
     ws.heading(
         "The queries of head 0: by view and permute, and by a reshape that forgets to permute"
     )
@@ -75,7 +76,7 @@ def cut(ws: Composer, q: Area) -> None:
 
 
 def scores(ws: Composer, q: Area, k: Area) -> None:
-    """Every head's scores by slices, and by the sum that the einsum spells."""
+    """Add every head's scores by slices, and by the sum in the einsum's notation."""
     ws.heading("Scores of both heads [n_heads, T, T], side by side: query down, key across")
     ws.text(
         "einsum('thd,Thd->htT', Q, K)[h, t, T] = sum over d of Q[t, h, d] K[T, h, d];   / √d_head",
@@ -122,7 +123,8 @@ def example(ws: Composer) -> None:
 
 
 def try_first(w: Workbook) -> Suggestion:
-    """A number of another token moves the wrong head's first tokens."""
+    """An edit of another token's number, which the wrong reshape gives to the first tokens of a
+    head."""
     x, wrong = w["X"][0, 3], w["reshaped"][1, 1]
     return w.suggestion(
         "Type 3, a feature of fluffy: in the wrong reshape it moves what should be blue's query, from {now:.2f} to {then:.2f}.",
@@ -132,7 +134,7 @@ def try_first(w: Workbook) -> Suggestion:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """The other head's lane, the example's root, a key."""
+    """Edits: the other head's slice, the example's root, a key."""
     wq, k, scores = w["W_Q"], w["k_example"], w["by_slices"]
     divided = w["score_example"][1]
     ws.suggest(

@@ -41,7 +41,7 @@ def book() -> Book:
 
 
 def check(w: Workbook, page: MatrixSheet) -> None:
-    """What holds whatever is typed."""
+    """Claims that hold whatever is typed, for the sheet Check."""
     mask = page["switches"][2, 0]
     later = [(i, j) for i in range(N) for j in range(i + 1, N)]
     ahead = [page[f"A_h{h}"][i, j] for h in HEADS for i, j in later]
@@ -60,7 +60,7 @@ def check(w: Workbook, page: MatrixSheet) -> None:
 
 
 def story(w: Workbook, page: MatrixSheet) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     return Story(
         title=TITLE,
         source="After A Gentle Introduction to Transformers: its activations and parameters.",
@@ -84,7 +84,7 @@ def story(w: Workbook, page: MatrixSheet) -> Story:
 
 
 def switched_on(w: Workbook, page: MatrixSheet) -> list[Suggestion]:
-    """LayerNorm on, and then the MLP too."""
+    """An edit that switches LayerNorm on, and one that adds the MLP."""
     norm, mlp, york = page["switches"][0, 0], page["switches"][1, 0], page["next"][YORK, 0]
     return [
         w.suggestion(
@@ -102,7 +102,7 @@ def switched_on(w: Workbook, page: MatrixSheet) -> list[Suggestion]:
 
 
 def unmasked(w: Workbook, page: MatrixSheet) -> Suggestion:
-    """The mask off."""
+    """An edit that switches the mask off."""
     return w.suggestion(
         "Type 0: the mask is off, and the first word sees what follows. After it, New goes from {now:.2f} to {then:.2f}; after the last word it stays {last.then:.2f}.",
         {page["switches"][2, 0]: 0.0},

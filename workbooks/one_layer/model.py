@@ -24,8 +24,8 @@ LAST = N - 1  # the last word
 
 
 def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
-    """What heads a matrix's rows and columns: the words that are typed, those of the vocabulary, or
-    numbers, as the document's tables have its shape."""
+    """The row and column labels of a matrix: typed words, the vocabulary's, or numbers, by its
+    shape in the document's tables."""
     axes, found = tables.AXES.get(name, ("", "")), [*numbered(name, shape)]
     for k, axis in enumerate(axes):
         if axis == "n":
@@ -37,7 +37,8 @@ def labels(w: Workbook, name: str, shape: Span) -> tuple[Texts, Texts]:
 
 
 def embed(page: MatrixSheet) -> None:
-    """The words, the switches, and x_0 = W_E t + W_pos; the prediction goes beside them later."""
+    """Add the words, the switches, and x_0 = W_E t + W_pos; the prediction is added beside them
+    later."""
     page.ws.heading("What to type: words of the vocabulary, and switches (1 is on, 0 off)")
     tokens = page.given("tokens", style="token", rows=["words"])
     switches = page.given("switches", style="switch", rows=SWITCHES)
@@ -54,7 +55,7 @@ def embed(page: MatrixSheet) -> None:
 
 
 def norm(page: MatrixSheet, k: int, where: str) -> None:
-    """LayerNorm of x_k, or with its switch at 0 x_k as it is."""
+    """LayerNorm of x_k, or x_k itself if its switch is 0."""
     page.section(
         f"LayerNorm {where}",
         f"x_{k}_LN = (x_{k} - mu) / sigma * gamma + beta    "
@@ -106,7 +107,8 @@ def attend(page: MatrixSheet, h: int) -> None:
 
 
 def masked_exponentials(page: MatrixSheet, S: Cells) -> Matrix:
-    """Of the scores, less their row's largest; with the mask on, of those up to the diagonal."""
+    """The exponentials of the scores minus their row's largest; with the mask on, up to the
+    diagonal."""
     masked = page["switches"][2, 0] == 1
 
     def exponential(i: int, j: int) -> Expression:
@@ -118,7 +120,7 @@ def masked_exponentials(page: MatrixSheet, S: Cells) -> Matrix:
 
 
 def add_heads(page: MatrixSheet) -> None:
-    """The heads' outputs added, and once more as one product; then x_1."""
+    """Add the sum of the heads' outputs, the same as one product, and x_1."""
     page.section(
         "The heads together, in two ways",
         "one by one: o_sum = Σ W_O_h r_h;   at once: o_concat = W_O R, R = all r stacked",
@@ -134,7 +136,7 @@ def add_heads(page: MatrixSheet) -> None:
 
 
 def mlp(page: MatrixSheet) -> None:
-    """The MLP of each word by itself; its switch says whether x_2 has it."""
+    """Add the MLP of each word by itself; its switch says whether x_2 includes it."""
     page.section(
         "MLP",
         "z = ReLU(W_1 x_1_LN + b_1)    [d_mlp × n]",
@@ -152,7 +154,7 @@ def mlp(page: MatrixSheet) -> None:
 
 
 def unembed(page: MatrixSheet) -> None:
-    """Logits and probabilities after each word; the last word's again at the top."""
+    """Add logits and probabilities after each word; the last word's also at the top."""
     page.section(
         "Unembedding", "logits = W_U x_2,  p = softmax(logits), a column per word    [n_vocab × n]"
     )

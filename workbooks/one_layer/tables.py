@@ -107,7 +107,7 @@ COUNT = NUMBERS.index("count")  # the count for GPT-2 small follows it
 
 
 def fill(w: Workbook, ws: Composer) -> list[Comparison]:
-    """Fill the sheet, with links to the matrices; returns what is printed of GPT-2 small."""
+    """Fill the sheet, with links to the matrices; returns the printed numbers of GPT-2 small."""
     ws.widths({0: 18, 1: 27, 2: 19, 3: 15, 4: 9, 5: 9, 6: 9, 7: 9, 8: 15, 9: 2, 10: 9, 11: 9})
     ws.heading("Sizes: of this model and of GPT-2 small")
     ws.text("They are for counting; the tables of this workbook do not grow with them.")
@@ -175,7 +175,7 @@ def link_to(ws: Composer, row: int, col: int, matrix: str) -> None:
 
 
 def product(sizes: Sizes, symbols: Sequence[str]) -> Expression | int:
-    """The product of some sizes; a number is itself, and none are 1."""
+    """The product of some sizes; 1 for none."""
     factors = [sizes[s] if s in sizes else int(s) for s in symbols]
     return reduce(mul, factors) if factors else 1
 

@@ -1,6 +1,6 @@
-"""one-layer's sizes, and what is typed into it: words, switches, weights of one decimal.
+"""one-layer's sizes and typed inputs: words, switches, weights of one decimal.
 
-As in the document a word is a column: W x, with x [d_model, n].
+As in the document, a word is a column vector: W x, with x [d_model, n].
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ SEED = 1022  # of those tried, one whose full model ends "The state of New" with
 
 
 def typed() -> dict[str, np.ndarray]:
-    """What is typed [rows, columns], by name. The switches make it the attention-only model."""
+    """The typed inputs [rows, columns], by name. The switches give the attention-only model."""
     rng = np.random.default_rng(SEED)
 
     def weight(rows: int, cols: int) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""one-step: a model learns one word: every gradient of one backward pass, and the loss again.
+"""one-step: a model learns one word: every gradient of one backward pass, and the loss after the
+step.
 
-Look at the way back, from the loss upwards, beside the way down. Try a rate that is too large,
-another next word, a smaller step.
+Look at the backward pass, from the loss upwards, beside the forward pass. Try a rate that is too
+large, another next word, a smaller step.
 """
 
 import numpy as np
@@ -36,13 +37,13 @@ def book() -> Book:
 
 
 def weights(model: Model) -> dict[str, np.ndarray]:
-    """A model's, by the names of the tables; of the unembedding a row for each word."""
+    """A model's weights, by the names of the tables; the unembedding has a row for each word."""
     found = dict(model.graph(model.vocabulary.encode(" ".join(PROMPT))).values)
     return {name: found[of].T if name == "W_U" else found[of] for name, of in WEIGHTS.items()}
 
 
 def story(w: Workbook, step: sheet.Step) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     loss, share = step.outcome[0, :], step.outcome[1, :]
     small, likely = 0.01, "mat"
     far: dict[Area, float | str] = {step.rate: 2.0, step.following: "the"}

@@ -1,7 +1,7 @@
-"""The blocks of one step: cat-sat's model over `the cat sat`, and what is said of each.
+"""The blocks of one step: cat-sat's model over `the cat sat`, with a text for each.
 
-Of the three words the last one alone is asked for the next, so the model has one query. Vectors of
-the head and of the stream have D numbers.
+Only the last of the three words predicts a next one, so the model has one query. Vectors of the
+head and of the stream have D numbers.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ FEATURES = tuple(map(str, range(1, D + 1)))
 
 
 class Block(NamedTuple):
-    """A table; its gradient, and what it is after the step, stand to the right of it."""
+    """A table; its gradient, and its value after the step, stand to the right of it."""
 
     name: str
     rows: tuple[str, ...]  # labels
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Blocks under a heading, with the rule of the way back in plain words."""
+    """Blocks under a heading, with the rule of the backward pass in plain words."""
 
     heading: str
     rules: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""The passes of one step as formulas: forward, which is made twice, backward, and the step.
+"""The formulas of one step: the forward pass, which is made twice, the backward pass, and the
+update.
 
-Tables are those of `blocks`: words lie down, the numbers of a vector to the right. The last word's
-query is the only one, as the loss is that of its next word alone.
+Tables are those of `blocks`: words run down, a vector's numbers to the right. The last word's query
+is the only one, since the loss is that of its next word.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ Tables = Mapping[str, Area]  # by the names of `blocks`
 
 
 def across(row: Area, column: Area) -> Expression:
-    """A row times a column, [D] each: term by term, as they do not lie the same way."""
+    """The dot product of a row and a column, [D] each: term by term, since their orientations
+    differ."""
     total: Expression = row[0] * column[0]
     for n in range(1, D):
         total = total + row[n] * column[n]
@@ -52,7 +54,8 @@ def backward(t: Tables, d: Tables, words: Area, following: Area) -> dict[str, Fo
     d_score, d_share = d["score"], d["share"]
 
     def of_x(i: int, c: int) -> Expression:
-        """Of a word's vector: as key and as value; the last word's as query, and straight on."""
+        """The gradient of a word's vector: through key and value; for the last word also through
+        the query, and directly."""
         keys = SUMPRODUCT(d["k"][i, :], t["W_K"][c, :])
         total = keys + SUMPRODUCT(d["v"][i, :], t["W_V"][c, :])
         if i < LAST:

@@ -1,4 +1,5 @@
-"""The sheet of one step: blocks from the top down, their gradients and the step beside them."""
+"""The sheet of one step: blocks from top to bottom, with gradients and updated weights beside
+them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -29,7 +30,7 @@ Lane = dict[str, Area]  # the tables of a lane by the names of `blocks`
 
 
 class Step(NamedTuple):
-    """What the other pages of the workbook ask of the sheet."""
+    """The cells of the sheet that other sheets read."""
 
     following: Area  # the word that comes
     rate: Area
@@ -39,7 +40,7 @@ class Step(NamedTuple):
 
 
 def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
-    """The sheet: what one chooses, what comes of it, and every block three times."""
+    """Add the sheet: the inputs, the results, and every block three times."""
     ws = w.sheet(SHEET, PURPOSE)
     gaps = {left - 1: 2.5 for left in LEFT[1:]}
     ws.widths({0: 17} | dict.fromkeys(range(1, LEFT[AFTER] + D), 8.2) | gaps)
@@ -72,7 +73,7 @@ def add(w: Workbook, weights: Mapping[str, np.ndarray]) -> Step:
 
 
 def chosen(ws: Composer) -> tuple[Area, Area]:
-    """The word that comes next, and the rate of the step."""
+    """Add the inputs: the next word, and the learning rate."""
     ws.cursor += 1
     following = ws.typed("next_word", FOLLOWING, ["next word"], style="token")
     ws.cursor -= 1
@@ -88,7 +89,7 @@ def chosen(ws: Composer) -> tuple[Area, Area]:
 def place(
     ws: Composer, block: Block, lanes: tuple[Lane, ...], weights: Mapping[str, np.ndarray]
 ) -> None:
-    """A block in every lane, under what it is there; its formulas come later."""
+    """Place a block in each of the three columns of tables; formulas are added later."""
     name, rows = block.name, block.rows
     if block.offset:  # beside the one before
         ws.cursor -= len(rows) + 3
@@ -130,7 +131,7 @@ def fill(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area, ra
 
 
 def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area) -> Area:
-    """The loss, and the share of the word that comes: before and after the step."""
+    """Add the loss, and the probability of the next word, before and after the step."""
     lane = (lanes[MODEL], lanes[AFTER])
 
     def found(i: int, j: int) -> Expression:
@@ -147,7 +148,7 @@ def outcomes(ws: Composer, lanes: tuple[Lane, ...], words: Area, following: Area
 
 
 def falls(ws: Composer, lanes: tuple[Lane, ...], rate: Area, outcome: Area) -> Area:
-    """How far the loss should fall, by the squares of the gradients, and how far it did."""
+    """Add the fall of the loss that the squared gradients promise, and the real one."""
     gradients = [lanes[BACK][name] for name in WEIGHTS]
     columns = ws.columns(len(WEIGHTS), ws.cursor, left=0)
     columns.typed("learning", "weights", WEIGHTS, "row label")

@@ -1,7 +1,7 @@
-"""positions: where a word stands, told by clock hands, by a learned table, and by rotation.
+"""positions: encoding a position by clock hands, by a learned table, and by rotation.
 
-Each pair of dimensions is a hand of a clock, fast ones and slow ones, as binary digits are. Look at
-the frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
+Each pair of dimensions is a hand of a clock, fast or slow, like binary digits. Look at the
+frequency map, at the shift by one matrix, and at the diagonals of rotary scores. Try base 16.
 """
 
 from engine.cells.expression import Area
@@ -55,7 +55,7 @@ def compare(w: Workbook, waves: Area) -> None:
 
 
 def story(w: Workbook, clock: Hands, added: Learned, turned: Rotary) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     slowest, distance, score = clock.waves[-1], added.distance, turned.scores[0, 0]
     none, sine = {added.kind: NONE}, {added.kind: SINE}
     far = {place: w.now(place) + 1000 for place in (turned.m, turned.n)}

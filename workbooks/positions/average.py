@@ -1,7 +1,7 @@
-"""The sheet Average: two sentences of the same words, their averages, and what attention makes.
+"""The sheet Average: two sentences of the same words, their averages, and attention.
 
-An average is the same in any order, whether places are added or not. The vector of the last token,
-after attention, is the same too as long as no place is told; with places it is not.
+An average is the same in any order, with or without added positions. The last token's vector after
+attention is the same too without positions; with them it is not.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Sentence(NamedTuple):
 
 
 def add(w: Workbook) -> None:
-    """The sheet, with what to try on it."""
+    """Add the sheet, with suggested edits."""
     ws = w.sheet("Average", "dog bites man, man bites dog: the same words, the same average")
     ws.widths({0: 20, **dict.fromkeys(range(1, 24), 8)})
     ws.text(
@@ -107,17 +107,17 @@ def sentence(ws: Composer, k: int, on: Area) -> Sentence:
 
 
 def total(scores: Area) -> Expression:
-    """The sum of the exponentials, less the largest."""
+    """The sum of the exponentials, minus the largest."""
     return SUM(*(EXP(score - MAX(scores)) for score in scores.cells))
 
 
 def distance(a: Area, b: Area) -> Expression:
-    """Between two vectors."""
+    """The distance between two vectors."""
     return SQRT(SUM(*((x - y) ** 2 for x, y in zip(a.cells, b.cells, strict=True))))
 
 
 def suggest(w: Workbook, ws: Composer, apart: Area, on: Area, first: Sentence) -> None:
-    """No places, one word more than once, the vector of a place."""
+    """Three edits: no positions, a repeated word, the vector of a position."""
     averages, lasts = apart[0, 0], apart[0, 1]
     ws.suggest(
         w.suggestion(

@@ -1,4 +1,4 @@
-"""The sheet Clock: a place as one number, as 1 - 1/t, and as the hands of a clock."""
+"""The sheet Clock: a position as one number, as 1 - 1/t, and as the hands of a clock."""
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, PI, SIN, SQRT, SUM
@@ -12,7 +12,7 @@ N = len(MINUTES)
 
 
 def add(w: Workbook) -> None:
-    """The sheet, with what to try on it."""
+    """Add the sheet, with suggested edits."""
     ws = w.sheet(
         "Clock", "why one number for a place is too few, and the hands of a clock are enough"
     )
@@ -68,13 +68,13 @@ def hand(t: Expression, periods: Area, j: int) -> Expression:
 
 
 def apart(t: Expression, other: Expression, periods: Area) -> Expression:
-    """How far the hands are at two times: the length of the difference of six numbers."""
+    """The distance between the hands at two times: the length of the difference of six numbers."""
     gaps = [hand(t, periods, j) - hand(other, periods, j) for j in range(2 * len(HANDS))]
     return SQRT(SUM(*(gap**2 for gap in gaps)))
 
 
 def suggest(w: Workbook, ws: Composer, distances: Area) -> None:
-    """A day instead of half a day, a place far off, half a minute."""
+    """Three edits: a day instead of half a day, a distant position, half a minute."""
     minutes, periods = w["minutes"], w["periods"]
     late, steps = distances[6, 1], w["squeezed_steps"]
     ws.suggest(

@@ -1,4 +1,4 @@
-"""The sheet Hands: sinusoidal positions beside the binary digits of the places."""
+"""The sheet Hands: sinusoidal positions beside binary digits."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class Hands(NamedTuple):
 
 
 def wave(angle: Expression, j: int) -> Expression:
-    """The sine or the cosine of a hand, as a dimension has it."""
+    """The sine or the cosine of the hand of a dimension."""
     return WAVE[j % 2](angle)
 
 
@@ -52,7 +52,7 @@ def add(w: Workbook) -> Hands:
 
 
 def frequency_map(ws: Composer, frequencies: Area) -> tuple[Area, Area]:
-    """The places [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
+    """Add the positions [T, 1], and the vector of each [T, d_model]; beside them binary digits."""
     ws.heading("Frequency map: a row is P_t, the vector of place t. Beside it, t in binary digits")
     ws.text(
         "P[t, 2i] = sin(t × frequency i)   P[t, 2i + 1] = cos(t × frequency i)   [T, d_model]",

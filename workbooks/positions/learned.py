@@ -17,7 +17,7 @@ NONE, SINE, LEARNED = range(3)
 
 
 class Learned(NamedTuple):
-    """What the story reads of this sheet."""
+    """The cells of this sheet that the story reads."""
 
     kind: Area  # [1, 1]: NONE, SINE or LEARNED
     distance: Area  # [1, 1]: between the two `the`

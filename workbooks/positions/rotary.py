@@ -1,4 +1,5 @@
-"""The sheet Rotary: a query and a key, turned by their places; their scores at many places."""
+"""The sheet Rotary: a query and a key, rotated by their positions; their scores at many
+positions."""
 
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ KEYS = [f"k, n + {s}" for s in range(GRID)]
 
 
 class Rotary(NamedTuple):
-    """What the workbook's other pages read of this sheet."""
+    """The cells of this sheet that other sheets read."""
 
     m: Area  # [1, 1]
     n: Area  # [1, 1]
@@ -49,7 +50,8 @@ def add(w: Workbook, frequencies: Area) -> Rotary:
 
 
 def turn(ws: Composer, places: Area, frequencies: Area) -> Area:
-    """The query and then the key, each pair turned by the place: [queries and keys, d_head]."""
+    """Add the query and then the key, each pair rotated by the position: [queries and keys,
+    d_head]."""
     x = ws.typed("q_k", Q_K, ["q   [d_head]", "k   [d_head]"], DIMS)
     ws.text("pair (a, b) → (a cos - b sin, a sin + b cos) of place × frequency", style="equation")
     at = ws.computed(

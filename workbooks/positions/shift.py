@@ -1,4 +1,4 @@
-"""The sheet Shift: one matrix that moves every place by k."""
+"""The sheet Shift: one matrix that shifts every position by k."""
 
 from engine.cells.expression import Area, Expression
 from engine.cells.functions import COS, SIN, SUMPRODUCT
@@ -11,7 +11,7 @@ EVERY_PLACE = (T, D_MODEL)
 
 
 def add(w: Workbook, hands: Hands) -> Area:
-    """The sheet; gives what is left between the matrix and the formula, 0 everywhere."""
+    """Add the sheet; returns the difference between the matrix and the formula, 0 everywhere."""
     ws = w.sheet("Shift", "one matrix moves every place by k: relative position is a linear map")
     ws.widths({0: 9, **dict.fromkeys(range(1, 31), 6.5)})
     k = ws.typed("shift", K_SHIFT, ["shift k"], style="input setting")
@@ -49,7 +49,7 @@ def add(w: Workbook, hands: Hands) -> Area:
 
 
 def shift_matrix(ws: Composer, k: Area, frequencies: Area) -> Area:
-    """W_k: a block for each pair, which turns it; zeros elsewhere."""
+    """W_k: a rotation block for each pair; zeros elsewhere."""
     ws.heading("W_k turns each pair by k × its frequency, and mixes no pair with another")
     ws.text("block i = [cos a, sin a; -sin a, cos a], a = k × frequency i", style="equation")
 

@@ -1,7 +1,8 @@
-"""semantic-tiny: forty words wired by hand along six axes, and what a model's vectors make of them.
+"""semantic-tiny: forty words placed by hand along six axes, and what a model's vectors make of
+them.
 
 Look at sheet Study: the table, an analogy of your own in it and in the learned vectors, and every
-measure of every run. The weights are shipped in `models/semantic-tiny`; `semantics` made them.
+measure of every run. The weights are included in `models/semantic-tiny`; `semantics` made them.
 """
 
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ CHOSEN = Chosen(
 
 
 def model() -> Model:
-    """The model that began with narrow word vectors, seed 0, with each part's average."""
+    """The model with narrow initial word vectors, seed 0, with each part's average."""
     loaded = checkpoint.load(semantics.FOLDER / f"scale-{SCALE}")
     references = semantics.sentences(np.random.default_rng(0), N_REFERENCES)
     return ablation.averaged(loaded, [ids[ids >= 0][:-1].tolist() for ids in references])
@@ -74,7 +75,7 @@ def build(model: Model, passage: Passage) -> Book:
 
 
 def _studies(book: ModelBook) -> None:
-    """The sheets of its own."""
+    """Add the workbook's own sheets."""
     study.table(book)
     models.vectors(book)
     for page in (study, models, probes, printed):
@@ -92,7 +93,8 @@ def train(
 
 
 def floor(ids: np.ndarray) -> float:
-    """The loss of a model that knows the corpus exactly, whatever the sentences drawn."""
+    """The lowest possible loss, of a model that knows the corpus exactly, averaged over
+    sentences."""
     return semantics.loss_floor()
 
 

@@ -1,8 +1,9 @@
 """The sheet Two models of semantic-tiny: one table, two trainings, three maps of the same words.
 
-The essay has two pictures side by side, its table's and its model's, which failed. Here they stand
-with a third, of the model that began narrow. Each is drawn along the two principal components of
-its vectors as built, which are constants; the vectors, the points and the shares are live.
+The essay has two pictures side by side, of its table and of its model, which failed. Here they
+stand with a third, of the model with narrow initial vectors. Each is drawn along the two principal
+components of its vectors as built, which are constants; the vectors, the points and the shares are
+live.
 """
 
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ OPENS = 'The model in the middle has a workbook too: cellformer build workbooks/
 
 @dataclass(frozen=True)
 class Cloud:
-    """Forty vectors, a table [n_words, d] of the graph, and what its map is called."""
+    """Forty vectors, a table [n_words, d] of the graph, and the name of their map."""
 
     name: str
     title: str
@@ -55,8 +56,8 @@ CLOUDS = (
 
 
 def vectors(book: ModelBook) -> None:
-    """The content words' vectors of both models: of the other one constants to type over, of this
-    one looked up in its embedding."""
+    """Add the content words' vectors of both models: the other one's as typed constants, this one's
+    looked up in its embedding."""
     sheet, left = book.sheet(SHEET), 2 + semantics.spec().d_model + 2
     own = checkpoint.load(semantics.FOLDER / f"scale-{WIDE}").weights["W_E"][semantics.ROWS]
     scored = scoring(book.graph)
@@ -94,7 +95,7 @@ def add(book: ModelBook) -> None:
 
 
 def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:
-    """One cloud's middle, components, points, share and chart."""
+    """Add one cloud's mean, components, points, share and chart."""
     table = book.graph[cloud.vectors]
     left = book.places[cloud.vectors].left if n else 2 * semantics.spec().d_model + 10
     top = VECTORS_ROW
@@ -128,7 +129,7 @@ def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:
 def _points(
     book: ModelBook, sheet: Sheet, cloud: Cloud, mean: Block, basis: Block, col: int
 ) -> Block:
-    """Each word along the two components, from the middle of all."""
+    """Add each word's coordinates along the two components, from the mean."""
     table = book.graph[cloud.vectors]
 
     def along(k: int, c: int) -> Expression:
@@ -141,7 +142,7 @@ def _points(
 
 
 def _share(table: Block, mean: Block, points: Block) -> Expression:
-    """How much of the spread of the vectors lies in the plane that is drawn; 0 of none."""
+    """Add the share of the vectors' variance in the drawn plane; 0 if there is none."""
     spread = product_sum(table.area, table.area) - N_WORDS * product_sum(mean.area, mean.area)
     drawn = points.area
     middle = (SUM(points[:, 0]) ** 2 + SUM(points[:, 1]) ** 2) / N_WORDS
@@ -149,7 +150,7 @@ def _share(table: Block, mean: Block, points: Block) -> Expression:
 
 
 def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -> None:
-    """The map: a series for each word, named where there is room."""
+    """Add the map: a series for each word, named if there is room."""
     built = np.array(book.values[points.name], dtype=np.float64)
     sides, series, col = label_placement.sides(built, semantics.CONTENT, SIZE), [], 8 + n
     sheet.put(POINTS_ROW - 1, col, f"on {cloud.name}", "label")
@@ -166,7 +167,7 @@ def _chart(book: ModelBook, sheet: Sheet, cloud: Cloud, points: Block, n: int) -
 
 
 def _suggestions() -> list[Suggestion]:
-    """A word moved in the table, in this model's embedding, in the other's vectors."""
+    """Three edits: a word moved in the table, in this model's embedding, in the other's vectors."""
     row = semantics.CONTENT.index("ship")
     queen = semantics.CONTENT.index("queen")
     return [

@@ -1,8 +1,8 @@
-"""The sheet Printed of semantic-tiny: the essay's figures beside ours, its acceptance tests asked of
-every set of vectors, and a measure that says nothing.
+"""The sheet Printed of semantic-tiny: the essay's figures beside ours, its acceptance tests applied
+to every set of vectors, and a measure that shows nothing.
 
-The essay's model failed its tests. Ours fails them from a wide start, as it did, and passes them
-from a narrow one with the same sentences and the same loss; the figures stand on Study.
+The essay's model failed its tests. Ours fails them from wide initial vectors, and passes them from
+narrow ones with the same sentences and the same loss; the figures are on Study.
 """
 
 import json
@@ -46,13 +46,13 @@ def _share(study: Sheet, row: int, n: int) -> Area:
 
 
 def _probes(study: Sheet, row: int) -> Expression:
-    """How many axes a probe reads off words that it has not seen."""
+    """How many axes a probe can read from words held out."""
     first = REPORT + 5
     return COUNTIF(study[TOP + row, first : first + N_AXES], f">{PASSES}")
 
 
 def _analogies(study: Sheet, row: int) -> Expression:
-    """How many of the five analogies come out."""
+    """How many of the five analogies are right."""
     first = REPORT + 5 + N_AXES
     right = [
         EXACT(study[TOP + row, first + k], asked[3]) for k, asked in enumerate(semantics.ANALOGIES)
@@ -61,7 +61,7 @@ def _analogies(study: Sheet, row: int) -> Expression:
 
 
 def _figures(study: Sheet) -> list[Comparison]:
-    """What the essay prints of its one model, beside ours from the wide start."""
+    """The essay's figures of its one model, beside ours from wide initial vectors."""
     queen = study[TOP + WIDE, REPORT + 5 + N_AXES + len(semantics.ANALOGIES)]
     rows = [
         Comparison("two components of the hand-wired table hold", 0.70, _share(study, TABLE, 2), OURS),
@@ -76,7 +76,7 @@ def _figures(study: Sheet) -> list[Comparison]:
 
 
 def _tests(ws: Composer, study: Sheet) -> None:
-    """The essay's three acceptance tests, of every set of vectors."""
+    """The essay's three acceptance tests, for every set of vectors."""
     ws.heading("The essay's acceptance tests, of the table and of two trainings")
     side_tables.heads(ws.sheet, ws.cursor, 2, list(SETS), "label")
     tests = ws.table("tests", (ws.cursor + 1, 2), (3, len(SETS)))
@@ -95,7 +95,7 @@ def _tests(ws: Composer, study: Sheet) -> None:
 
 
 def _trap(ws: Composer) -> None:
-    """R² of probes on the words that they were fitted to, and held out: constants."""
+    """R² of probes on the words that they were fitted to, and on words held out: constants."""
     ws.heading("A measure that says nothing: R² on the words that a probe was fitted to")
     ws.text(*TRAP)
     rows = json.loads((semantics.FOLDER / "report.json").read_text())["rows"]

@@ -1,15 +1,15 @@
-"""The sheet Probes of semantic-tiny: can an axis of the table be read off the words' vectors?
+"""The sheet Probes of semantic-tiny: can an axis of the table be read from the words' vectors?
 
-A probe is a straight line: a number for each principal component of the vectors, fitted by least
-squares to what the table says of an axis. Fitted to all forty words and asked about the same forty
-it looks good whatever the vectors are, if it may use many components; each word held out in turn
-tells whether there is anything to read. With orthonormal components both are sums: the share
-explained is that of the coefficients' squares, and a word's error when held out its error in the
+A probe is a linear function: a coefficient for each principal component of the vectors, fitted by
+least squares to the table's values of an axis. Fitted to all forty words and tested on the same
+forty it looks good whatever the vectors are, if it may use many components; holding out each word
+in turn shows whether there is anything to read. With orthonormal components both are sums: the
+explained share is that of the squared coefficients, and a held-out word's error is its error in the
 fit over 1 minus its leverage (Allen's PRESS, 1974).
 
-The components themselves are of all forty words, the one held out among them: they are found
-without a look at the table, and yet they know it. What is left when they are found anew without
-each word stands below, as constants.
+The components themselves are of all forty words, including the one held out: they are found without
+the table, but not without the word. The result of finding them again without each word stands
+below, as constants.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ SETS = (
 
 
 class Probed(NamedTuple):
-    """Vectors that are probed: their name, what they are called, and themselves [n_words, d]."""
+    """A set of vectors to probe: its name, its description, and the vectors [n_words, d]."""
 
     name: str
     title: str
@@ -59,7 +59,8 @@ class Probed(NamedTuple):
 
 
 def add(book: ModelBook) -> None:
-    """The dial, the shares explained, two charts, three edits; the arithmetic below."""
+    """Add the setting, the explained shares, two charts, three suggested edits; the computations
+    below."""
     sheet = book.sheet(SHEET)
     sheet.purpose = PURPOSE
     layout.dress(book, sheet)
@@ -78,7 +79,7 @@ def add(book: ModelBook) -> None:
 
 
 def _probed(book: ModelBook) -> list[Probed]:
-    """Vectors that nobody trained, those of the model that began wide, and of this one."""
+    """Untrained vectors, those of the model with wide initial vectors, and of this one."""
     rng = np.random.default_rng(semantics.SEEDS[0])
     untrained = semantics.decoder().initial(semantics.recipe(1.0), rng)["W_E"][semantics.ROWS]
     wide, narrow = (
@@ -92,7 +93,7 @@ def _probed(book: ModelBook) -> list[Probed]:
 
 
 def _dial(book: ModelBook, sheet: Sheet) -> None:
-    """How many components a probe may use."""
+    """Add the setting: how many components a probe may use."""
     sheet.put(ASKED_ROW, 0, "components", "row label")
     side_tables.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
     sheet.rules[ASKED_ROW, 1] = {
@@ -112,7 +113,7 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _axes(book: ModelBook, sheet: Sheet) -> None:
-    """What the table says of each axis: its mean, and how far the words spread."""
+    """Add the table's values of each axis: their mean and variance."""
     table = book.graph["study.table"]
     sheet.put(WORK_ROW - 1, 0, "axis", "block")
     side_tables.heads(sheet, WORK_ROW - 1, 1, semantics.AXES, "label")
@@ -132,7 +133,7 @@ def _axes(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
-    """One set's components, coefficients of the six probes, leverages, errors when held out."""
+    """Add one set's components, coefficients of the six probes, leverages, held-out errors."""
     table, mean, on = (book.graph[x] for x in ("study.table", "probes.mean", "probes.on"))
     top, right = WORK_ROW + 5 + n * (N_WORDS + N_AXES + 5), 2 + N_PARTS
     sheet.put(top, 0, f"{probed.title}: coefficients", "block")
@@ -173,7 +174,7 @@ def _probe(book: ModelBook, sheet: Sheet, probed: Probed, n: int) -> None:
 
 
 def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
-    """For each axis the share explained, of the words fitted to and of words held out; and how
+    """Add the explained share of each axis, for the words fitted to and for words held out; and how
     many of the six pass."""
     spread = book.graph["probes.spread"]
     for way, text in enumerate(WAYS):
@@ -208,7 +209,7 @@ def _results(book: ModelBook, sheet: Sheet, probed: Sequence[Probed]) -> None:
 
 
 def _anew(sheet: Sheet, probed: Sequence[Probed]) -> None:
-    """What is left where the components do not know the word held out either: constants."""
+    """Add the results if components, too, are found without the held-out word: constants."""
     text = f"of words held out, the {BUILT} components found anew without each: constants"
     sheet.put(ANEW_ROW, 1, text, "block")
     side_tables.heads(sheet, ANEW_ROW + 1, 1, [one.title for one in probed], "label")
@@ -220,8 +221,8 @@ def _anew(sheet: Sheet, probed: Sequence[Probed]) -> None:
 
 
 def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
-    """R² of each axis [n_axes] where a word is left out of everything: of the principal components
-    of `vectors` [n_words, d] and of the line along the first of them."""
+    """R² of each axis [n_axes] if a word is left out of everything: of the principal components of
+    `vectors` [n_words, d] and of the fit along the first of them."""
     wanted = semantics.TABLE
     errors = np.empty_like(wanted)
     for i in range(len(vectors)):
@@ -237,7 +238,7 @@ def held_out_anew(vectors: np.ndarray, n_parts: int) -> np.ndarray:
 
 
 def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:
-    """The two halves of the table, side by side."""
+    """Add the two halves of the table as charts, side by side."""
     rows = slice(TABLE_ROW + 2, TABLE_ROW + 2 + N_AXES)
     for way, text in enumerate(WAYS):
         series = [
@@ -249,7 +250,7 @@ def _charts(sheet: Sheet, probed: Sequence[Probed]) -> None:
 
 
 def _suggestions() -> list[Suggestion]:
-    """All components; one; a table that says something else."""
+    """Three edits: all components, one component, another value in the table."""
     components, last = ("probes.components", 0, 0), len(semantics.AXES) - 1
     return [
         Suggestion(

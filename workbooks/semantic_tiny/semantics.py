@@ -1,11 +1,12 @@
-"""semantic-tiny: forty words whose meaning is wired by hand, and what a model's vectors make of it.
+"""semantic-tiny: forty words with a meaning placed by hand, and what a model's vectors make of it.
 
-Six axes place every word. From this table come true sentences, definitions and comparisons; a small
+Six axes place every word. This table generates true sentences, definitions and comparisons; a small
 decoder is trained on the sentences and never sees the table. Do its word vectors find the axes
 again? The same model is trained from two initial embeddings, wide (1.0) and narrow (0.02), and
-measured beside the table itself and beside vectors that nobody trained.
+measured beside the table itself and beside untrained vectors.
 
-`python -m workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny anew.
+`python -m workbooks.semantic_tiny.semantics` trains, measures and writes models/semantic-tiny
+again.
 """
 
 import json
@@ -119,7 +120,7 @@ LENGTH = 10  # of the longest sentence: <BOS>, a word, is, six adjectives, <EOS>
 
 
 def definitions() -> list[str]:
-    """Each word with an adjective for every axis that says something of it."""
+    """Each word with an adjective for every axis on which it has a value."""
     found = []
     for word, row in zip(CONTENT, TABLE, strict=True):
         said = [ADJECTIVES[axis][int(x > 0)] for axis, x in zip(AXES, row, strict=True) if x]
@@ -128,7 +129,7 @@ def definitions() -> list[str]:
 
 
 def comparisons() -> list[str]:
-    """Every pair of words that an axis says different things of, both ways round."""
+    """Every pair of words that differ on an axis, in both orders."""
     found = []
     for axis, names in COMPARATIVES.items():
         column = dict(zip(CONTENT, TABLE[:, AXES.index(axis)], strict=True))
@@ -160,9 +161,10 @@ def sentences(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def loss_floor() -> float:
-    """Nats per predicted token of a model that knows the corpus exactly; none does better.
+    """The lowest possible loss in nats per predicted token, of a model that knows the corpus
+    exactly.
 
-    The entropy of a sentence (no two are the same) over the mean number of tokens after <BOS>.
+    The entropy of a sentence (all are different) over the mean number of tokens after <BOS>.
     """
     halves = (DEFINITIONS, COMPARISONS)
     entropy = np.log(2) + np.mean([np.log(len(ids)) for ids in halves])
@@ -174,7 +176,7 @@ def loss_floor() -> float:
 
 
 def decoder() -> Decoder:
-    """GPT-2's, as small as the essay's: 2 layers, 2 heads, vectors of 32 numbers."""
+    """A GPT-2 decoder as small as the essay's: 2 layers, 2 heads, vectors of 32 numbers."""
     sizes = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_mlp": 128}
     return decoders.new("gpt2", d_vocab=len(WORDS), n_ctx=LENGTH - 1, **sizes)
 
@@ -185,7 +187,7 @@ def spec() -> ModelSpec:
 
 
 def recipe(scale: float) -> Recipe:
-    """How it is trained, from word vectors of this standard deviation."""
+    """The training recipe, with word vectors of this initial standard deviation."""
     return Recipe(steps=8000, batch=128, embed_scale=scale)
 
 
@@ -195,7 +197,7 @@ def train(scale: float, seed: int) -> Iterator[Progress | dict[str, np.ndarray]]
 
 
 def model(weights: dict[str, np.ndarray]) -> Model:
-    """The model with these weights, which is saved as GPT-2 is."""
+    """The model with these weights, which is saved in GPT-2's format."""
     return trained(decoder(), weights, WordList(WORDS))
 
 
@@ -220,10 +222,10 @@ class R2(NamedTuple):
 
 
 def probe_r2(vectors: np.ndarray, axis: np.ndarray) -> R2:
-    """How well an axis's values [n_words] are read off vectors [n_words, d] along one direction.
+    """R² of a linear probe for an axis's values [n_words] on vectors [n_words, d].
 
-    Held out is ridge regression, leave-one-out. The penalty is chosen anew for every word held
-    out, by leave-one-out among the other words: the smallest squared error in PENALTIES.
+    Held out is ridge regression, leave-one-out. The penalty is chosen separately for every held-out
+    word, by leave-one-out among the other words: the smallest squared error in PENALTIES.
     """
     n = len(axis)
     penalties = PENALTIES * np.mean(np.sum((vectors - vectors.mean(0)) ** 2, 0))
@@ -239,7 +241,8 @@ def probe_r2(vectors: np.ndarray, axis: np.ndarray) -> R2:
 
 
 def ridge(x: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray, float]:
-    """Slope [d] and level of y [n] on x [n, d], the level unpenalised (Hoerl & Kennard 1970).
+    """Slope [d] and intercept of y [n] on x [n, d], the intercept not penalized (Hoerl & Kennard
+    1970).
 
     With penalty 0, least squares; of many solutions the shortest.
     """
@@ -252,8 +255,8 @@ def ridge(x: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray, flo
 def held_out_errors(x: np.ndarray, y: np.ndarray, penalties: np.ndarray) -> np.ndarray:
     """Each point's error in the ridge fit to the others, for each penalty: [n_penalties, n].
 
-    No fit is made again: a point's error when held out is its error in the fit to all, over 1
-    minus its leverage (Allen's PRESS, 1974).
+    Nothing is refitted: a point's held-out error is its error in the fit to all, over 1 minus its
+    leverage (Allen's PRESS, 1974).
     """
     U, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)  # U: [n, k], s: [k]
     shrunk = s**2 / (s**2 + penalties[:, None])  # [n_penalties, k]
@@ -304,7 +307,7 @@ def row(name: str, seed: int | None, vectors: np.ndarray, loss: float | None) ->
 
 
 def answer(vectors: np.ndarray, a: str, b: str, c: str, wanted: str) -> dict[str, Any]:
-    """What word vectors [n_words, d] say to an analogy, and whether it is what was wanted."""
+    """The answer of word vectors [n_words, d] to an analogy, and whether it is right."""
     nearest = analogy(vectors, a, b, c)
     return {
         "asked": f"{a} - {b} + {c}",

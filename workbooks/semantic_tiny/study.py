@@ -1,5 +1,5 @@
-"""The sheet Study of semantic-tiny: the table of forty words, an analogy asked of it and of the
-vectors that two trainings left, and the measures of every run."""
+"""The sheet Study of semantic-tiny: the table of forty words, an analogy in it and in the vectors
+of two trainings, and the measures of every run."""
 
 import json
 from typing import NamedTuple
@@ -21,7 +21,8 @@ WORK = TOP + N_WORDS + 10  # the learned targets, d_model numbers across
 
 
 class Asked(NamedTuple):
-    """Vectors that the analogy is asked of: a table [n_words, d], and where it is told."""
+    """Vectors in which the analogy is computed: a table [n_words, d], and where its result
+    stands."""
 
     name: str
     title: str
@@ -36,7 +37,8 @@ SETS = (
 
 
 def add(book: ModelBook) -> None:
-    """The table and an analogy, live; three edits; the measures of every run, as they came out."""
+    """Add the table and an analogy, live; three suggested edits; the measures of every run, as
+    constants."""
     sheet = book.sheet(SHEET)
     sheet.purpose = "what was asked of the model, and what came out"
     layout.dress(book, sheet)
@@ -52,7 +54,7 @@ def add(book: ModelBook) -> None:
 
 
 def table(book: ModelBook) -> None:
-    """The forty words and their coordinates, to be typed over."""
+    """Add the forty words and their coordinates, as inputs."""
     sheet = book.sheet(SHEET)
     sheet.put(TARGET_ROW - 1, 0, "The table, wired by hand: type over it", "heading")
     words = [[word] for word in semantics.CONTENT]
@@ -63,7 +65,7 @@ def table(book: ModelBook) -> None:
 
 
 def _asked(book: ModelBook, sheet: Sheet) -> None:
-    """a − b + c: choose the words."""
+    """Add the words of the analogy, a − b + c, as inputs."""
     sheet.put(ASKED_ROW - 2, 0, "An analogy: choose three words", "heading")
     words = book.graph["study.word"]
     side_tables.heads(sheet, ASKED_ROW - 1, 0, ("a", "− b", "+ c"), "label")
@@ -79,7 +81,7 @@ def _asked(book: ModelBook, sheet: Sheet) -> None:
 
 
 def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
-    """a − b + c, along every axis of the table, or every number of learned vectors."""
+    """Add a − b + c, along every axis of the table, or every feature of learned vectors."""
     vectors, places = book.graph[asked.vectors], book.graph["study.place"]
 
     def entry(_: int, d: int) -> Expression:
@@ -95,7 +97,7 @@ def _target(book: ModelBook, sheet: Sheet, asked: Asked, k: int) -> None:
 
 
 def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
-    """Each word's cosine with the target; nothing for the three words that were asked with."""
+    """Add each word's cosine with the target; blank for the three words of the analogy."""
     vectors, places = book.graph[asked.vectors], book.graph["study.place"]
     target = book.graph[f"study.target_{asked.name}"].area.fixed
 
@@ -112,7 +114,7 @@ def _cosines(book: ModelBook, sheet: Sheet, asked: Asked, col: int) -> None:
 
 
 def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -> None:
-    """The five nearest words, of those not asked with."""
+    """Add the five nearest words, without those of the analogy."""
     sheet.put(ASKED_ROW - 2, left, f"nearest, {asked.title}", "block")
     cosines, words = book.graph[f"study.cosine_{asked.name}"].area, book.graph["study.word"].area
 
@@ -128,7 +130,8 @@ def _nearest(book: ModelBook, sheet: Sheet, asked: Asked, col: int, left: int) -
 
 
 def _suggestions() -> list[Suggestion]:
-    """An analogy that holds, one that fails in the wide model, a word that is moved."""
+    """Three edits: an analogy that holds, one that fails in the wide model, a word that is
+    moved."""
     return [
         Suggestion(
             "Type stag as the first word: the table and the model that began narrow say doe, the one that began wide does not.",

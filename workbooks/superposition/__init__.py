@@ -1,8 +1,9 @@
-"""superposition: five features in two numbers, and a sparse autoencoder that finds them again.
+"""superposition: five features in two numbers, and a sparse autoencoder that recovers them.
 
-A model has more to say than it has dimensions: features share them, at angles. Look at the arrows on
-Toy model, at how many of them a plane holds on Sparsity, at how much room larger spaces have, and at
-Autoencoder, which finds the features in the two numbers alone. `learning` made the weights.
+A model has more features than dimensions, so features share dimensions, at angles. Look at the
+arrows on Toy model, at how many of them a plane holds on Sparsity, at how much room larger spaces
+have, and at Autoencoder, which finds the features from the two numbers alone. `learning` made the
+weights.
 """
 
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def book() -> Book:
 
 
 def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
-    """What holds whatever is typed into the models' sheets."""
+    """Claims that hold whatever is typed into the models' sheets."""
     table, D = first.interference, coded.coder.D
     n, n_latents = table.shape[0], D.shape[0]
     gaps = [ABS(first.again[k] - first.before[k]) for k in range(n)]
@@ -67,7 +68,7 @@ def checks(w: Workbook, first: Toy, coded: Autoencoder) -> None:
 
 
 def story(w: Workbook, first: Toy, rarer: Sparsity, coded: Autoencoder) -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     bank, held = first.back[0], rarer.held[TYPED]
     found = w.now(coded.found)
     return Story(

@@ -120,8 +120,8 @@ def _toy_models(
 def _autoencoders(
     rng: np.random.Generator, W: np.ndarray, steps: int
 ) -> Generator[Progress, None, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Train an autoencoder for each penalty on the hidden numbers of a toy model; what each latent
-    writes is brought to length 1 in the end, and its activation to as much as it wrote before."""
+    """Train an autoencoder for each penalty on the hidden numbers of a toy model; finally each
+    latent's output is scaled to length 1, and its activation by the inverse."""
     given = {"penalty": np.reshape(PENALTIES, (-1, 1, 1, 1)), "share": shares(SEEN)[:, None]}
     writes = rng.normal(size=(len(PENALTIES), STARTS, N_LATENTS, D_HIDDEN))
     writes /= np.linalg.norm(writes, axis=-1, keepdims=True)
@@ -139,7 +139,7 @@ def _autoencoders(
 
 
 class Run(NamedTuple):
-    """A training: what it lowers the `loss` of, and how."""
+    """A training run: the `loss` that it minimizes, and how."""
 
     graph: Graph
     given: Mapping[str, np.ndarray]  # inputs that stay, [cases, 1, rows, columns]
@@ -148,8 +148,8 @@ class Run(NamedTuple):
     done: int = 0  # steps of trainings before it, of two that are as long
 
     def from_start(self, start: Weights) -> Generator[Progress, None, Weights]:
-        """Follow Adam from weights [cases, starts, rows, columns] by name; returns those of the
-        start that led to the least loss, [cases, rows, columns]."""
+        """Train with Adam from weights [cases, starts, rows, columns] by name; returns those of the
+        start with the lowest loss, [cases, rows, columns]."""
         moves = self._moves(start)
         at = dict(start)  # of the moments, 0
         for step in range(self.steps):
@@ -164,7 +164,7 @@ class Run(NamedTuple):
         return {name: at[name][np.arange(len(best)), best] for name in start}
 
     def _moves(self, start: Weights) -> dict[str, str]:
-        """Add a step of Adam to the graph: for each of its inputs, what it is after the step."""
+        """Add a step of Adam to the graph: for each of its inputs, the value after the step."""
         g, gradients = self.graph, backward(self.graph, self.graph["loss"])
         shared = optimizers.settings(g, beta1=BETAS[0], beta2=BETAS[1])
         moves = {}
@@ -180,7 +180,7 @@ class Run(NamedTuple):
 
 
 def cosines(learned: Learned) -> np.ndarray:
-    """Of what each latent writes with the arrow of each feature that the autoencoders saw:
+    """The cosines of each latent's output with the arrow of each feature that the autoencoders saw:
     [penalties, latents, features]."""
     W = _seen(learned.W)
     lengths = np.linalg.norm(learned.decoder, axis=-1, keepdims=True)
@@ -189,14 +189,14 @@ def cosines(learned: Learned) -> np.ndarray:
 
 
 def _seen(W: np.ndarray) -> np.ndarray:
-    """The W [hidden, features] of the toy model that the autoencoders see: features of equal
-    importance, and rare."""
+    """The W [hidden, features] of the toy model for the autoencoders: features of equal importance,
+    and rare."""
     found: np.ndarray = W[DECAYS.index(1.0), PROBABILITIES.index(SEEN)]
     return found
 
 
 def save(learned: Learned, folder: Path, force: bool) -> None:
-    """Write all that is trained as `superposition.json`. Raises InputError where it cannot be."""
+    """Write the trained weights as `superposition.json`. Raises InputError."""
     with replacing_folder(folder, is_part, force) as path:
         rows = {name: array.tolist() for name, array in learned._asdict().items()}
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
@@ -204,11 +204,11 @@ def save(learned: Learned, folder: Path, force: bool) -> None:
 
 
 def load(folder: Path = FOLDER) -> Learned:
-    """What `save` wrote. Raises InputError."""
+    """The weights that `save` wrote. Raises InputError."""
     held = read_json(folder / FILE)
     return Learned(*(np.array(held[name]) for name in Learned._fields))
 
 
 def is_part(name: str) -> bool:
-    """Whether a file's name is the one that `save` writes."""
+    """Whether a file name is that of `save`'s file."""
     return name == FILE

@@ -1,4 +1,4 @@
-"""The sheet Examples: what several toy models make of every example, and how wrong each is."""
+"""The sheet Examples: the output of several toy models for every example, and its error."""
 
 from typing import NamedTuple
 
@@ -58,8 +58,8 @@ def add(w: Workbook) -> Examples:
 
 
 def errors(examples: Examples, name: str, toy: Toy, importance: Area, beside: Area) -> Area:
-    """What a toy model gives back for each example, and its squared error, in which each feature
-    counts as it is important: [examples, 1], right of it."""
+    """Add a toy model's output for each example, and, to the right, its squared error weighted by
+    importance: [examples, 1]."""
     ws, x = examples.ws, examples.x
     back = ws.computed(
         f"{name}_back",

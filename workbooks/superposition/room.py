@@ -1,11 +1,11 @@
 """The sheets Room and Directions: how many nearly orthogonal directions a space has room for.
 
-Only d directions of d dimensions stand at right angles. Of those that are nearly so there are many
-more. Of a sphere, a share of at most exp(-d ε² / 2) has a cosine of ε or more with a direction (Ball
-1997, *An Elementary Introduction to Modern Convex Geometry*, lemma 2.2). So of N random directions
-fewer than N² exp(-d ε² / 2) pairs are expected to have a cosine of ε or more, or of -ε or less. For
-N = exp(d ε² / 4) that is less than one pair, so that some N directions have none. (Johnson and
-Lindenstrauss 1984 is the same count for distances.)
+Only d directions in d dimensions are orthogonal. Many more are nearly so. At most a share of exp(-d
+ε² / 2) of a sphere has a cosine of ε or more with a direction (Ball 1997, *An Elementary
+Introduction to Modern Convex Geometry*, lemma 2.2). So among N random directions, fewer than N²
+exp(-d ε² / 2) pairs are expected to have an absolute cosine of ε or more. For N = exp(d ε² / 4)
+that is less than one pair, so that some N directions have none. (Johnson and Lindenstrauss 1984 is
+the same count for distances.)
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ KEPT = [f"v{k}" for k in range(1, N + 1)]
 
 
 def add(w: Workbook) -> None:
-    """The sheets, with what to try on them."""
+    """Add the sheets, with suggested edits."""
     ws = w.sheet("Room", "how many nearly orthogonal directions a space has room for")
     ws.widths({0: 40, **dict.fromkeys(range(1, 12), 12)})
     ws.text(
@@ -76,7 +76,7 @@ def add(w: Workbook) -> None:
 
 
 def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
-    """Random directions in cells: how many of them fit, beside what formulas say. Gives their
+    """Add random directions in cells: how many of them fit, beside the formulas. Returns their
     numbers of dimensions [1, samples], and the cosines of each [N, N]."""
     ws.heading(
         f"Measured: {N} random directions, one after the other, each kept if it is nearly at right angles to all kept before"
@@ -121,7 +121,7 @@ def sample(w: Workbook, ws: Composer, near: Area) -> tuple[Area, list[Area]]:
 
 
 def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[Area]]:
-    """The vectors, and for each sample's dimensions the size of every cosine [N, N], and which
+    """Add the vectors, and for each sample's dimensions every absolute cosine [N, N], and which
     directions are kept [1, N]."""
     ws = w.sheet("Directions", f"{N} random vectors, and the cosine of every two, without its sign")
     ws.widths({0: 20, **dict.fromkeys(range(1, N + len(SAMPLED) + 2), 7)})
@@ -149,7 +149,8 @@ def directions(w: Workbook, widths: Area, near: Area) -> tuple[list[Area], list[
 def _cosines(
     ws: Composer, top: int, k: int, vectors: Area, used: Area, near: Area
 ) -> tuple[Area, Area]:
-    """The cosines [N, N] of the k-th number of dimensions, and which directions are kept [1, N]."""
+    """The cosines [N, N] for the k-th number of dimensions, and which directions are kept [1,
+    N]."""
     ws.cursor = top
     lengths = ws.computed(
         f"sizes_{k}",
@@ -179,7 +180,7 @@ def _cosines(
 
 
 def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
-    """How many pairs have a cosine below each of some, as lines."""
+    """Add how many pairs have a cosine below each of several values, as lines."""
     ws.heading("Share of the pairs whose cosine is below")
     top = ws.cursor
     limits = ws.typed("limits", BELOW[:, None], cols=["cosine"], style="input setting")
@@ -200,7 +201,7 @@ def spread(ws: Composer, widths: Area, cosines: list[Area]) -> None:
 
 
 def large(ws: Composer, near: Area) -> None:
-    """What the bound promises in spaces as large as models have."""
+    """Add the bound for spaces as large as models have."""
     ws.heading(
         "By formula: in larger spaces, at least exp(d ε² / 4) directions are nearly at right angles"
     )
@@ -225,7 +226,7 @@ def large(ws: Composer, near: Area) -> None:
 
 
 def suggest(w: Workbook, ws: Composer) -> None:
-    """More interference, fewer dimensions, a smaller model."""
+    """Three edits: more interference, fewer dimensions, a smaller model."""
     near, fit, most = w["near"], w["fit"], w["digits"][-1]
     more, fewer = {near: 0.5}, {w["widths"][2]: 32.0}
     ws.suggest(

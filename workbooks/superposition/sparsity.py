@@ -1,9 +1,9 @@
-"""The sheet Sparsity: how often features are present decides how many of them two numbers hold.
+"""The sheet Sparsity: the probability of features decides how many of them two numbers hold.
 
-Three trained models stand side by side: that of features which are always present, that of the
-settings which are typed, that of rare features. Each is asked for its loss over the examples. As
-every subset of the features is among these, the loss is a sum over how many are present, for
-whatever probability is typed.
+Three trained models stand side by side: for features that are always present, for the typed
+settings, and for rare features. Each one's loss over the examples is computed. Since every subset
+of the features is among these, the loss is a sum over the number of present features, for any typed
+probability.
 """
 
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ SHARE: dict[str, Any] = {
 
 
 class Sparsity(NamedTuple):
-    """The tables that edits are made in or seen at, and that checks read."""
+    """The tables that edits and checks refer to."""
 
     p: Area
     decay: Area
@@ -51,7 +51,7 @@ class Sparsity(NamedTuple):
 
 
 def add(w: Workbook, trained: Trained) -> Sparsity:
-    """The sheet and its examples, with what to try on it."""
+    """Add the sheet and its examples, with suggested edits."""
     ws = w.sheet("Sparsity", "the rarer features are, the more of them share the two numbers")
     ws.widths({0: 24, **dict.fromkeys(range(1, 19), 8), PANEL: 9, 2 * PANEL: 9})
     ws.text(
@@ -79,7 +79,7 @@ def add(w: Workbook, trained: Trained) -> Sparsity:
 
 
 def settings(ws: Composer) -> tuple[Area, Area, Area]:
-    """How often a feature is present, and how important each is: [1, features]."""
+    """Add the probability of a feature, and the importance of each: [1, features]."""
     ws.cursor = SETTINGS
     p = ws.typed("p", P, ["present with probability"], style="input setting")
     ws.cursor -= 1
@@ -157,7 +157,7 @@ def panel(ws: Composer, trained: Trained, k: int, p: Expression, decay: Area) ->
 
 
 def by_number(ws: Composer, examples: Examples, errors: list[Area]) -> Area:
-    """The errors of the subsets of 0, 1, .. 5 features, added: [features + 1, models]."""
+    """Add the summed errors of the subsets of 0, 1, .. 5 features: [features + 1, models]."""
     ws.heading("The errors of the subsets of 0 to 5 features, added: sums over sheet Examples")
     return ws.computed(
         "by_number",
@@ -169,8 +169,8 @@ def by_number(ws: Composer, examples: Examples, errors: list[Area]) -> Area:
 
 
 def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, Area]:
-    """How many features each model holds, and its loss: [1, models] each. Below, the loss for other
-    probabilities, as lines."""
+    """Add how many features each model holds, and its loss: [1, models] each. Below, the loss for
+    other probabilities, as lines."""
     below = ws.cursor
     ws.cursor = RESULTS
     held = ws.computed(
@@ -210,8 +210,8 @@ def results(ws: Composer, toys: list[Toy], sums: Area, p: Area) -> tuple[Area, A
 
 
 def expected(p: Expression, sums: Area) -> Expression:
-    """The expected error: of n features, each subset has the probability p^n (1 - p)^(5 - n). No
-    power is 0: programs differ over 0^0."""
+    """The expected error: of n features, each subset has the probability p^n (1 - p)^(5 - n). 0^0
+    is avoided, since programs differ over it."""
 
     def probability(n: int) -> Expression:
         present, absent = p**n, (1 - p) ** (N_FEATURES - n)
@@ -230,7 +230,7 @@ def pictures(ws: Composer, toys: list[Toy]) -> None:
 
 
 def suggest(w: Workbook, ws: Composer, found: Sparsity) -> None:
-    """Rarer, more frequent, and equal importance."""
+    """Three edits: rarer features, more frequent ones, and equal importance."""
     p, loss, held = found.p, found.loss, found.held[TYPED]
     ws.suggest(
         w.suggestion(

@@ -1,4 +1,4 @@
-"""The sheet Toy model: five features through two numbers and back, and what they do to each other."""
+"""The sheet Toy model: five features through two numbers and back, and their interference."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ DEGREES = 180
 
 
 class Toy(NamedTuple):
-    """The tables that other sheets read, or that edits are made in."""
+    """The tables that other sheets or edits refer to."""
 
     x: Area  # [features, 1]
     W: Area  # [features, 2]: a row for each feature
@@ -31,7 +31,7 @@ class Toy(NamedTuple):
 
 
 def add(w: Workbook, learned: Learned) -> Toy:
-    """The sheet, with what to try on it."""
+    """Add the sheet, with suggested edits."""
     ws = w.sheet("Toy model", "five features squeezed through two numbers, and what comes back")
     ws.widths({0: 22, **dict.fromkeys(range(1, 8), 11), 8: 2})
     ws.text(
@@ -60,7 +60,8 @@ def add(w: Workbook, learned: Learned) -> Toy:
 
 
 def typed(ws: Composer, learned: Learned) -> tuple[Area, Area, Area]:
-    """What is present, and the weights of the model of equal importance and rare features."""
+    """Add the present features, and the weights of the model of equal importance and rare
+    features."""
     W, b = learned.W[-1, 0].T, learned.b[-1, 0]  # [features, 2], [features]
     ws.cursor = TOP
     x = ws.typed("x", [[strength] for strength in PRESENT], NAMES, ["present: x"])
@@ -71,7 +72,8 @@ def typed(ws: Composer, learned: Learned) -> tuple[Area, Area, Area]:
 
 
 def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area, Area]:
-    """The two numbers, under the columns of W that make them, and what is read off them."""
+    """Add the two numbers, under the columns of W that make them, and the features read from
+    them."""
     ws.cursor = ws.rect(W).bottom
     h = ws.computed(
         "h", (1, D_HIDDEN), lambda _, k: SUMPRODUCT(x[:, 0], W[:, k]), ["kept: h"], left=2
@@ -87,7 +89,7 @@ def there_and_back(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area,
 
 
 def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
-    """The interference matrix [features, features], and what comes back by way of it."""
+    """Add the interference matrix [features, features], and the output computed with it."""
     ws.heading("Interference, W Wᵀ: what a row's feature, where present, adds to a column's")
     ws.text(
         "On the diagonal stands what a feature does for itself. Beside it stands 0 where two arrows are at right angles."
@@ -107,7 +109,7 @@ def disturbs(ws: Composer, x: Area, W: Area, b: Area) -> tuple[Area, Area]:
 
 
 def geometry(ws: Composer, interference: Area) -> None:
-    """How long each arrow is, and how near the next one points, in degrees."""
+    """Add the length of each arrow, and the angle to the next one, in degrees."""
     lengths = ws.computed(
         "lengths", (1, N_FEATURES), lambda _, j: SQRT(interference[j, j]), ["length of the arrow"]
     )
@@ -137,12 +139,13 @@ def geometry(ws: Composer, interference: Area) -> None:
 
 
 def quotient(part: Expression, whole: Expression) -> Expression:
-    """A part of a whole, 0 where there is nothing to divide by."""
+    """A quotient, 0 if the divisor is 0."""
     return IF(whole < NEAR, 0, part / whole)
 
 
 def suggest(w: Workbook, ws: Composer, toy: Toy) -> None:
-    """A neighbour as well, the far side as well, and a bias that filters nothing."""
+    """Three edits: a neighbouring feature as well, the opposite one as well, and a bias that
+    filters nothing."""
     bank, growth, tax = (NAMES.index(name) for name in ("bank", "growth", "tax"))
     back = toy.back
     ws.suggest(

@@ -15,13 +15,14 @@ HELD = 0.5  # the length from which a feature's arrow counts as held
 
 
 class Shelf(NamedTuple):
-    """Models in rows, for every combination of settings; the last setting changes first."""
+    """Models in rows, one for every combination of settings; the last setting varies fastest."""
 
     settings: tuple[Area, ...]  # [1, n] each: the values that a setting takes, from small to large
     rows: Area  # [models, numbers]
 
     def row(self, *wanted: Expression) -> Expression:
-        """The row, from 1, of the model whose settings are the next at or below those wanted."""
+        """The row, from 1, of the model whose settings are the nearest at or below the wanted
+        ones."""
         found: Expression = expression(1)
         for values, value in zip(self.settings, wanted, strict=True):
             place = MATCH(MAX(value, values[0]), values, 1)
@@ -29,7 +30,7 @@ class Shelf(NamedTuple):
         return found
 
     def said(self, k: int, wanted: Expression) -> Expression:
-        """Which model is taken for a value of the k-th setting, in words."""
+        """A text about which model is used for a value of the k-th setting."""
         values = self.settings[k].fixed
         taken = INDEX(values, 1, MATCH(MAX(wanted, values[0]), values, 1))
         return "takes a model trained at " & taken
@@ -40,7 +41,7 @@ class Shelf(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What other sheets take models from."""
+    """The models that other sheets use."""
 
     toys: Shelf  # a row: for each feature the two numbers of W, then b
     held: Area  # [models, 1]: how many features each toy model holds
@@ -48,7 +49,7 @@ class Trained(NamedTuple):
 
 
 def add(w: Workbook, learned: Learned) -> Trained:
-    """The sheet, with the count of the features that each toy model holds."""
+    """Add the sheet, with the number of features that each toy model holds."""
     ws = w.sheet("Trained", "every model that was trained for this workbook, a row each")
     ws.widths({0: 26, **dict.fromkeys(range(1, 32), 9)})
     ws.text(

@@ -1,7 +1,7 @@
 """two-layers: two heads, two layers and an MLP on `the cat sat`: follow the shapes.
 
-Look at sheet Study: every step with its shape, and the way to its cells. Try another last word: the
-words before it do not notice. The weights are fitted in `fitting`; the source prints none.
+Look at sheet Study: every step with its shape and links to its cells. Try another last word: the
+words before it do not change. The weights are fitted in `fitting`; the source prints none.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ HEADINGS = {
 
 
 def model() -> Model:
-    """The fitted weights; each head has its lane of the columns of W_Q, W_K, W_V, rows of W_O."""
+    """The fitted weights; each head has its own columns of W_Q, W_K, W_V and rows of W_O."""
     spec = ModelSpec(
         d_vocab=len(fitting.WORDS),
         d_model=fitting.D_MODEL,
@@ -79,7 +79,7 @@ def build(model: Model, passage: Passage) -> Book:
 
 
 def story() -> Story:
-    """What the start sheet says; what its edits do is computed by making them."""
+    """The start sheet's texts, and suggested edits with their computed effects."""
     fitted = model()
     graph = fitted.graph(fitted.vocabulary.encode(PROMPT))
     divisor, switch = graph[f"{FIRST}.attn.sqrt_d_head"], graph[f"{SECOND}.mlp.switch"]
@@ -170,7 +170,7 @@ def printed() -> list[Printed]:
 
 
 def by_head(title: str, table: np.ndarray, leaf: str) -> list[Printed]:
-    """A table [n_tokens, n_heads * d_head] of layer 1, each head's lane of its columns alone."""
+    """A table [n_tokens, n_heads * d_head] of layer 1, each head with its own columns only."""
     return [
         Printed(f"{title}, head {h + 1}", table[:, lane].tolist(), f"{FIRST}.attn.h{h}.{leaf}")
         for h, lane in enumerate(fitting.HEADS)
@@ -178,8 +178,8 @@ def by_head(title: str, table: np.ndarray, leaf: str) -> list[Printed]:
 
 
 def written() -> Iterator[Printed]:
-    """What attention and MLP write in both layers, and the stream after it; with a note where the
-    printed tables, added, miss the printed sum."""
+    """The outputs of attention and MLP in both layers, and the stream after them; with a note where
+    the printed tables do not add up to the printed sum."""
     before = fitting.H0
     for n in range(2):
         for part, after, write, total in (

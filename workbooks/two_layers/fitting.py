@@ -1,7 +1,7 @@
-"""Weights for a model of which only the intermediate results are printed, to two decimals.
+"""Weights for a model whose intermediate results alone are printed, to two decimals.
 
-Every step multiplies a known table by an unknown matrix; with three words and six columns there
-are many that fit, and the one of least norm is taken, from the embedding to the logits.
+Every step multiplies a known table by an unknown matrix. With three words and six columns there are
+many solutions; the one of least norm is taken, from the embedding to the logits.
 """
 
 from functools import cache
@@ -100,7 +100,7 @@ Matrix = NDArray[np.float64]
 
 
 class Layer(NamedTuple):
-    """The weights of a block; the columns of Q, K and V (the rows of O) are two heads' lanes."""
+    """The weights of a block; each head has its own columns of Q, K and V, and rows of O."""
 
     W_Q: Matrix  # [d_model, n_heads * d_head]
     W_K: Matrix
@@ -116,21 +116,21 @@ def fit(x: Matrix, y: Matrix) -> Matrix:
 
 
 def between(x: Matrix, write: Matrix, total: Matrix) -> Matrix:
-    """What is written onto x [n_tokens, d_model]: halfway from the printed write-back to the one
-    that the printed total asks for. Rounded tables miss each other by 0.01 at most; each gives
-    half, and stays within rounding."""
+    """The output added to x [n_tokens, d_model]: halfway from the printed write-back to the one
+    that the printed total requires. Rounded tables disagree by 0.01 at most, so half of that stays
+    within rounding."""
     return (write + total - x) / 2
 
 
 def keys(q: Matrix, scores: Matrix) -> Matrix:
-    """The smallest keys [n_tokens, d_head] with which queries q have these scores, as far as the
-    causal mask shows them."""
+    """The smallest keys [n_tokens, d_head] that give these scores for queries q, where the causal
+    mask shows them."""
     return np.array([fit(q[j:], scores[j:, j] * np.sqrt(D_HEAD)) for j in range(len(q))])
 
 
 def keys_of_pattern(q: Matrix, pattern: Matrix) -> Matrix:
-    """The smallest keys [n_tokens, d_head] with which queries q have this pattern. It leaves a
-    query's scores open but for their differences."""
+    """The smallest keys [n_tokens, d_head] that give this pattern for queries q. Only differences
+    of a query's scores are determined."""
     unit = np.eye(len(q))
     seen = [(i, j) for i in range(len(q)) for j in range(1, i + 1)]
     differences = np.array([np.kron(unit[j] - unit[0], q[i]) for i, j in seen])
@@ -154,7 +154,7 @@ def layers() -> tuple[tuple[Layer, Layer], Matrix]:
 
 
 def first_layer() -> tuple[Layer, Matrix]:
-    """Layer 1, of which nearly everything is printed, and the stream after it."""
+    """Layer 1, which is printed nearly completely, and the stream after it."""
     one, two = HEADS
     k = np.hstack([keys(Q[:, one], SCORES_1), keys_of_pattern(Q[:, two], PATTERN_2)])
     v = np.hstack([fit(softmax(SCORES_1), CONCAT[:, one]), fit(PATTERN_2, CONCAT[:, two])])
@@ -175,7 +175,7 @@ def first_layer() -> tuple[Layer, Matrix]:
 def second_layer(x: Matrix) -> tuple[Layer, Matrix]:
     """Layer 2 on the stream x [n_tokens, d_model], and the stream after it.
 
-    Query and value of word t are unit vector t, in either lane: keys and W_O hold the rest.
+    Query and value of word t are unit vector t, in both heads: keys and W_O determine the rest.
     """
     unit = np.eye(D_HEAD)
     units = np.hstack([unit] * N_HEADS)
@@ -196,7 +196,7 @@ def second_layer(x: Matrix) -> tuple[Layer, Matrix]:
 
 
 def embeddings(n_ctx: int) -> tuple[Matrix, Matrix]:
-    """W_E [d_vocab, d_model] and W_pos [n_ctx, d_model], which add up to H0 on the prompt."""
+    """W_E [d_vocab, d_model] and W_pos [n_ctx, d_model], whose sum is H0 on the prompt."""
     angles = np.arange(n_ctx)[:, None] / 8 ** (np.arange(3) / 3)
     W_pos: Matrix = np.round(0.1 * np.hstack([np.sin(angles), np.cos(angles)]), 2)
     rows = OTHERS | dict(zip(PROMPT, H0 - W_pos[: len(PROMPT)], strict=True))

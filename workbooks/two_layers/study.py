@@ -1,4 +1,4 @@
-"""Sheet Study: the source's table of shapes, each step with the ways to its cells."""
+"""Sheet Study: the source's table of shapes, each step with links to its cells."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -54,7 +54,7 @@ LINKS = 4  # the column that the ways to layer 1 begin in; those to layer 2 stan
 
 
 def study(book: ModelBook) -> None:
-    """The source's table of shapes, each row with the ways to its cells."""
+    """Add the source's table of shapes, each row with links to its cells."""
     sheet, top = book.sheet(STUDY), 5
     layout.dress(book, sheet)
     sheet.purpose = "the table of shapes: every step, as printed and as it stands here"
@@ -68,7 +68,7 @@ def study(book: ModelBook) -> None:
 
 
 def shape_row(book: ModelBook, sheet: Sheet, row: int, shape: Shape) -> None:
-    """One step: what the source says of it, its shape here, and the ways to its blocks."""
+    """Add one step: the source's shape, the shape here, and links to its blocks."""
     for col, text in enumerate((shape.step, shape.operation, shape.printed)):
         sheet.put(row, col, text)
     for col, name, text in blocks_of(shape):
@@ -79,7 +79,7 @@ def shape_row(book: ModelBook, sheet: Sheet, row: int, shape: Shape) -> None:
 
 
 def blocks_of(shape: Shape) -> Iterator[tuple[int, str, str]]:
-    """The blocks that hold a step: the column of each one's link, its name, the link's text."""
+    """The blocks of a step: the column of each one's link, its name, the link's text."""
     if shape.of == "model":
         yield LINKS, shape.leaf, shape.leaf
         return
