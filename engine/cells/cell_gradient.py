@@ -34,40 +34,51 @@ from engine.cells.graph import Graph
 from engine.cells.table import Reader, pending
 from engine.cells.values import RANGES, FormulaError, number, numbers_or_0
 
+Slopes = dict[str, np.ndarray]  # block name -> the slope by each of its cells: [rows, columns]
 
-def of_cell(graph: Graph, block: Block, i: int, j: int) -> dict[str, np.ndarray]:
-    """The gradient of a cell by every cell that it follows from: block name -> [rows, columns].
+
+def of_cell(graph: Graph, block: Block, i: int, j: int) -> Slopes:
+    """The gradient of a cell by every cell that it follows from.
 
     Raises InputError where there is no such cell.
     """
     graph.check(block, i, j)
-    found = {block.name: np.zeros(block.shape)}
-    found[block.name][i, j] = 1.0
+    found: Slopes = {}
+    add(found, block[i, j], 1.0)
+    return spread(graph, found)
+
+
+def spread(graph: Graph, found: Slopes) -> Slopes:
+    """Pass the slopes by some cells on to all that these follow from."""
     read = Reader(graph.computed)
 
     def look(area: Area) -> Any:
         value = read(area)
         return np.reshape(value, (1, -1)) if 1 in area.shape and area.rect.size > 1 else value
 
-    def add(area: Area, slope: Any) -> None:
-        assert isinstance(area.grid, Block)
-        cells = found.setdefault(area.grid.name, np.zeros(area.grid.shape))
-        cells[area.rect.slices] += _of_shape(slope, area.shape)
-
-    for at, cells in reversed(_computed(graph)):
-        if at.name in found:
+    for block, cells in reversed(_computed(graph)):
+        if block.name in found:
             for cell in cells:
-                if slope := float(found[at.name][cell]):
-                    _back(at.formula(*cell), slope, look, add)
+                if slope := float(found[block.name][cell]):
+                    back(block.formula(*cell), slope, look, partial(add, found))
     return found
 
 
-def _of_shape(slope: Any, shape: tuple[int, int]) -> Any:
-    """A slope by each of some cells: of one cell that counts in many places, their sum."""
-    slope = np.asarray(slope, dtype=np.float64)
-    if shape == (1, 1):
+def add(found: Slopes, area: Area, slope: Any) -> None:
+    """Add a slope by the cells of an area: one for all of them, or one each."""
+    assert isinstance(area.grid, Block)
+    cells = found.setdefault(area.grid.name, np.zeros(area.grid.shape))
+    cells[area.rect.slices] += np.reshape(slope, area.shape) if np.size(slope) > 1 else slope
+
+
+def of_shape(slope: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """A slope by values of a shape: where one counts in many places, their sum."""
+    if slope.ndim > len(shape):
         return slope.sum()
-    return slope.reshape(shape) if slope.size > 1 else slope
+    for axis, n in enumerate(shape):
+        if n == 1 < slope.shape[axis]:
+            slope = slope.sum(axis, keepdims=True)
+    return slope
 
 
 def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
@@ -103,17 +114,17 @@ class _Recorder(Reader):
         """A row is computed cell by cell here."""
 
 
-def _back(part: Expression, slope: Any, look: Look, add: Callable[[Area, Any], None]) -> None:
+def back(part: Expression, slope: Any, look: Look, add: Callable[[Area, Any], None]) -> None:
     """Pass the slope of a part of a formula on to the areas that it reads."""
     if isinstance(part, Area):
-        add(part, slope)
+        add(part, of_shape(slope, np.shape(look(part))) if np.ndim(slope) else slope)
         return
     for x, share in _shares(part, look):
         try:
             by = as_numbers(share.value(look))
         except FormulaError:  # what has no value has no slope
             continue
-        _back(x, slope * by, look, add)
+        back(x, slope * by, look, add)
 
 
 def _shares(part: Expression, look: Look) -> list[tuple[Expression, Expression]]:
