@@ -1,4 +1,4 @@
-"""The command `gradient`: which weights, heads and MLPs move a word's logit."""
+"""The command `gradient`: what moves a word's logit, or any cell of a workbook."""
 
 import json
 from typing import Annotated, Any
@@ -7,9 +7,10 @@ import typer
 from rich.text import Text
 
 from cellformer import budget, names
-from cellformer.command import printing
+from cellformer.command import cell_gradient, printing
+from cellformer.command.cells import Cells
 from cellformer.command.explore import first_word, needs_words, word_of
-from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt, Target
+from cellformer.command.options import Beyond, Ids, Name, NoSpecial, Prompt
 from cellformer.command.printing import console
 from engine import InputError
 from engine.cells import finite
@@ -22,7 +23,10 @@ def gradient(
     prompt: Prompt = None,
     ids: Ids = None,
     no_special: NoSpecial = False,
-    target: Target = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="Word, or cell, to track (default: the most likely word)."),
+    ] = None,
     rival: Annotated[
         str | None, typer.Option("--rival", help="Word whose logit to subtract from the target's.")
     ] = None,
@@ -35,14 +39,21 @@ def gradient(
     """Rank the weights, heads and MLPs by their effect on the target word's logit.
 
     Each estimate is shown beside the real effect of setting the weight to 0 or ablating the part.
+    With a cell as --target, 'total[0,0]' or 'Machine!B20', rank the typed cells that move it.
     """
     if names.is_worksheet(name):
-        raise InputError(f"{name} has no model, so there is no logit; name a workbook of a model")
+        names.check_takes(name, prompt=prompt, ids=ids, no_special=no_special, rival=rival)
+        if target is None or not cell_gradient.is_cell(target):
+            raise InputError(f"{name} has no model; give a cell, as --target 'Sheet!B20'")
+        book = names.book(name)
+        return cell_gradient.report(Cells(book.graph, lambda: book), target, top, as_json)
     loaded = names.load(name, prompt, ids, not no_special, force=force)
-    needs_words(loaded)
     budget.of_passes(loaded.model, len(loaded.ids), force, sensitivity.STEPS)
     graph, row = loaded.graph, loaded.place_of_answer
     finite.check(graph, graph.values)
+    if target is not None and cell_gradient.is_cell(target):
+        return cell_gradient.report(Cells(graph, loaded.built), target, top, as_json)
+    needs_words(loaded)
     wanted = first_word(graph, row) if target is None else word_of(loaded.model, target, graph, row)
     other = None if rival is None else word_of(loaded.model, rival, graph, row, "--rival")
     found = sensitivity.of_logit(graph, row, wanted, other)

@@ -1,0 +1,87 @@
+"""`gradient --target CELL`: the typed cells that move any cell of a workbook."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from rich.text import Text
+
+from cellformer.command import printing
+from cellformer.command.cells import Cells, watched_cell
+from cellformer.command.printing import console
+from engine import Graph, InputError
+from engine.cells import cell_gradient
+from engine.cells.arrays import ranked
+from engine.cells.errors import UnknownNameError
+from exporters.compose import cell_gradient as on_sheets
+from exporters.compose import cells
+
+CELL = re.compile(r"\s*[\w.]+\s*\[\s*\d+\s*,\s*\d+\s*\]\s*")
+
+
+def is_cell(text: str) -> bool:
+    """Whether a target is meant as a cell, and not as a word."""
+    return bool(CELL.fullmatch(text) or cells.ADDRESS.fullmatch(text))
+
+
+def report(found: Cells, target: str, top: int, as_json: bool) -> None:
+    """Print the gradient of a cell by the numbers that are typed in, the largest first."""
+    name, value, slopes = _of(found, target)
+    typed = {block: slope for block, slope in slopes.items() if _is_typed(found.graph, block)}
+    if as_json:
+        gradient = {block: slope.tolist() for block, slope in typed.items()}
+        print(json.dumps({"objective": name, "value": value, "gradient": gradient}))
+        return
+    printing.line(f"{name}: {value:.6g}")
+    table = printing.table_of("cell", "is", "gradient", "value × gradient")
+    for block, (i, j) in _largest(typed, top):
+        held, slope = float(found.graph.inputs[block][i, j]), float(typed[block][i, j])
+        numbers = (f"{held:+.6g}", f"{slope:+.6g}", f"{held * slope:+.6g}")
+        table.add_row(Text(f"{block}[{i},{j}]", "bold"), *numbers)
+    if table.row_count:
+        printing.line("the cells typed in that move it most:")
+        console.print(table)
+    else:
+        printing.line("no number that is typed in moves it")
+
+
+def _of(found: Cells, target: str) -> tuple[str, float, Mapping[str, np.ndarray]]:
+    """The cell's name, its value, and the slope by every cell of the graph: of a block of the
+    graph without its workbook."""
+    if not cells.is_address(target):
+        try:
+            block, i, j = found.graph.parse(target)
+        except UnknownNameError:
+            pass
+        else:
+            value = number(found.graph.cell(block.name, i, j).value, target)
+            return f"{block.name}[{i},{j}]", value, cell_gradient.of_cell(found.graph, block, i, j)
+    found.graph = found.book.graph
+    cell = watched_cell(found.book, target)
+    value = number(cell.value, cell.address)
+    slopes = on_sheets.of_cell(found.book, (cell.sheet, cell.row, cell.col))
+    return f"{cell.name} ({cell.address})", value, slopes
+
+
+def number(value: float | str | bool, cell: str) -> float:
+    """The number that a cell holds. Raises InputError for anything else."""
+    if isinstance(value, float):
+        return value
+    held = f"holds {value!r}" if value != "" else "is empty"
+    raise InputError(f"{cell} {held}; a gradient is of a number")
+
+
+def _is_typed(graph: Graph, name: str) -> bool:
+    """Whether a block holds numbers that may be any: no formulas, no ids."""
+    return not graph[name].computed and graph[name].kind != "ids"
+
+
+def _largest(slopes: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The n cells with the largest |gradient|, none that has no gradient."""
+    names = [name for name, slope in slopes.items() for _ in range(slope.size)]
+    places = [at for slope in slopes.values() for at in np.ndindex(*slope.shape)]
+    sizes = np.abs(np.concatenate([np.empty(0), *(s.ravel() for s in slopes.values())]))
+    for k in ranked(sizes, min(n, int(np.count_nonzero(sizes)))):
+        i, j = places[k]
+        yield names[k], (i, j)
