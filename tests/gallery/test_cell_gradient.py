@@ -74,7 +74,7 @@ def test_gradient_of_cells_equals_finite_differences(name: str) -> None:
         if not moved or not all(smooth):
             continue  # nothing typed moves it, or it has a step or a kink here
         for slope, (up, down) in moved:
-            assert slope == pytest.approx((up + down) / 2, rel=1e-4, abs=1e-6), (cells[k], moved)
+            assert slope == pytest.approx((up + down) / 2, rel=1e-3, abs=1e-6), (cells[k], moved)
         n += 1
         if n == N_CELLS:
             return
@@ -82,7 +82,8 @@ def test_gradient_of_cells_equals_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "target"), [("zero-layer", "p[0,2]"), ("cat-sat", "logits[2,3]"), ("loss", "Sentence!C14")]
+    ("name", "target"),
+    [("zero-layer", "p[0,2]"), ("cat-sat", "logits[2,3]"), ("loss", "Sentence!C14")],
 )
 def test_command_prints_the_gradient_of_a_cell(name: str, target: str) -> None:
     done = cli("gradient", name, "--target", target, "--json")
