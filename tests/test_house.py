@@ -151,10 +151,6 @@ PURPOSE = "the first logit, twice"
 AFTER = "Play"
 
 
-def wanted(book):
-    return True
-
-
 def add(book):
     page = layout.page(book, SHEET)
     page.show("logit", (4, 1), book.graph["logits"][0, 0] * 2, "live")

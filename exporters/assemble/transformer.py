@@ -34,7 +34,7 @@ from exporters.pages import ledger
 from exporters.pages import printed as of_tables
 
 STUDY = "Study"  # the sheet of a workbook's own
-DECLARED = ("SHEET", "PURPOSE", "AFTER", "wanted", "add")  # by every page
+DECLARED = ("SHEET", "PURPOSE", "AFTER", "add")  # by every page
 LINK_WIDTH = 6  # characters
 LINK_ROOM = 20  # the same: where the ledger stands depends on no sheet's name
 
@@ -123,7 +123,7 @@ def _blocks(
 def _add_pages(book: ModelBook) -> None:
     """Add every page that the book wants; blocks are laid out after pages have placed their own."""
     book.sheet(START)
-    found = [module for module in pages() if module.wanted(book)]
+    found = [page for page in pages() if not hasattr(page, "wanted") or page.wanted(book)]
     for module in found:
         if hasattr(module, "place"):
             module.place(book)
@@ -147,9 +147,10 @@ def _follow_what_is_typed(graph: Graph, model: Model, passage: Passage, plan: Pl
 def pages() -> list[ModuleType]:
     """Every page module, in the order of their sheets.
 
-    A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `wanted`
-    says whether a book has it, and `add` adds it. A page with blocks of the model places them in
-    `place`, before the others are laid out. Raises InputError for a page that lacks one of these.
+    A page declares its SHEET, its PURPOSE in a line, and the sheet that it comes AFTER; `add` adds
+    it. One that not every book has says in `wanted` which do; one with blocks of the model places
+    them in `place`, before the others are laid out. Raises InputError for a page that lacks one of
+    the first four.
     """
     found = []
     for module in modules(of_all_pages.__name__, of_all_pages.__path__):

@@ -20,11 +20,6 @@ AFTER = "Index"
 MOST_TOGETHER = 100  # sums in a formula: one takes 255 arguments and 8,192 characters
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Add a line per check: its name, the largest difference, ok or look."""
     page = layout.page(book, SHEET)

@@ -28,11 +28,6 @@ SUBLAYERS = (
 )
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Every step of the forward pass, top to bottom."""
     sheet = book.sheet(SHEET)

@@ -7,11 +7,6 @@ from exporters.model.model_book import ModelBook
 SHEET, PURPOSE, AFTER = digest.SHEET, digest.PURPOSE, digest.AFTER
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Add the sheet; it is filled when all other sheets are complete."""
     layout.dress(book, book.sheet(SHEET))

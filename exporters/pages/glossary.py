@@ -12,11 +12,6 @@ TOP = 4
 TERM, MEANING, SEEN = 0, 1, 2
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Add a line for each term that appears in the workbook."""
     sheet = book.sheet(SHEET)

@@ -17,11 +17,6 @@ PURPOSE = "every block: where it stands, its shape, its meaning, whether it was 
 AFTER = "Map"
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Add a line per block."""
     page = layout.page(book, SHEET)

@@ -78,11 +78,6 @@ class Watched:
     typed: bool = True  # whether it is there to be typed over; a table of the vocabulary is not
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def watched(book: Book) -> Iterator[Watched]:
     """All input blocks, in the order of the graph; and the texts that formulas look up."""
     for block in book.graph:

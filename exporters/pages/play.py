@@ -33,11 +33,6 @@ PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
 }
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """All parts, from the last to the first: those above read those below."""
     ws, n = layout.page(book, PLAY), len(book.passage.ids)

@@ -17,11 +17,6 @@ PURPOSE = "the model as it was built, for ‘cellformer diff’ and ‘cellforme
 AFTER = "Sampling"
 
 
-def wanted(book: ModelBook) -> bool:
-    """In every workbook."""
-    return True
-
-
 def add(book: ModelBook) -> None:
     """Add the facts and the checkpoint."""
     sheet, model = book.sheet(SHEET), book.model
