@@ -1,7 +1,8 @@
-"""Dressings: how cells look by what they hold, which spreadsheets call conditional formats."""
+"""Dressings: how cells look by what they hold, which spreadsheets call conditional formats, and
+which numbers may be typed into them, which they call data validation."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from engine.cells.expression import Expression
 
@@ -47,3 +48,13 @@ class AsBuilt:
 
 Dressing = Shade | Beyond | Unlike | When | AsBuilt
 CHANGED = Beyond(0.0005, 4)  # what a cell with three decimals, or a percentage with one, shows
+
+
+def between(
+    low: float | str, high: float, message: str, title: str = "", whole: bool = False
+) -> dict[str, Any]:
+    """A rule for what is typed: a number, or a whole one, from `low` to `high`. Whoever types
+    something else is shown the message."""
+    kind = "integer" if whole else "decimal"
+    rule = {"validate": kind, "criteria": "between", "minimum": low, "maximum": high}
+    return rule | {"error_message": message} | ({"error_title": title} if title else {})

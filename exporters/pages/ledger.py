@@ -38,7 +38,7 @@ from engine.studies.forecast import MOST_COMPARED
 from exporters.compose import standing
 from exporters.compose.book import START, Book, Place, Run, Sheet
 from exporters.compose.composer import Composer, Table, slug
-from exporters.compose.dressing import AsBuilt, When
+from exporters.compose.dressing import AsBuilt, When, between
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.counting import AS_0, EMPTY, ERROR, TEXT
@@ -58,14 +58,7 @@ LONGEST, LONGEST_LINE = 40, 2000  # characters that are told: of a sentence, of 
 UNDO = ": undo (Ctrl+Z)"
 LOST = "the sheet was deleted, or the top of it: undo (Ctrl+Z) or open the file again, unsaved"
 NONE = "no edits"  # what the line begins with where nothing differs
-A_NUMBER = {
-    "validate": "decimal",
-    "criteria": "between",
-    "minimum": -(10**9),
-    "maximum": 10**9,
-    "error_title": "No number",
-    "error_message": "A number belongs here: a text would count as 0.",
-}
+A_NUMBER = between(-(10**9), 10**9, "A number belongs here: a text would count as 0.", "No number")
 
 
 @dataclass(frozen=True, eq=False)

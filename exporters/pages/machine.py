@@ -21,7 +21,7 @@ from engine.studies import lens
 from exporters.compose import theme
 from exporters.compose.book import Chart, Place, Series, Sheet
 from exporters.compose.composer import Composer, Table
-from exporters.compose.dressing import When
+from exporters.compose.dressing import When, between
 from exporters.compose.lookups import entry, place_of_largest
 from exporters.compose.sentences import percent, quote, rounded
 from exporters.model import layout
@@ -201,8 +201,7 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     book.lay(book.places[LOOKED_AT], "dial")
     sheet.merged.append(sheet[TOP - 1, 1:4].rect)
     last = len(book.passage.ids) - 1
-    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
-    sheet.rules[TOP - 1, 1] = rule | {"error_message": f"A token from 0 to {last}."}
+    sheet.rules[TOP - 1, 1] = between(0, last, f"A token from 0 to {last}.", whole=True)
 
 
 def _sentence(book: ModelBook, page: Composer, canvas: Canvas) -> None:

@@ -15,7 +15,7 @@ from engine.studies import nudge
 from engine.studies.nudge import LOSS_AFTER, RATE
 from exporters.compose.book import Place, Run, Sheet
 from exporters.compose.composer import Composer, Table
-from exporters.compose.dressing import Unlike, When
+from exporters.compose.dressing import Unlike, When, between
 from exporters.compose.lookups import product_sum
 from exporters.compose.sentences import percent, rounded, sentence
 from exporters.compose.story import Suggestion
@@ -40,7 +40,6 @@ PART, SWITCH, PART_RATE, PROMISED = 10, 11, 12, 13
 PARTS_ROW = 6
 TARGET, SHARE, LIKELIEST = 16, 17, 18
 DECIMALS = 6  # of a fall: what is smaller is rounding
-RULE = {"validate": "decimal", "criteria": "between"}
 
 
 def wanted(book: ModelBook) -> bool:
@@ -126,8 +125,7 @@ def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
         for name, row in ((LOSS, BEFORE_ROW), (LOSS_AFTER, AFTER_ROW))
     )
     _settle(book, sheet, RATE, RATE_ROW, CELL_COL)
-    sheet.rules[RATE_ROW, CELL_COL] = RULE | {"minimum": -1000, "maximum": 1000}
-    sheet.rules[RATE_ROW, CELL_COL] |= {"error_message": "A number from -1000 to 1000."}
+    sheet.rules[RATE_ROW, CELL_COL] = between(-1000, 1000, "A number from -1000 to 1000.")
     fell = page.show("fell", (FELL_ROW, CELL_COL), before - after, "change plain")
     together = SUM(parts.as_range)
     promised = page.show("promised", (PROMISED_ROW, CELL_COL), together, "change plain")
@@ -184,8 +182,7 @@ def _parts(book: ModelBook, page: Composer) -> Area:
         switch = book.graph[f"nudge.{part}.{nudge.LEARNS}"]
         book.places[switch.name] = Place(switch, SHEET, row, SWITCH, turned=False)
         sheet.regions.append((book.places[switch.name], "switch"))
-        sheet.rules[row, SWITCH] = RULE | {"minimum": 0, "maximum": 1}
-        sheet.rules[row, SWITCH] |= {"error_message": "1 takes the step, 0 stays."}
+        sheet.rules[row, SWITCH] = between(0, 1, "1 takes the step, 0 stays.")
         rate = _settle(book, sheet, f"nudge.{part}.rate", row, PART_RATE)
         squares = [product_sum(gradient.area, gradient.area) for gradient in gradients]
         promises.put(row - PARTS_ROW, 0, rate * SUM(*squares), "change plain")

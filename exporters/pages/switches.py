@@ -18,7 +18,7 @@ from engine.cells.name import Name
 from engine.studies import ablation
 from exporters.compose.book import Place, Sheet
 from exporters.compose.composer import Composer
-from exporters.compose.dressing import Unlike, When
+from exporters.compose.dressing import Unlike, When, between
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import SWITCHES
@@ -61,8 +61,7 @@ def add(book: ModelBook) -> None:
     for part, (row, col) in cells.items():
         _settle(book, f"{part}.switch", row, col)
         sheet.regions.append((book.places[f"{part}.switch"], "switch"))
-        sheet.rules[row, col] = {"validate": "decimal", "criteria": "between"}
-        sheet.rules[row, col] |= {"minimum": 0, "maximum": 1, "error_message": "1 is on, 0 is off."}
+        sheet.rules[row, col] = between(0, 1, "1 is on, 0 is off.")
     sheet.dress(sheet[GRID_ROW : GRID_ROW + len(layers), 1 : right - 2], Unlike(1))
     row = _switched_on(book, sheet, cells, GRID_ROW + len(layers) + 2)
     if book.plan.explains:

@@ -10,10 +10,11 @@ from typing import Any
 
 from engine.cells.expression import Expression, decimal, expression
 from engine.cells.functions import AND, FIND, IF, ISNUMBER, OR, SUMPRODUCT, N
-from engine.models.choosing import BY_NUMBER, GREEDILY
+from engine.models.choosing import BY_NUMBER, GREEDILY, LEAST
 from engine.text.tokenizer import mask_of
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 from exporters.compose.lookups import entry
 from exporters.model import layout, words
 from exporters.model.layout import PLAY, PROMPT_COL
@@ -21,13 +22,12 @@ from exporters.model.model_book import ModelBook
 
 LABEL_COL, LOOK_COL = PROMPT_COL - 1, 7  # of the labels of both groups
 WHOLE = {"validate": "integer", "criteria": ">=", "value": 0}
-SHARE = {"validate": "decimal", "criteria": "between", "minimum": decimal(1e-9), "maximum": 1}
 NOT_BELOW_ZERO = {"validate": "decimal", "criteria": ">=", "value": 0}
 RULES: dict[str, dict[str, Any]] = {
     "choose": {"validate": "list", "source": [GREEDILY, BY_NUMBER]},
     "temperature": NOT_BELOW_ZERO | {"error_message": "0, which is greedy, or a number above it."},
     "top_k": WHOLE | {"error_message": "A whole number; 0 keeps all words."},
-    "top_p": SHARE | {"error_message": "A share above 0, up to 1."},
+    "top_p": between(decimal(LEAST), 1, "A share above 0, up to 1."),
 }
 Said = tuple[Expression, Any, Any]  # whether a value is within its range; the note then, and else
 
@@ -139,8 +139,8 @@ def _look(book: ModelBook, ws: Composer, top: int) -> None:
     said: Said = OR(value == "", value == at), usual, "no position: counts as " & at
     cells = [("look.position.instead", "dial"), ("position", "id")]
     _line(book, ws, (top + 3, LOOK_COL), "position", cells, said)
-    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
-    sheet.rules[top + 3, typed] = rule | {"error_message": f"A position from 0 to {last}."}
+    rule = between(0, last, f"A position from 0 to {last}.", whole=True)
+    sheet.rules[top + 3, typed] = rule
     names = {"target": "the likeliest word", "rival": "the next likeliest"}
     for row, (name, usual) in enumerate(names.items(), top + 4):
         value, ident = (book.graph[f"look.{name}.{leaf}"][0, 0] for leaf in ("instead", "id"))

@@ -6,6 +6,7 @@ from engine.cells.expression import Expression, expression
 from engine.cells.functions import IF, LEFT
 from exporters.compose.book import Place
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 from exporters.compose.lookups import entry
 from exporters.model import layout
 from exporters.model.layout import PLAY, PROMPT_COL
@@ -99,8 +100,7 @@ def _rules(book: ModelBook, ws: Composer, row: int, prefix: str) -> None:
         return
     typed = book.places[book.graph.blocks.get("prompt.pick", tokens).name]
     last = book.graph.looked_up(tokens)[1] - 1
-    rule = {"validate": "integer", "criteria": "between", "minimum": 0, "maximum": last}
-    rule["error_message"] = f"An id from 0 to {last}."
+    rule = between(0, last, f"An id from 0 to {last}.", whole=True)
     ws.sheet.rules |= {typed.cell(t, 0): rule for t in range(len(book.passage.ids))}
     if n_prompt:
         position = ws.sheet[row, PROMPT_COL].fixed_rows

@@ -17,6 +17,7 @@ from engine.cells.expression import Expression, Nth
 from engine.cells.functions import EXP, IFERROR, LN, MATCH, MAX, SUM, SUMPRODUCT, N
 from exporters.compose.book import Chart, Series, Sheet
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
 from exporters.model.model_book import ModelBook
@@ -62,10 +63,7 @@ def add(book: ModelBook) -> None:
         sheet.put(4 + k, 0, line)
     sheet.put(HEAT_ROW, 0, "temperature", "row label")
     side_tables.typed(book, sheet, "calibration.temperature", (HEAT_ROW, 1), [[1.0]], "dial")
-    sheet.rules[HEAT_ROW, 1] = {
-        "validate": "decimal", "criteria": "between", "minimum": COLDEST, "maximum": 20,
-        "error_message": "A temperature from 0.05 to 20.",
-    }  # fmt: skip
+    sheet.rules[HEAT_ROW, 1] = between(COLDEST, 20, "A temperature from 0.05 to 20.")
     _situations(book, sheet)
     _chart(book, sheet)
     _counted(sheet, _nonsense(book, sheet, HEAT_ROW))

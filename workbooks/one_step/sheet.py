@@ -11,6 +11,7 @@ from engine.cells.functions import INDEX, MATCH, SUM, SUMPRODUCT
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 from workbooks.one_step import passes
 from workbooks.one_step.blocks import SECTIONS, WEIGHTS, Block, D
 
@@ -79,10 +80,7 @@ def chosen(ws: Composer) -> tuple[Area, Area]:
     ws.cursor -= 1
     rate = ws.typed("rate", RATE, ["rate"], style="dial")
     spot = ws.rect(rate)
-    ws.sheet.rules[spot.top, spot.left] = {
-        "validate": "decimal", "criteria": "between", "minimum": 0, "maximum": MOST,
-        "error_message": f"A rate from 0 to {MOST}.",
-    }  # fmt: skip
+    ws.sheet.rules[spot.top, spot.left] = between(0, MOST, f"A rate from 0 to {MOST}.")
     return following, rate
 
 

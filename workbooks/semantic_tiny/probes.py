@@ -20,6 +20,7 @@ import numpy as np
 from engine.cells.expression import Expression
 from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
 from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.dressing import between
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
 from exporters.model.model_book import ModelBook
@@ -96,10 +97,8 @@ def _dial(book: ModelBook, sheet: Sheet) -> None:
     """Add the setting: how many components a probe may use."""
     sheet.put(ASKED_ROW, 0, "components", "row label")
     side_tables.typed(book, sheet, "probes.components", (ASKED_ROW, 1), [[BUILT]], "dial")
-    sheet.rules[ASKED_ROW, 1] = {
-        "validate": "integer", "criteria": "between", "minimum": 1, "maximum": N_PARTS,
-        "error_message": f"A whole number from 1 to {N_PARTS}.",
-    }  # fmt: skip
+    message = f"A whole number from 1 to {N_PARTS}."
+    sheet.rules[ASKED_ROW, 1] = between(1, N_PARTS, message, whole=True)
     text = f"numbers that a probe may use, from 1 to {N_PARTS}: the principal components of the vectors, the widest first"
     sheet.put(ASKED_ROW, 2, text, "note")
     given = book.graph["probes.components"][0, 0]

@@ -8,8 +8,6 @@ that is less than one pair, so that some N directions have none. (Johnson and Li
 the same count for distances.)
 """
 
-from typing import Any
-
 import numpy as np
 
 from engine.cells.expression import Area, Expression
@@ -31,6 +29,7 @@ from engine.cells.functions import (
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 
 N, D_MOST = 20, 64  # random directions, and how many numbers each has
 SAMPLED = (2.0, 16.0, 64.0)  # dimensions of the sample
@@ -38,22 +37,9 @@ SPACES = (768.0, 2048.0, 4096.0, 12288.0)  # the first is GPT-2 small's, the las
 BELOW = np.arange(1, 10) / 10  # cosines below which pairs are counted
 NEAR = 0.3  # a cosine below this counts as nearly at right angles
 VECTORS = np.random.default_rng(3).normal(size=(D_MOST, N)).round(2)
-SMALL: dict[str, Any] = {
-    "validate": "decimal",
-    "criteria": "between",
-    "minimum": 0,
-    "maximum": 1,
-    "error_title": "Not a cosine",
-    "error_message": "Type a number from 0 to 1.",
-}
-WIDTHS: dict[str, Any] = {
-    "validate": "integer",
-    "criteria": "between",
-    "minimum": 1,
-    "maximum": D_MOST,
-    "error_title": "Not that many",
-    "error_message": f"Type a whole number from 1 to {D_MOST}.",
-}
+SMALL = between(0, 1, "Type a number from 0 to 1.", "Not a cosine")
+MANY = f"Type a whole number from 1 to {D_MOST}."
+WIDTHS = between(1, D_MOST, MANY, "Not that many", whole=True)
 KEPT = [f"v{k}" for k in range(1, N + 1)]
 
 

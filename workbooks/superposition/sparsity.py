@@ -6,13 +6,14 @@ of the features is among these, the loss is a sum over the number of present fea
 probability.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.cells.expression import Area, Expression, expression
 from engine.cells.functions import COUNTIF, SQRT, SUMIF, SUMPRODUCT, added
 from exporters.assemble.worksheets import Workbook
 from exporters.compose.book import Chart, Series
 from exporters.compose.composer import Composer
+from exporters.compose.dressing import between
 from exporters.compose.theme import GROUPS
 from workbooks.superposition import measured
 from workbooks.superposition.arrows import Arrows, draw
@@ -29,14 +30,7 @@ CURVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PANEL = 6  # columns of a model
 COLUMNS, SIZE = (0, 5, 11), (375, 310)  # of the pictures
 SETTINGS, RESULTS, PICTURES, CURVES, NUMBERS = 6, 9, 13, 30, 49  # rows
-SHARE: dict[str, Any] = {
-    "validate": "decimal",
-    "criteria": "between",
-    "minimum": 0,
-    "maximum": 1,
-    "error_title": "Not a share",
-    "error_message": "Type a number from 0 to 1.",
-}
+SHARE = between(0, 1, "Type a number from 0 to 1.", "Not a share")
 
 
 class Sparsity(NamedTuple):
