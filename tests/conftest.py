@@ -47,7 +47,6 @@ from exporters.edits import edited
 from exporters.file.reading import Value, WorkbookFile
 from exporters.file.xlsx import write
 
-EARLIER = ("cat-sat", "dialogue-game", "final-step", "fluffy-creature", "semantic-tiny")
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 NODE_MODULES = ROOT / "tests" / "node" / "node_modules"
@@ -55,22 +54,22 @@ os.environ["NODE_PATH"] = f"{NODE_MODULES}{os.pathsep}{os.environ.get('NODE_PATH
 ERROR = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!|ERROR!)")
 
 # Workers inherit this and share the cores: threads of torch and OpenBLAS would wait for each other.
-for library in ("OMP", "OPENBLAS"):
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 settings.register_profile("cellformer", deadline=None, derandomize=True)
 settings.load_profile("cellformer")
 
 
-# Fixtures of programs and libraries: a test that asks for one of them is of the second tier.
-PROGRAMS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
-LIBRARIES = {"torch", "transformers"}
+# Fixtures of programs and libraries: a test that asks for one of them is marked `office`.
+OTHERS = {"libreoffice", "gnumeric", "formulas", "hyperformula", "javascript_readers"}
+OTHERS |= {"torch", "transformers"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that ask other programs."""
+    """Mark the tests that need more than Python and IronCalc."""
     for item in items:
-        if (PROGRAMS | LIBRARIES) & set(getattr(item, "fixturenames", ())):
+        if OTHERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.office)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import cli, needs, random_model
+from conftest import cli, library, needs, random_model
 from learnt import fewer, learnt
 from on_play import PROMPT_ROW
 
@@ -194,8 +194,8 @@ PROMPTS = (PROMPT, "", "the model", "A formula:\n", "x", "you'll see 😀", "é"
 def test_ids_and_greedy_text_equal_transformers(
     kind: str, prompts: Sequence[str], tmp_path: Path
 ) -> None:
-    torch = pytest.importorskip("torch", reason="pip install 'cellformer[reference]'")
-    transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
+    torch = library("torch")
+    transformers = library("transformers")
     inner = learnt(kind).inner
     torch.manual_seed(3)
     config = transformers.LlamaConfig(

@@ -41,7 +41,6 @@ from workbooks.dialogue_game import game
 
 pytestmark = pytest.mark.slow
 
-OFFICE = pytest.mark.office
 MODEL = dialogue_game.model()
 THIN = thin_game()
 GREEDY, SAMPLED = Sampling(), Sampling(temperature=1.5, top_k=12, top_p=0.95)

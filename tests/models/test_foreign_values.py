@@ -175,8 +175,7 @@ def test_a_safetensors_file_of_a_million_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", TORCH)
-def test_unusual_torch_tensors_are_refused(how: str, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="torch is not installed")
+def test_unusual_torch_tensors_are_refused(how: str, tmp_path: Path, torch) -> None:
     in_torch(tmp_path, how)
     with pytest.raises(InputError) as told:
         checkpoint.load(tmp_path / "model")
@@ -184,8 +183,7 @@ def test_unusual_torch_tensors_are_refused(how: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pickled", [b"\x80\x02}r\xff\xff\xff\x3f.", b"\x80\x02cos\nsystem\n."])
-def test_hostile_pickle_of_characters(pickled: bytes, tmp_path) -> None:
-    pytest.importorskip("torch", reason="torch is not installed")
+def test_hostile_pickle_of_characters(pickled: bytes, tmp_path, torch) -> None:
     nanogpt(tmp_path, "meta.pkl", pickled)
     refused("info", tmp_path / "m.pt", says="does not say which characters ids are")
 

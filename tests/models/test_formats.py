@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, library
 from format_writers import (
     TOKENS,
     in_folder,
@@ -124,8 +124,8 @@ def test_gguf_is_saved_as_a_folder(tmp_path: Path) -> None:
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A llama drawn at random by transformers, whose rows are long enough to be packed."""
     folder = tmp_path_factory.mktemp("formats") / "wide"
-    transformers = pytest.importorskip("transformers", reason=REFERENCE)
-    torch = pytest.importorskip("torch", reason=REFERENCE)
+    transformers = library("transformers")
+    torch = library("torch")
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=40, hidden_size=256, intermediate_size=256, num_hidden_layers=2,
@@ -172,8 +172,8 @@ def test_packed_numbers_equal_the_gguf_library(
 
 @pytest.mark.parametrize("name", ["llama", "qwen2"])  # it leaves out sizes of the others
 def test_gguf_equals_transformers(name: str, tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason=REFERENCE)
-    torch = pytest.importorskip("torch", reason=REFERENCE)
+    transformers = library("transformers")
+    torch = library("torch")
     write_gguf(GOLDEN / name, tmp_path / "model.gguf")
     try:
         theirs = transformers.AutoModelForCausalLM.from_pretrained(
@@ -475,8 +475,8 @@ def test_damaged_llama2c_tokenizer_is_one_line(sentence_pieces, tmp_path: Path) 
 
 def write_nanogpt(path: Path, bias: bool, wrapper: str = "") -> np.ndarray:
     """A model drawn at random by transformers as nanoGPT saves it; its logits."""
-    torch = pytest.importorskip("torch", reason=REFERENCE)
-    transformers = pytest.importorskip("transformers", reason=REFERENCE)
+    torch = library("torch")
+    transformers = library("transformers")
     torch.manual_seed(1)
     config = transformers.GPT2Config(
         vocab_size=12, n_positions=10, n_embd=8, n_layer=2, n_head=2, activation_function="gelu"
@@ -544,7 +544,7 @@ class Harm:
 
 
 def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch", reason=REFERENCE)
+    torch = library("torch")
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "ckpt.pt"
     write_nanogpt(path, True)
@@ -558,7 +558,7 @@ def test_no_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_damaged_nanogpt_is_one_line(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason=REFERENCE)
+    torch = library("torch")
     path = tmp_path / "ckpt.pt"
     write_nanogpt(path, True)
     whole = path.read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, library
 from learnt import KINDS, learnt, texts
 from tokenizers import Tokenizer
 
@@ -52,7 +52,7 @@ def tried() -> list[str]:
 
 
 def reference(folder: Path) -> Any:
-    transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
+    transformers = library("transformers")
     return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
 
 
@@ -138,7 +138,7 @@ def test_what_was_saved_is_the_same(folder: Path, tmp_path: Path) -> None:
 
 def same_as_auto(folder: Path, n: int) -> None:
     """Ids of AutoTokenizer, special tokens included, for the files of a folder."""
-    transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
+    transformers = library("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
     ours = load_tokenizer(folder, n)
     for text in tried():
@@ -213,7 +213,7 @@ def test_tokenizer_json_says_which_tokens_are_added(
     write(tmp_path, tokenizer=values, tokenizer_config=settings, config={"model_type": "llama"})
     ids = load_tokenizer(tmp_path, 760).encode("the value")
     assert (ids[0] == 0) == post_processor
-    transformers = pytest.importorskip("transformers", reason="pip install 'cellformer[reference]'")
+    transformers = library("transformers")
     assert ids == transformers.AutoTokenizer.from_pretrained(tmp_path).encode("the value")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, library
 from safetensors.numpy import load_file
 
 from engine import InputError, Model
@@ -127,7 +127,7 @@ def test_the_rate_rises_stays_and_decays() -> None:
 @pytest.mark.parametrize("torch", [True, False])
 def test_diverged_runs_are_refused(change: dict, fault: str, torch: bool, monkeypatch) -> None:
     if torch:
-        pytest.importorskip("torch", reason="torch is not installed")
+        library("torch")
     else:
         monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=fault):

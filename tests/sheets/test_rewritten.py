@@ -20,7 +20,6 @@ from exporters.file.xlsx import write
 
 pytestmark = pytest.mark.slow
 
-OFFICE = pytest.mark.office
 HEAD = "blocks.0.attn.h0"
 
 
