@@ -60,7 +60,8 @@ class TextRun:
     def _held(self, spec: ModelSpec) -> int:
         """Roughly how many numbers a step holds: every weight, its gradient and two moments, and a
         batch's activations, forward and backward. Norms and biases are ignored."""
-        width, hidden, length = spec.d_model, spec.d_mlp, spec.n_ctx
+        width, length = spec.d_model, spec.n_ctx
+        hidden = spec.d_mlp * getattr(spec, "n_experts", 1)
         words = (spec.d_vocab + length) * width
         n_weights = words + spec.n_layers * width * (4 * width + 2 * hidden)
         layer = 8 * width + 2 * hidden + 2 * spec.n_heads * length  # computed for a token

@@ -142,6 +142,7 @@ def test_diverged_runs_are_refused(change: dict, fault: str, torch: bool, monkey
         {"d_mlp": 10**9},
         {"batch": 10**20},
         {"context": 100_000, "n_layers": 1000},
+        {"architecture": "mixtral", "d_model": 1024, "n_layers": 12},
     ],
     ids=str,
 )
@@ -151,6 +152,7 @@ def test_run_too_large_for_memory_is_refused(change: dict) -> None:
 
 
 def test_thirty_million_weights_are_accepted() -> None:
+    TextRun(d_model=1024, n_layers=12).decoder(65)
     large = TextRun(n_layers=8, n_heads=8, d_model=512, context=256, batch=16)
     assert large.decoder(8_000).spec.d_mlp == 2048
 
