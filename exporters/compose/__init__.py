@@ -1,1 +1,1 @@
-"""What a workbook is made of before it is a file: sheets, addresses, texts, colours."""
+"""A workbook before it is a file: sheets, addresses, texts, colours."""

@@ -1,7 +1,7 @@
-"""Addresses: where an area of cells stands, as spreadsheets spell it.
+"""Addresses of areas of cells, in a spreadsheet's notation.
 
-The only place that writes dollar signs and exclamation marks, knows when a sheet's name is quoted,
-and how an address moves with its formula.
+The only module that writes dollar signs and exclamation marks, quotes sheet names, and moves an
+address with its formula.
 """
 
 import re
@@ -34,7 +34,7 @@ DOLLARS: Mapping[Fixed, tuple[str, str]] = {
 
 @cache
 def quoted(sheet: str) -> str:
-    """A sheet name as formulas have it."""
+    """A sheet name as formulas spell it, in quotes if needed."""
     return sheet if sheet.isalnum() and sheet[0].isalpha() else "'" + sheet.replace("'", "''") + "'"
 
 
@@ -46,7 +46,7 @@ def column(index: int) -> str:
 
 
 def a1(rect: Rect, fixed: Fixed = "", as_range: bool = False) -> str:
-    """A rectangle of a sheet: `B2`, `B2:C9`, `$B$2:$C$9`; with fixed rows, `B$2:C$9`."""
+    """The address of a rectangle: `B2`, `B2:C9`, `$B$2:$C$9`; with fixed rows, `B$2:C$9`."""
     top, bottom, left, right = rect
     first = _cell(top, left, "all" if fixed == "first" else fixed)
     if bottom - top == right - left == 1 and not as_range:
@@ -60,13 +60,14 @@ def _cell(row: int, col: int, fixed: Fixed) -> str:
 
 
 def address(sheet: str, rect: Rect, here: str = "", fixed: Fixed = "", range_: bool = False) -> str:
-    """A rectangle with its sheet's name, unless the formula stands `here`, on the same one."""
+    """The address of a rectangle, with its sheet's name unless that is `here`, the formula's own
+    sheet."""
     text = a1(rect, fixed, range_)
     return text if sheet == here else f"{quoted(sheet)}!{text}"
 
 
 def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
-    """What `address` gives for each cell of a rectangle, row by row."""
+    """The `address` of each cell of a rectangle, row by row."""
     head = "" if sheet == here else f"{quoted(sheet)}!"
     before_column, before_row = DOLLARS[fixed]
     columns = [f"{head}{before_column}{column(col)}" for col in range(rect.left, rect.right)]
@@ -75,8 +76,8 @@ def addresses(sheet: str, rect: Rect, here: str, fixed: Fixed) -> list[str]:
 
 
 class A1:
-    """The notation of spreadsheets, for formulas that stand on the sheet `here`. It remembers some
-    addresses: of five that a sheet's formulas have, four were there before."""
+    """A spreadsheet's notation, for formulas on the sheet `here`. Recent addresses are cached,
+    since four of five repeat."""
 
     looks_up_one = False
 
@@ -86,7 +87,7 @@ class A1:
         self._known: dict[tuple[Grid, Rect, Fixed, bool], str] = {}
 
     def address(self, area: Area) -> str:
-        """`B2`, or `Play!B2` of another sheet."""
+        """`B2`, or `Play!B2` on another sheet."""
         key = area.grid, area.rect, area.stays, area.range
         known = self._known.get(key)
         if known is None:
@@ -124,7 +125,7 @@ class A1:
         return f"{prefix}{function.name}({','.join(arguments)})", ATOM
 
     def sign(self, sign: str) -> str:
-        """The sign alone."""
+        """The operator's sign."""
         return sign
 
     def constant(self, value: float | str) -> str:
@@ -132,7 +133,7 @@ class A1:
         return self._text(value) if isinstance(value, str) else decimal(value)
 
     def _text(self, value: str) -> str:
-        """A text in quotes; what XML has not is put in by its number: `("a"&UNICHAR(1))`."""
+        """A text in quotes; characters that XML lacks by their code: `("a"&UNICHAR(1))`."""
         parts = CONTROL.split(storable(value).replace('"', '""'))
         if len(parts) == 1:
             return f'"{parts[0]}"'
@@ -159,7 +160,7 @@ def position(address: str) -> Span:
 
 
 def moved(formula: str, down: int, right: int) -> str:
-    """A formula as it reads in a cell further down and to the right."""
+    """A formula as it reads when copied to a cell further down and to the right."""
     if not (down or right):
         return formula
 

@@ -1,9 +1,10 @@
-"""Book: a workbook before it is a file. Sheets, what stands in their cells, and where blocks are.
+"""Book: a workbook before it is a file; its sheets, the contents of their cells, the places of
+blocks.
 
-A sheet holds single entries (texts, numbers, formulas) and regions, a region being a whole block of
-the graph. A formula is an expression: its text and its value are made from it when they are asked
-for, so it may read what is put elsewhere later. A table's formulas are not even made before: a
-workbook that is held against its file needs none of them. Rows and columns count from 0.
+A sheet holds single entries (texts, numbers, formulas) and regions, which are whole blocks of the
+graph. A formula is an expression: its text and its value are made on demand, so it may read cells
+that are added later. The formulas of tables are made even later, since comparing a workbook with
+its file needs none of them. Rows and columns count from 0.
 
 Nothing here knows a model; `model_book` does.
 """
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class TableFormula(Expression):
-    """The formula of a table's cell, made when it is asked for. Its value is the table's."""
+    """The formula of a table's cell, made on demand. Its value is the table's."""
 
     block: Block
     i: int
@@ -65,8 +66,8 @@ class TableFormula(Expression):
 
 
 class Place(NamedTuple):
-    """Where a block stands. `turned`: its rows run across the sheet, its columns down. `named`: its
-    name is defined in the workbook."""
+    """The place of a block on a sheet. `turned`: its rows run across the sheet, its columns down.
+    `named`: the workbook defines its name."""
 
     block: Block
     sheet: str
@@ -77,19 +78,19 @@ class Place(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns on the sheet."""
+        """Its number of rows and columns on the sheet."""
         rows, cols = self.block.shape
         return (cols, rows) if self.turned else (rows, cols)
 
     def rect(self, rect: Rect) -> Rect:
-        """A rectangle of the block, as one of the sheet."""
+        """A rectangle of the block as a rectangle of the sheet."""
         top, bottom, left, right = rect
         if self.turned:
             top, bottom, left, right = left, right, top, bottom
         return Rect(top + self.top, bottom + self.top, left + self.left, right + self.left)
 
     def holds(self, row: int, col: int) -> bool:
-        """Whether a cell of the sheet is one of the block's."""
+        """Whether a cell of the sheet belongs to the block."""
         height, width = self.size
         return 0 <= row - self.top < height and 0 <= col - self.left < width
 
@@ -129,7 +130,7 @@ class Chart:
 
 
 class Run(NamedTuple):
-    """A row or column of labels: texts, or 0, 1, 2, ... where there are none."""
+    """A row or column of labels: texts, or the numbers 0, 1, 2, ..."""
 
     area: Rect
     style: str
@@ -141,7 +142,7 @@ class Run(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Sheet:
-    """A sheet: entries and regions by place, and what dresses it."""
+    """A sheet: entries and regions by place, and their formatting."""
 
     name: str
     entries: dict[tuple[int, int], Entry] = field(default_factory=dict)
@@ -176,20 +177,20 @@ class Sheet:
         self.entries[row, col] = Entry(value, style)
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
-        """Have cells of this sheet look like what they hold."""
+        """Add a conditional format to cells of this sheet."""
         assert area.grid is self, "cells of a block: ask the composer"
         self.dressings += [(area.rect, dressing) for dressing in dressings]
 
     def link(self, row: int, col: int, text: str, target: str) -> None:
-        """Put a text that leads elsewhere."""
+        """Put a text that is a link."""
         self.put(row, col, text, "link")
         self.links[row, col] = target
 
 
 class Reading(Reader):
-    """The values of a book's cells, for the values that its graph's blocks have.
+    """The values of a book's cells, given the values of its graph's blocks.
 
-    A sheet's own formulas are computed when they are asked for, and kept.
+    A sheet's own formulas are computed on demand, and cached.
     """
 
     def __init__(self, book: "Book", values: MutableMapping[str, Any]):
@@ -200,7 +201,7 @@ class Reading(Reader):
         self._across = dict[tuple[str, int, int], list[Place]]()
 
     def __call__(self, area: Area) -> Any:
-        """An area's value, of a block or of a sheet. Raises FormulaError for an error."""
+        """The value of an area of a block or of a sheet. Raises FormulaError for an error."""
         if not isinstance(area.grid, Sheet) and area.grid.name not in self.book.shown:
             return self._of_block(area)
         name, rect = self.book.locate(area)
@@ -212,7 +213,7 @@ class Reading(Reader):
         return value
 
     def _of_block(self, area: Area) -> Any:
-        """An area of a block as it lies on the sheet, where a row of the block may run down."""
+        """An area of a block, oriented as on the sheet."""
         found, block = super().__call__(area), area.grid
         if area.rect.size == 1 or not isinstance(block, Block):
             return found
@@ -236,7 +237,7 @@ class Reading(Reader):
         return self._ranges[sheet, rect]
 
     def cell(self, sheet: str, row: int, col: int) -> Any:
-        """What a cell of a sheet shows; None where it is blank."""
+        """The value of a cell of a sheet; None if it is blank."""
         at = (sheet, row, col)
         if at not in self._kept:
             self._kept[at] = self._cell(*at)
@@ -256,7 +257,7 @@ class Reading(Reader):
         return None
 
     def _regions(self, sheet: str, row: int) -> list[Place]:
-        """The regions that a row of a sheet crosses, found once while none is added."""
+        """The regions that cross a row of a sheet, cached until one is added."""
         regions = self.book.sheets[sheet].regions
         key = sheet, row, len(regions)
         if key not in self._across:
@@ -270,7 +271,7 @@ class Reading(Reader):
         return value.item() if isinstance(value, np.generic) else value
 
     def of(self, entry: Entry) -> Any:
-        """What an entry shows."""
+        """The value of an entry."""
         formula = entry.formula
         if formula is None:
             return None if entry.value == "" else entry.value
@@ -292,7 +293,7 @@ class Reading(Reader):
 
 @dataclass(repr=False)
 class Book:
-    """A workbook: its graph, its sheets, and where the graph's blocks stand on them."""
+    """A workbook: its graph, its sheets, and the places of the graph's blocks on them."""
 
     title: str
     graph: Graph = field(default_factory=Graph)
@@ -315,14 +316,14 @@ class Book:
     _notations: dict[str, A1] = field(default_factory=dict)  # by the sheet that formulas stand on
 
     def sheet(self, name: str) -> Sheet:
-        """The sheet of that name, made at the end if it is new."""
+        """The sheet of that name, appended if it is new."""
         if len(name) > MAX_SHEET_NAME:
             raise ValueError(f"sheet name {name!r} is longer than {MAX_SHEET_NAME} characters")
         return self.sheets.setdefault(name, Sheet(name))
 
     @property
     def n_given(self) -> int:
-        """How many words a sentence has that goes on by itself; 0: none does."""
+        """The number of given words of a sentence that continues itself; 0 if none does."""
         return 0
 
     @property
@@ -335,14 +336,14 @@ class Book:
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are, labels and all."""
+        """The number of cells, labels included."""
         sheets = self.sheets.values()
         entries = sum(len(sheet.entries) for sheet in sheets)
         runs = sum(run.area.size for sheet in sheets for run in sheet.runs)
         return entries + runs + sum(p.block.n_cells for s in sheets for p, _ in s.regions)
 
     def lay(self, place: Place, style: str) -> None:
-        """Put a table where it is to stand: what is typed in its cells, or their formulas."""
+        """Place a table: its typed values, or its formulas."""
         block, sheet = place.block, self.sheet(place.sheet)
         self.places[block.name] = place
         for i in range(block.shape[0]):
@@ -357,7 +358,7 @@ class Book:
     # --- where things stand ---------------------------------------------------------------
 
     def locate(self, area: Area) -> tuple[str, Rect]:
-        """The sheet and the rectangle of an area, of a block or of a sheet."""
+        """The sheet and the rectangle of an area of a block or of a sheet."""
         if isinstance(area.grid, Sheet):
             return area.grid.name, area.rect
         name = area.grid.name
@@ -370,30 +371,30 @@ class Book:
         return place.sheet, *place.cell(i, j)
 
     def address(self, area: Area, here: str = "") -> str:
-        """An area's address, with its sheet's name unless it stands `here`."""
+        """An area's address, with its sheet's name unless that is `here`."""
         sheet, rect = self.locate(area)
         return address(sheet, rect, here, area.stays, area.range)
 
     def area(self, name: str, sheet: str = "") -> str:
-        """The address of a whole block, with its sheet unless it stands on `sheet`."""
+        """The address of a whole block, with its sheet's name unless that is `sheet`."""
         return self.address(self.places[name].block.area, sheet)
 
     # --- formulas and their values --------------------------------------------------------
 
     def text(self, formula: Expression, here: str) -> str:
-        """A formula as it stands on a sheet, without the leading "="."""
+        """The text of a formula on a sheet, without the leading "="."""
         return formula.text(self.notation(here))
 
     def notation(self, here: str) -> A1:
-        """How formulas are spelt that stand on a sheet."""
+        """The notation for formulas on a sheet."""
         return self._notations.setdefault(here, A1(self.locate, here))
 
     def formulas(self, block: Block) -> Callable[[int, int], str]:
-        """The formulas of a computed block that has a place, by row and column.
+        """The formulas of a placed, computed block, by row and column.
 
-        LibreOffice computes cells that share a formula down a column as one, and takes values of
-        the time before where cells wait for each other in a circle: in a book that iterates, fixed
-        rows make each cell's formula its own.
+        LibreOffice computes cells that share a formula down a column together, and uses old values
+        if cells depend on each other in a circle: in a book that iterates, fixed rows make every
+        formula different.
         """
         here = self.places[block.name].sheet
         if block.expression is not None:

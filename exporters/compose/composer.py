@@ -1,9 +1,9 @@
-"""Composer: the one way onto a sheet, of worksheets and of a model's pages.
+"""Composer: the one way to put tables on a sheet, for worksheets and for a model's pages.
 
-It goes down the sheet with a cursor, `abreast` puts groups side by side. What is typed and what is
-computed from it are tables, blocks of the book's graph; what only people read (labels, sums,
-verdicts) are tables of the sheet (`table`, `show`), which nothing has to compute before it is asked
-for. So every formula has a name: its table's, with row and column.
+It goes down the sheet with a cursor; `abreast` puts groups side by side. Typed values and what is
+computed from them are tables, blocks of the book's graph. What only people read (labels, sums,
+verdicts) are tables of the sheet (`table`, `show`), computed on demand. So every formula has a
+name: its table's, with row and column.
 
     exps = ws.computed("exps", (4, 4), lambda i, j: EXP(scores[i, j] - MAX(scores[i, : i + 1])))
 """
@@ -29,8 +29,8 @@ Texts = Sequence[str | int | Expression]  # labels; one that is an expression fo
 
 
 class Table:
-    """A named rectangle of a sheet, whose formulas are put one by one; some of its cells may stay
-    blank, or hold a text."""
+    """A named rectangle of a sheet whose formulas are put one by one; cells may stay blank, or hold
+    texts."""
 
     def __init__(self, book: Book, name: str, sheet: Sheet, at: Span, shape: Span = (1, 1)):
         if name in book.graph.blocks or name in book.shown:
@@ -41,7 +41,7 @@ class Table:
         self.area = block.area
 
     def put(self, i: int, j: int, formula: Any, style: str, array: bool = False) -> Area:
-        """Put a formula, an expression; gives its cell, for other formulas to read."""
+        """Put a formula, an expression; returns its cell, for other formulas to read."""
         cell = self.area[i, j]
         self.sheet.entries[self.place.cell(i, j)] = Entry(None, style, expression(formula), array)
         return cell
@@ -52,7 +52,7 @@ class Table:
 
 
 class Composer:
-    """One sheet, while it is filled; `cursor` is the next free row."""
+    """One sheet while it is being filled; `cursor` is the next free row."""
 
     def __init__(self, book: Book, name: str, cursor: int = 0):
         self.book, self.sheet, self.cursor = book, book.sheet(name), cursor
@@ -60,7 +60,7 @@ class Composer:
 
     @contextmanager
     def abreast(self) -> Iterator[Callable[[], None]]:
-        """Groups side by side: what is given, when called, begins the next group in the row of the
+        """Groups side by side: calling what is given begins the next group, in the row of the
         first. After them the cursor is below the longest."""
         top = bottom = self.cursor
 
@@ -83,7 +83,7 @@ class Composer:
         self.cursor += 1
 
     def heads(self, *texts: str, style: str = "block") -> None:
-        """What stands in each column of the lines that follow."""
+        """Column heads for the following rows."""
         for col, text in enumerate(texts):
             self.sheet.put(self.cursor, col, text, style)
         self.cursor += 1
@@ -131,7 +131,8 @@ class Composer:
         beside: Area | None = None,
         left: int = 1,
     ) -> Area:
-        """A table of formulas: `formula(i, j)` is the expression of a cell. Else as `typed`."""
+        """A table of formulas: `formula(i, j)` is the expression of a cell. Other arguments as in
+        `typed`."""
         area = self.promised(name, shape, rows, cols, title, beside, left)
         self.fill(area, formula, style)
         return area
@@ -146,16 +147,17 @@ class Composer:
         beside: Area | None = None,
         left: int = 1,
     ) -> Area:
-        """The place of a table that `fill` gives its formulas later, once what they read stands.
+        """The place of a table whose formulas `fill` adds later, after the tables that they read.
 
-        So a table may read what is computed from it: a state, the state one step before.
+        So a table may read what is computed from it, such as a state that reads the state one step
+        before.
         """
         block = self.book.graph.table(name, shape, lambda i, j: self._formulas[name](i, j))
         self._place(name, shape, rows, cols, title, beside, left)
         return block.area
 
     def fill(self, table: Area, formula: Formula | Expression, style: str = "activation") -> None:
-        """Give a promised table its formulas."""
+        """Add the formulas of a promised table."""
 
         def cell(i: int, j: int) -> Expression:
             made = expression(formula(i, j) if callable(formula) else formula)
@@ -168,7 +170,7 @@ class Composer:
             self.sheet.entries[place.cell(i, j)] = Entry(None, self.coloured(style, here), here)
 
     def table(self, name: str, at: Span, shape: Span = (1, 1)) -> Table:
-        """A table of the sheet's own, whose formulas are put one by one: `machine.strip`."""
+        """A table of the sheet itself, whose formulas are put one by one: `machine.strip`."""
         return Table(self.book, f"{self._prefix}.{name}", self.sheet, at, shape)
 
     def show(
@@ -180,7 +182,8 @@ class Composer:
         shape: Span = (1, 1),
         array: bool = False,
     ) -> Area:
-        """A table of the sheet's own, whole: `formula(i, j)`, or the expression of its one cell."""
+        """A table of the sheet itself, as a whole: `formula(i, j)`, or the expression of its only
+        cell."""
         table = self.table(name, at, shape)
         for i, j in np.ndindex(*shape):
             table.put(i, j, formula(i, j) if callable(formula) else formula, style, array)
@@ -188,7 +191,7 @@ class Composer:
 
     @property
     def _prefix(self) -> str:
-        """What the names of the sheet's own tables begin with."""
+        """The prefix of the names of the sheet's own tables."""
         return slug(self.sheet.name)
 
     def columns(self, n: int, top: int, left: int = 0) -> "Columns":
@@ -196,7 +199,8 @@ class Composer:
         return Columns(self, n, top, left)
 
     def suggest(self, *suggestions: Suggestion) -> None:
-        """Edits to make on this sheet, each with the ways to its cell and to what it changes."""
+        """Suggested edits on this sheet, each with links to its cell and to a cell that it
+        changes."""
         self.sheet.suggestions = suggestions
         self.heading("Three things to try here")
         for suggestion in suggestions:
@@ -220,7 +224,7 @@ class Composer:
         beside: Area | None,
         left: int,
     ) -> Rect:
-        """Find room for a table and its labels: the rectangle of its cells."""
+        """The rectangle of a table's cells, with room for its labels."""
         top = self.cursor + bool(title) + bool(cols)
         if beside is not None:
             _, other = self.book.locate(self.book.graph[beside.grid.name].area)
@@ -242,7 +246,7 @@ class Composer:
         return area
 
     def _labels(self, name: str, at: Span, labels: Texts, style: str, across: bool) -> None:
-        """Labels in a row or a column; those that are formulas are a table."""
+        """Labels in a row or a column; labels that are formulas are a table."""
         formulas = [label for label in labels if isinstance(label, Expression)]
         shape = (1, len(labels)) if across else (len(labels), 1)
         table = Table(self.book, f"labels.{name}", self.sheet, at, shape) if formulas else None
@@ -255,30 +259,30 @@ class Composer:
                 self.sheet.put(at[0] + i, at[1] + j, label, style)
 
     def rect(self, area: Area) -> Rect:
-        """Where an area of a table stands on this sheet."""
+        """The rectangle of an area of a table on this sheet."""
         return self.book.locate(area)[1]
 
     def coloured(self, style: str, formula: Expression) -> str:
-        """The style of a formula's cell: a fill in the colour of what the formula reads."""
+        """A fill in the font colour for a formula: green if it reads another sheet, else black."""
         sheets = {self.book.locate(area)[0] for area in formula.areas()}
         return _style(style, "green" if sheets - {self.sheet.name} else "black")
 
     def dress(self, area: Area, *dressings: Dressing) -> None:
-        """Colour cells by what they hold: "scale", "diverging", "bar", or see `dressing`."""
+        """Colour cells by their values: "scale", "diverging", "bar", or see `dressing`."""
         sheet, rect = self.book.locate(area)
         self.book.sheets[sheet].dressings += [(rect, dressing) for dressing in dressings]
 
     def mark(self, area: Area, style: str, holds: Expression) -> None:
-        """Dress the cells for which a formula holds; it is that of the first of them."""
+        """Format the cells for which a formula is true; it is written for the first of them."""
         self.dress(area, When(style, holds))
 
     def chart(self, chart: Chart) -> None:
-        """A chart; it stands where its row and column say."""
+        """Add a chart at its own row and column."""
         self.sheet.charts.append(chart)
 
 
 class Columns:
-    """Tables of one column side by side: a column is a step, its formulas are given by row."""
+    """Tables of one column side by side: each column is a step, with a formula for each row."""
 
     def __init__(self, ws: Composer, n: int, top: int, left: int):
         self.ws, self.n, self.top, self.left = ws, n, top, left
@@ -300,17 +304,17 @@ class Columns:
         return self.ws.computed(name, shape, cell, cols=[head], style=style, left=left)
 
     def _next(self) -> int:
-        """The column of the next table, whose head stands in the row of the others."""
+        """The column of the next table; its head stands in the others' row."""
         self.ws.cursor = self.top
         self.left += 1
         return self.left - 1
 
 
 def slug(sheet: str) -> str:
-    """A sheet's name as it stands in those of tables."""
+    """A sheet's name as a prefix of table names."""
     return re.sub(r"\W+", "_", sheet.lower())
 
 
 def _style(style: str, font: str) -> str:
-    """A fill with the font that says what a cell is; other styles as they are."""
+    """A fill with the font for a kind of cell; other styles unchanged."""
     return f"{style} {font}" if style in FILLS else style

@@ -1,10 +1,10 @@
-"""Digest: what the formulas of a workbook came to as built, in three sums for every range of them,
-beside what they come to in the program at hand; from it the verdict on Start.
+"""Digest: whether a program computes the same values, from three sums of every range of formulas.
 
-Each cell is weighted by 1, by its place in the range, and by the square of that: where one cell
-alone is wrong, what the sums are off by tells which. What is no number counts as a million, so that
-no program's error makes one here. A range of texts, or of a few cells that read each other, is
-compared with a copy: of those the first that differs is told, however many do.
+The sums of the workbook as built are stored beside formulas for the current ones; the verdict on
+Start compares them. Cells are weighted by 1, by their index in the range, and by its square: if a
+single cell is wrong, the three differences tell which. Anything but a number counts as a million,
+so errors do not spread here. A range of texts, or of a few cells that read each other, is compared
+with a copy; only the first difference is reported.
 """
 
 import math
@@ -68,7 +68,7 @@ Copied = tuple[tuple[Any, ...], ...]  # values [rows, columns]
 
 @dataclass(slots=True, eq=False)
 class Numbers(Expression):
-    """The numbers of some cells, each that is none counting as a million."""
+    """The numbers of some cells, with a million for anything else."""
 
     area: Area
 
@@ -90,7 +90,7 @@ class Numbers(Expression):
 
 
 def _counts(x: Any) -> float:
-    """What a cell counts as that may hold a blank, a text or an error."""
+    """The number that stands for a blank, a text or an error."""
     try:
         return float(number(x))
     except FormulaError:
@@ -98,17 +98,17 @@ def _counts(x: Any) -> float:
 
 
 class Line(NamedTuple):
-    """A range, and the row of the sheet that tells of it."""
+    """A range, and the row of the sheet that reports on it."""
 
     range: Range
     row: int
 
 
 def fill(book: Book, edited: Expression | None = None) -> None:
-    """Put every range of formulas on the sheet, and the verdict; to be called when all else stands.
+    """Add every range of formulas and the verdict; to be called when all other sheets are complete.
 
-    `edited` says whether something was typed; unless it is given, the cells that are there to be
-    typed in are compared as well.
+    `edited` is the condition that something was typed; by default, the input cells are compared as
+    well.
     """
     sheet = book.sheet(SHEET)
     found = of_formulas(book, SHEET, VERDICT_ROW)
@@ -141,7 +141,8 @@ def fill(book: Book, edited: Expression | None = None) -> None:
 
 
 def show(book: Book) -> None:
-    """The verdict on the first sheet, below the ledger; the largest gap, unless edits made it."""
+    """Add the verdict to the first sheet, below the ledger, with the largest difference if nothing
+    was edited."""
     digest, page = book.sheet(SHEET), Composer(book, next(iter(book.sheets)))
     told = page.show("verdict", (SHOWN_ROW, 0), digest[VERDICT_ROW, 0], "ledger")
     by_edits = LEFT(told, len(EDITED)) == EDITED
@@ -150,12 +151,12 @@ def show(book: Book) -> None:
 
 
 def largest(book: Book) -> Area:
-    """The cell that says how far off a range is at most."""
+    """The cell with the largest relative difference of any range."""
     return book.sheet(SHEET)[LARGEST_ROW, 0]
 
 
 def _differs(sheet: Sheet, lines: slice) -> Expression:
-    """Of every range 1 where it differs, or 0."""
+    """1 for every range that differs, else 0."""
     off = [sheet[lines, col].as_range * round(1 / NEAR) for col in OFF]
     return (off[0] * off[0] + off[1] * off[1] + off[2] * off[2] >= 1) * 1
 
@@ -166,7 +167,7 @@ def _largest(sheet: Sheet, lines: slice) -> Expression:
 
 
 def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew: str) -> Expression:
-    """One sentence, to be read on Start and sent to us."""
+    """The verdict, one sentence, for Start and for bug reports."""
     n, differ = lines.stop - lines.start, sheet[DIFFER_ROW, 0]
     other = f" of {n:,} ranges of formulas differ from what cellformer computed, the first at "
     told = differ & other & _first(sheet, lines) & anew
@@ -176,7 +177,7 @@ def _verdict(sheet: Sheet, lines: slice, n_cells: int, edited: Expression, anew:
 
 
 def _first(sheet: Sheet, lines: slice) -> Expression:
-    """The cell that differs in the first range that does, or else that range."""
+    """The address of the first cell that differs, or else of its range."""
     on, row, col, high, wide, by, by_place, by_square = (
         INDEX(sheet[lines, k].as_range, sheet[FIRST_ROW, 0], 1)
         for k in (ON, ROW, COL, HIGH, WIDE, *OFF)
@@ -196,7 +197,7 @@ def _first(sheet: Sheet, lines: slice) -> Expression:
 
 
 def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
-    """What formulas count with, and the heads."""
+    """Add the constants that formulas use, and the column heads."""
     for col, head in enumerate(HEADS):
         sheet.put(HEAD_ROW, col, head, "block")
     sheet.widths = {ON: 14} | dict.fromkeys((*WAS, *OFF), 16)
@@ -215,7 +216,7 @@ def _helpers(sheet: Sheet, rects: list[Rect]) -> None:
 
 
 def _line(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
-    """A range's line: where it stands, what it came to, how far off it is."""
+    """Add a range's row: its address, its sums, their differences."""
     sheet = off.sheet
     (name, rect, _, texts, _, _), row = line
     top, bottom, left, right = rect
@@ -231,7 +232,7 @@ def _line(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None
 
 
 def _of_one(book: Book, off: Table, line: Line) -> None:
-    """A cell by itself."""
+    """A range of a single cell."""
     (name, rect, area, texts, _, _), row = line
     sheet = off.sheet
     held = book.clean.cell(name, rect.top, rect.left)
@@ -247,7 +248,7 @@ def _of_one(book: Book, off: Table, line: Line) -> None:
 
 
 def _of_numbers(book: Book, off: Table, line: Line) -> None:
-    """A range of numbers: its sums, and how far off they are as a share of its size."""
+    """A range of numbers: its sums, and their differences relative to its size."""
     (_, rect, area, *_), row = line
     sheet = off.sheet
     held = Numbers(area).value(book.clean)
@@ -263,13 +264,13 @@ def _of_numbers(book: Book, off: Table, line: Line) -> None:
 
 
 def _bounded(off: Expression) -> Expression:
-    """How far off something is, but no more than can be squared."""
+    """A difference, limited so that it can be squared."""
     return IFERROR(MAX(-MOST_OFF, MIN(MOST_OFF, off)), MOST_OFF)
 
 
 def _of_copied(book: Book, off: Table, line: Line, copies: dict[Copied, int]) -> None:
     """A range with a copy as built: the share of its cells that differ, and the first of them. The
-    three numbers are what they would be if that cell alone differed."""
+    three numbers are those of a difference in that cell alone."""
     (name, (top, bottom, left, right), area, texts, _, _), row = line
     sheet = off.sheet
     held = tuple(
@@ -294,13 +295,13 @@ def _of_copied(book: Book, off: Table, line: Line, copies: dict[Copied, int]) ->
 
 
 def _places(sheet: Sheet, rect: Rect) -> Expression:
-    """The places of a range's cells, counted from 0 row by row."""
+    """The index of each cell of a range, row by row, from 0."""
     height, width = rect.bottom - rect.top, rect.right - rect.left
     down = sheet[TOP : TOP + height, DOWN].as_range
     return down * width + sheet[ACROSS_ROW, COPIES : COPIES + width].as_range
 
 
 def _in_short(number: float) -> float:
-    """A number, or 1, rounded up to two digits."""
+    """A number, or 1 if larger, rounded up to two digits."""
     digits = 1 - math.floor(math.log10(max(number, 1.0)))
     return math.ceil(max(number, 1.0) * 10.0**digits) / 10.0**digits

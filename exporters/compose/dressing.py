@@ -13,7 +13,7 @@ Shade = Literal["scale", "diverging", "bar"]
 
 @dataclass(frozen=True)
 class Beyond:
-    """Marks numbers further from 0 than `limit`, which is spelt with so many decimals."""
+    """Marks numbers further from 0 than `limit`, which is written with so many decimals."""
 
     limit: float
     places: int = 10
@@ -21,17 +21,17 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Unlike:
-    """Marks cells that do not hold a value."""
+    """Marks cells with another value than the given one."""
 
     value: float | str
 
 
 @dataclass(frozen=True, eq=False)
 class When:
-    """Gives cells a style of theme's where a condition holds.
+    """Gives cells a style of theme's if a condition is true.
 
-    It is written for the first cell of the area, and moves with each of the others as a formula
-    does that is copied.
+    The condition is written for the first cell of the area, and adjusted for the others like a
+    copied formula.
     """
 
     style: str
@@ -40,8 +40,8 @@ class When:
 
 @dataclass(frozen=True)
 class AsBuilt:
-    """Marks cells that no longer hold what they were built with: a number, or the cells of a block
-    of that name, whose range the workbook defines."""
+    """Marks cells that differ from their value as built: a number, or the cells of a block of that
+    name, whose range the workbook defines."""
 
     built: float | str
 

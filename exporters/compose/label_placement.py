@@ -1,8 +1,8 @@
-"""Where the words of a map stand beside their points, so that none lies on another.
+"""Placing the words of a map beside their points, without overlaps.
 
-Word after word takes the first side of its point that is free; one that has no free side is left
-off. Sizes are those of a chart in points: its axes may be somewhat longer than the data, so every
-text is taken to be larger than it is drawn.
+Each word in turn takes the first free side of its point; a word without a free side is left out.
+Sizes are those of a chart, in points. Its axes may be somewhat longer than the data, so texts are
+taken to be larger than they are drawn.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def sides(
     size: tuple[int, int],
     allowed: Sequence[str] = SIDES,
 ) -> list[str]:
-    """For points [n, 2], the side that each one's text stands on, or "" where there is no room."""
+    """For points [n, 2], the side of each one's text, or "" if there is no room."""
     at = pixels(points, size).tolist()
     dots = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in at]
     taken: list[Box] = []
@@ -53,7 +53,7 @@ def sides(
 
 
 def pixels(points: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Where points [n, 2] lie at least as near to each other as a chart draws them, y downwards."""
+    """The places of points [n, 2] in pixels, y downwards, at most as far apart as in the chart."""
     spread = points.max(axis=0) - points.min(axis=0)
     room = SHRINK * (np.array(size, dtype=float) - AXES)
     scaled = (points - points.min(axis=0)) / np.where(spread > 0, spread, 1) * room

@@ -1,7 +1,7 @@
-"""Legend: right of a sheet's title, what each colour on the sheet says.
+"""Legend: the meaning of each colour on a sheet, to the right of its title.
 
-It is put together from what the sheet holds, when all of it stands: each entry is a cell, or some
-merged ones, that looks like what it explains.
+It is made of the styles that a finished sheet contains: each entry is a cell, or several merged
+ones, in the style that it explains.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ Key = tuple[str, str]  # a style, and a text in it
 
 
 def add(sheet: Sheet) -> None:
-    """Put a sheet's legend into its first row, clear of the title."""
+    """Put a sheet's legend into its first row, to the right of the title."""
     title = sheet.entries[ROW, 0].value
     col = past(sheet, 0, LARGE * len(title))
     for style, text in keys(sheet):
@@ -43,7 +43,7 @@ def add(sheet: Sheet) -> None:
 
 
 def keys(sheet: Sheet) -> Iterator[Key]:
-    """What a sheet's legend says: its fills, its fonts, and the colours that follow numbers."""
+    """The entries of a sheet's legend: fills, fonts, and colours that depend on numbers."""
     named = {entry.style for entry in sheet.entries.values()} | {s for _, s in sheet.regions}
     styles = [theme.STYLES[name] for name in sorted(named)]
     fills = {style.get("bg_color") for style in styles}
@@ -65,7 +65,7 @@ def keys(sheet: Sheet) -> Iterator[Key]:
 
 
 def past(sheet: Sheet, col: int, n_characters: float) -> int:
-    """The column where so many characters have ended that begin in one."""
+    """The first column after a text of so many characters that begins in `col`."""
     room = 0.0
     while room < n_characters:
         room += theme.pixels(sheet.widths.get(col, theme.COLUMN_WIDTH)) / theme.CHARACTER

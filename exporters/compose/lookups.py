@@ -1,4 +1,4 @@
-"""Formulas that look something up in a range, as every spreadsheet program reads them."""
+"""Formulas that look something up in a range, in forms that all spreadsheet programs read alike."""
 
 from typing import Any
 
@@ -7,28 +7,27 @@ from engine.cells.functions import EXACT, IF, INDEX, LARGE, MATCH, SUMPRODUCT, T
 
 
 def entry(area: Area, row: Any, col: Any) -> Expression:
-    """The entry of a range at a row and column, counted from 1. Of one cell, that cell: not every
-    program looks things up in a lone one."""
+    """The entry of a range at a row and column, counted from 1. For a single cell, that cell: not
+    every program's INDEX takes one."""
     return INDEX(area, row, col) if area.rect.size > 1 else area
 
 
 def id_of(text: Expression, texts: Area) -> Expression:
-    """Where a text stands among others, counted from 0, its case regarded: for an array formula.
+    """The index of a text among others, from 0, case-sensitively; for an array formula.
 
-    MATCH alone ignores case, and takes ? and * for wildcards.
+    MATCH alone ignores case, and treats ? and * as wildcards.
     """
     return MATCH(TRUE(), EXACT(texts, text), 0) - 1
 
 
 def place_of_largest(area: Area) -> Expression:
-    """Where the largest number stands in a row or column, counted from 1."""
+    """The index of the largest number in a row or column, from 1."""
     return MATCH(LARGE(area, 1), area, 0)
 
 
 def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expression:
-    """Where `value`, the number of that rank, stands in a column, counted from 1; of several that
-    are the same one after the other. `ids` are 0, 1, 2, ... beside them. Above rank 1 it is for an
-    array formula."""
+    """The index in a column of `value`, the number of that rank, from 1; equal numbers take
+    successive ranks. `ids` are 0, 1, 2, ... beside them. Above rank 1 it needs an array formula."""
     if rank == 1:
         return MATCH(value, area, 0)
     own, n = area.as_range, area.rect.size
@@ -38,5 +37,5 @@ def place_of_rank(area: Area, ids: Area, rank: int, value: Expression) -> Expres
 
 
 def product_sum(a: Area, b: Area) -> Expression:
-    """The sum of products of two columns: of one cell each, their product."""
+    """The sum of products of two columns; for single cells, their product."""
     return SUMPRODUCT(a, b) if a.rect.size > 1 else a * b

@@ -1,8 +1,8 @@
-"""Ranges: all formulas of a book in rectangles of like cells, in the order in which they compute.
+"""Ranges: all formulas of a book in rectangles of like cells, in the order of computation.
 
-A rectangle holds numbers alone or texts alone, of one block or of none. What follows from the words
-that a sentence goes on with comes after what follows from those that are given. So the first
-rectangle that a program computes wrongly is the one where it begins to.
+A rectangle holds only numbers or only texts, of one block or of none. What depends on the generated
+words of a sentence comes after what depends on the given ones. So the first rectangle that a
+program computes wrongly is where the error begins.
 """
 
 import re
@@ -24,7 +24,7 @@ Grids = Mapping[str, NDArray[np.int64]]  # by sheets: the range that each cell i
 
 
 class Range(NamedTuple):
-    """Like cells: where they stand, and as what a formula reads them."""
+    """A rectangle of like cells: where it stands, and how formulas read it."""
 
     sheet: str
     rect: Rect
@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A range, and what its formulas read."""
+    """A range, and the areas that its formulas read."""
 
     range: Range
     reads: list[tuple[str, Rect]]
@@ -43,8 +43,8 @@ class _Found(NamedTuple):
 
 
 def of_formulas(book: Book, apart: str, top: int) -> list[Range]:
-    """Every range of formulas, but of the sheet `apart`, and of what depends on its rows from `top`
-    on."""
+    """Every range of formulas, except those on the sheet `apart` and those that depend on its rows
+    from `top` on."""
     order = {name: k for k, name in enumerate(book.graph.blocks)}
     found = [*_of_regions(book, order)]
     for sheet in book.sheets.values():
@@ -55,7 +55,7 @@ def of_formulas(book: Book, apart: str, top: int) -> list[Range]:
 
 
 def of_inputs(book: Book) -> list[Range]:
-    """Every range of cells of blocks that hold what is typed."""
+    """Every range of input cells of blocks."""
     found: list[Range] = []
     for sheet in book.sheets.values():
         owners = _owners(book, sheet)
@@ -72,7 +72,7 @@ def of_inputs(book: Book) -> list[Range]:
 
 
 def _of_block(place: Place, rect: Rect) -> Rect:
-    """A rectangle of a sheet, as one of the block that stands there."""
+    """A rectangle of a sheet as a rectangle of the block there."""
     top, bottom, left, right = rect
     down, across = (top - place.top, bottom - place.top), (left - place.left, right - place.left)
     return Rect(*across, *down) if place.turned else Rect(*down, *across)
@@ -84,7 +84,7 @@ def _range(sheet: Sheet, rect: Rect, kind: Kind) -> Range:
 
 
 def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
-    """The ranges of computed blocks that are written by rows."""
+    """The ranges of computed blocks that are written as regions."""
     for place in (p for sheet in book.sheets.values() for p, _ in sheet.regions if p.block.op):
         block, (_, rows, _, cols) = place.block, place.block.whole
         given = book.n_given if block.axes[0] == "token" else 0
@@ -103,7 +103,7 @@ def _of_regions(book: Book, order: Mapping[str, int]) -> Iterator[_Found]:
 def _of_entries(
     book: Book, sheet: Sheet, apart: tuple[str, int], order: Mapping[str, int]
 ) -> Iterator[_Found]:
-    """The ranges of formulas that were put cell by cell."""
+    """The ranges of formulas that are single entries."""
     reads = {
         at: [book.locate(area) for area in entry.formula.areas()]
         for at, entry in sheet.entries.items()
@@ -135,13 +135,13 @@ def _of_entries(
 
 
 def _goes_on(book: Book, place: Place, at: Span) -> bool:
-    """Whether a cell of a block is of a word that a sentence goes on with."""
+    """Whether a cell of a block belongs to a generated word."""
     i = at[1] - place.left if place.turned else at[0] - place.top
     return place.block.axes[0] == "token" and 0 < book.n_given <= i
 
 
 def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
-    """The blocks whose cells were put one by one, by these cells."""
+    """The block of each cell, for blocks whose cells are single entries."""
     places = [p for p in book.places.values() if p.sheet == sheet.name and not p.block.op]
     regions = {place.block.name for place, _ in sheet.regions}
     return {
@@ -155,7 +155,7 @@ def _owners(book: Book, sheet: Sheet) -> dict[Span, Place]:
 def _independent(
     reads: Mapping[Span, Sequence[tuple[str, Rect]]], sheet: str, apart: tuple[str, int]
 ) -> list[Span]:
-    """The cells that depend on no cell of a sheet from a row on, nor on one that does."""
+    """The cells that do not depend, directly or indirectly, on a sheet's rows from `top` on."""
     there, top = apart
     rest, n_before = dict(reads), -1
 
@@ -184,7 +184,8 @@ def _holds(rect: Rect, cells: Iterable[Span]) -> bool:
 
 
 def rectangles(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
-    """Cells in rectangles of one kind: of rows put together, or of columns, whichever are fewer."""
+    """Cells as rectangles of one kind: of joined rows, or of joined columns, whichever are
+    fewer."""
     across = _joined(kinds)
     turned = _joined({(col, row): kind for (row, col), kind in kinds.items()})
     down = [(Rect(left, right, top, bottom), k) for (top, bottom, left, right), k in turned]
@@ -192,7 +193,7 @@ def rectangles(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
 
 
 def _joined(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
-    """Rectangles of whole runs of a row, each as high as the runs below are the same."""
+    """Rectangles made of runs in a row and the equal runs below them."""
     runs: list[tuple[int, int, int, Kind]] = []
     for row, col in sorted(kinds):
         kind = kinds[row, col]
@@ -216,8 +217,8 @@ def _joined(kinds: Mapping[Span, Kind]) -> list[tuple[Rect, Kind]]:
 
 
 def _waiting(found: Sequence[_Found], sheets: Iterable[str]) -> list[int]:
-    """The ranges by their numbers, each after those that it reads. The words that a sentence goes
-    on with wait for each other in a circle: there blocks keep their order."""
+    """The indices of ranges, each after those that it reads. Generated words depend on each other
+    in a circle: there, blocks keep their order."""
     grids = _grids(found, sheets)
     known = dict[tuple[str, Rect], list[int]]()
     before: list[list[int]] = []
@@ -247,7 +248,7 @@ def _waiting(found: Sequence[_Found], sheets: Iterable[str]) -> list[int]:
 
 
 def _grids(found: Sequence[_Found], sheets: Iterable[str]) -> Grids:
-    """The number of its range in every cell."""
+    """For every cell, the index of its range."""
     ends = dict.fromkeys(sheets, (0, 0))
     for one in found:
         (rows, cols), (sheet, rect, *_) = ends[one.range.sheet], one.range

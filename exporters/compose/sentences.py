@@ -1,7 +1,7 @@
-"""Sentences with live numbers in them: how formulas spell a share, a number, a word.
+"""Sentences with live numbers: how formulas write a percentage, a number, a word.
 
-A number is joined to a text as the reader's spreadsheet writes it, with a comma or a point. What
-stands exactly between two decimals goes up, though programs differ in its last bit.
+A number becomes text as the user's spreadsheet writes it, with a comma or a point. A number exactly
+between two decimals is rounded up, although programs differ in its last bit.
 """
 
 from functools import reduce
@@ -16,8 +16,8 @@ LITERAL = 200  # characters of a literal; Excel takes 255 units
 
 
 def rounded(x: Any, decimals: int) -> Expression:
-    """A number with at most so many decimals; 0 has no sign, which programs would spell. A dash
-    where there is none, as of a word that is unknown."""
+    """A number with at most so many decimals; 0 without a sign, which some programs would write. A
+    dash if there is no number, as for an unknown word."""
     return IFERROR(ROUND(x + UP * 10.0**-decimals, decimals) + 0, "–")
 
 

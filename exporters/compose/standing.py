@@ -1,8 +1,8 @@
-"""Standing: whether cells still stand where they were put, as formulas can tell.
+"""Whether cells are still where they were built, by formulas.
 
-A formula that names a cell follows it wherever it goes, so ROW and COLUMN of the corners of what
-stands on a sheet say whether rows, columns or cells were inserted there, deleted or moved; of what
-is gone they are errors. That is all they say: no number is read.
+A formula that names a cell follows it when it moves, so ROW and COLUMN of the corners of what
+stands on a sheet tell whether rows, columns or cells were inserted, deleted or moved; for deleted
+cells they are errors. No values are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ ROW, COLUMN = (Function(name, number) for name in ("ROW", "COLUMN"))
 
 @dataclass(slots=True, eq=False)
 class Coordinate(Expression):
-    """The number of the row or the column that a cell of a sheet stands in, counted from 1."""
+    """The row or column number of a cell of a sheet, counted from 1."""
 
     function: Function
     cell: Area
@@ -36,21 +36,20 @@ class Coordinate(Expression):
 
     @property
     def built(self) -> int:
-        """What it is as built."""
+        """Its value as built."""
         rect = self.cell.rect
         return 1 + (rect.top if self.function is ROW else rect.left)
 
 
 class Standing(NamedTuple):
-    """Something on a sheet, and where."""
+    """Something on a sheet whose place is checked."""
 
     what: str
     area: Rect
 
 
 def moved(sheet: Sheet, area: Rect) -> Expression:
-    """How many rows and columns the corners of an area are from their places, or 1 where one is
-    gone."""
+    """How many rows and columns the corners of an area have moved, or 1 if one is deleted."""
     first, last = sheet[area.top, area.left], sheet[area.bottom - 1, area.right - 1]
     corners = (first,) if area.size == 1 else (first, last)
     ways = [Coordinate(way, cell) for cell in corners for way in (ROW, COLUMN)]
@@ -58,14 +57,13 @@ def moved(sheet: Sheet, area: Rect) -> Expression:
 
 
 def gone(sheet: Sheet) -> Expression:
-    """Whether a sheet's title, in its first cell, is no more."""
+    """Whether a sheet's title, in its first cell, is gone."""
     return IFERROR(Coordinate(ROW, sheet[0, 0]), 0) == 0
 
 
 def standing(book: Book, sheet: Sheet, edges: bool) -> Sequence[Standing]:
-    """What stands on a sheet: its title, its blocks, and its `edges`: of what is there besides the
-    lowest text or number and the one furthest to the right. (Formulas may read what tells of it.)
-    """
+    """What is checked on a sheet: its title, its blocks, and its `edges`, the lowest and the
+    rightmost other text or number."""
     found = {Rect(0, 1, 0, 1): "title"}
     for place in book.places.values():
         if place.sheet == sheet.name:

@@ -1,4 +1,4 @@
-"""What a workbook says of itself: its story, three edits to try, the tables of its source."""
+"""The story of a workbook, three suggested edits, and the tables of its source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ Other = Literal["", "other settings", "other training"]
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An edit for the reader to make: a cell, or the k-th word of the prompt, and what happens.
+    """A suggested edit: a cell, or the k-th word of the prompt, and its effect.
 
-    What the text promises, for a test to hold it to: `value` typed there, and `also` into other
-    cells, the cell `watch` shows `becomes`.
+    A test checks the text's promise: with `value` typed there, and `also` into other cells, the
+    cell `watch` shows `becomes`.
     """
 
     text: str
@@ -29,9 +29,10 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Story:
-    """What a workbook says of itself. The title is `name: what it is`; lists show the latter.
+    """The texts of a workbook's start sheet. The title is `name: what it is`; lists show the latter
+    part.
 
-    `section` names the document and the section of it whose printed numbers the workbook holds.
+    `section` is the document and section whose printed numbers the workbook recomputes.
     """
 
     title: str
@@ -44,13 +45,13 @@ class Story:
 
 @dataclass(frozen=True)
 class Printed:
-    """A table as a source prints it, to be held against the cells `rows` x `cols` of `block`.
+    """A table as a source prints it, for comparison with the cells `rows` x `cols` of `block`.
 
-    An entry that the source leaves out is None. Where no block holds what is printed, `cell` is the
-    formula of entry (i, j) of the block's rows and columns over the blocks of the graph. `follows`
-    is what the tables printed before give for the r-th row and c-th column printed, over their
-    printed cells by title: whether a difference is this step's own slip or one that it inherits.
-    `other` says of what its figures are, where they need not be ours.
+    An entry that the source leaves out is None. If no block holds what is printed, `cell` is the
+    formula of entry (i, j) of the block's rows and columns, over the blocks of the graph. `follows`
+    computes the r-th row and c-th column from the tables printed before, by title: it tells whether
+    a difference is a slip in this step or carried over. `other` says why figures need not be equal
+    to ours.
     """
 
     title: str
@@ -66,7 +67,7 @@ class Printed:
 
 
 class Held(NamedTuple):
-    """A number that a source prints, and the cell of sheet Printed that recomputes it."""
+    """A number that a source prints, and the cell of the sheet Printed that recomputes it."""
 
     section: str  # the document, and where in it
     what: str
@@ -80,8 +81,8 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the maps of words start with: words in groups, each with a colour; two directions; a
-    word whose neighbours are shown. All by their ids."""
+    """The initial contents of the word maps, by token ids: words in coloured groups, two
+    directions, and a word whose neighbours are shown."""
 
     groups: Mapping[str, Sequence[int]]
     directions: Sequence[tuple[Sequence[int], Sequence[int]]]  # the words of each, plus and minus
@@ -90,11 +91,11 @@ class Chosen:
 
     @property
     def ids(self) -> list[int]:
-        """All words, group after group."""
+        """The words of all groups, in order."""
         return [v for ids in self.groups.values() for v in ids]
 
     @property
     def named(self) -> list[int]:
-        """These, the words of the directions, and the one whose neighbours are shown."""
+        """The words of all groups and directions, and the one whose neighbours are shown."""
         ends = [v for sides in self.directions for side in sides for v in side]
         return [*self.ids, *ends, self.nearest]

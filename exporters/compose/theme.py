@@ -1,7 +1,7 @@
-"""Every visual choice: colours, fonts, number formats, widths.
+"""All visual choices: colours, fonts, number formats, widths.
 
-Finance's convention for fonts: blue is typed (inputs and weights), black is a formula, green a
-formula that reads another sheet. Fills tell the kind of block.
+Fonts follow the convention of finance: blue is typed (inputs and weights), black is a formula,
+green a formula that reads another sheet. Fills tell the kind of a block.
 """
 
 from typing import Any
@@ -211,8 +211,8 @@ HEIGHTS = {
 
 
 def diverging(largest: str) -> dict[str, Any]:
-    """Two colours about 0, each as strong as a number is far from it; `largest` is the formula of
-    the distance where both are full."""
+    """A two-coloured scale about 0, equally strong on both sides; `largest` is the formula of the
+    absolute value at which both are full."""
     return {
         "type": "3_color_scale",
         "min_type": "formula",
@@ -228,7 +228,8 @@ def diverging(largest: str) -> dict[str, Any]:
 
 
 def pixels(width: float) -> float:
-    """How wide a column of so many characters is; one of less than one has no margins."""
+    """The width in pixels of a column of so many characters; below one character there are no
+    margins."""
     return CHARACTER * width + 5 if width >= 1 else 12 * width
 
 
@@ -238,7 +239,7 @@ def characters(pixels: float) -> float:
 
 
 def kind(block: Block) -> str:
-    """The kind of fill that a block gets."""
+    """The kind of fill for a block."""
     if block.kind == "gradient":
         return "weight" if block.passes[:1] == (TURNED,) else "activation"
     if block.kind != "computed":
@@ -250,7 +251,7 @@ def kind(block: Block) -> str:
 
 
 def number(style: str) -> int:
-    """The number that one of the commonest styles has in a file."""
+    """The number of one of the most common styles in a file."""
     return COMMONEST.index(style) + 1
 
 

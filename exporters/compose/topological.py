@@ -1,4 +1,4 @@
-"""The order in which things are read: each says what it comes after."""
+"""Reading order: each item names the one that it comes after."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,11 @@ from engine.cells.errors import InputError
 
 
 def reading_order(after: Mapping[str, str], first: str, kind: str) -> list[str]:
-    """`first`, and what comes after it, directly or not; what follows a thing stands behind it.
+    """`first`, and everything that comes after it, directly or not; every item after the one it
+    names.
 
-    Of several that come after the same one, the first by name stands nearest. Raises InputError for
-    one that comes after nothing that there is.
+    Of several items after the same one, the first by name stands nearest. Raises InputError for an
+    item that comes after an unknown one.
     """
     follows: dict[str, list[str]] = {}
     for name, before in sorted(after.items(), reverse=True):

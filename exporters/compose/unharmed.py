@@ -1,8 +1,8 @@
-"""Unharmed: pages on which an error in a cell that is typed over leads to no other.
+"""Making pages robust: an error typed into a cell leads to no error in others.
 
-What blocks compute counts such a cell as nothing by itself (`ModelBook.formulas`, `Graph.table`);
-here the single formulas of pages learn it that read typed cells directly, or that divide, or ask
-for a root or a logarithm, of what may have become nothing.
+Formulas of blocks handle typed errors already (`ModelBook.formulas`, `Graph.table`); this is for
+the single formulas of pages that read typed cells, or that divide by, or take a root or a logarithm
+of, something that may have become 0.
 """
 
 from engine.cells.block import Block
@@ -12,8 +12,8 @@ from exporters.compose.book import Book, Sheet, TableFormula
 
 
 def make(book: Book) -> None:
-    """Have every single formula of a book that reads typed cells, or that may fail at what others
-    have come to, take an error as nothing."""
+    """Wrap every single formula of a book that reads typed cells, or that may fail on their
+    results, so that an error counts as 0."""
     if book.iterates:
         return
     for sheet in book.sheets.values():
@@ -26,7 +26,7 @@ def make(book: Book) -> None:
 
 
 def _typed(book: Book, area: Area) -> bool:
-    """Whether an area has cells that hold what is typed, of a block or of a page."""
+    """Whether an area contains input cells, of a block or of a page."""
     if isinstance(area.grid, Block):
         return not area.grid.computed
     if not isinstance(area.grid, Sheet):

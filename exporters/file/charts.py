@@ -1,4 +1,4 @@
-"""Charts of a book, as XlsxWriter draws them."""
+"""The charts of a book, drawn with XlsxWriter."""
 
 from itertools import cycle
 from typing import Any
@@ -12,7 +12,8 @@ from exporters.compose.book import Book, Chart, Series
 
 
 class _Label(str):
-    """A text beside a point. XlsxWriter looks at `str(label)`: one like wow!A1 is no reference."""
+    """A text beside a point. XlsxWriter parses `str(label)`: one like wow!A1 must not count as a
+    reference."""
 
     def __str__(self) -> str:
         return ""
@@ -52,7 +53,7 @@ def add_chart(book: Book, workbook: Workbook, ws: Worksheet, chart: Chart) -> No
 
 
 def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, Any]:
-    """One series, as XlsxWriter has it."""
+    """One series, in XlsxWriter's form."""
     found: dict[str, Any] = {
         "name": _name_of(book, series.name),
         "categories": "=" + book.address(series.categories.fixed),
@@ -79,5 +80,5 @@ def _series(book: Book, chart: Chart, series: Series, colour: str) -> dict[str, 
 
 
 def _name_of(book: Book, name: str | Area) -> str:
-    """A series' name, or the address of the cell that has it."""
+    """A series' name, or the address of the cell that holds it."""
     return name if isinstance(name, str) else f"={book.address(name.fixed)}"

@@ -1,9 +1,9 @@
-"""Deflate: one stream of compressed data with its length and check sum, part of it in threads.
+"""Deflate: one compressed stream with its length and checksum, partly compressed in threads.
 
-Data is compressed in pieces, each of which knows the end of the one before, so that together they
-are the single stream that a zip file holds. Where a piece ends does not depend on how many threads
-there are; what bytes it has depends on the compressor. A part of a stream that looks back at
-nothing before it may be compressed elsewhere, and appended.
+Data is compressed in pieces, each with the end of the previous one as dictionary, so that together
+they are the single stream that a zip file needs. The boundaries of pieces do not depend on the
+number of threads; the bytes depend on the compressor. A part of a stream that refers to nothing
+before it may be compressed elsewhere and appended.
 """
 
 import os
@@ -26,7 +26,7 @@ check_sum: Callable[[bytes, int], int] = ISAL.crc32 if ISAL else zlib.crc32
 
 
 class Packed(NamedTuple):
-    """A stream, or a part of one, in a file of its own, or in memory."""
+    """A compressed stream, or a part of one, in a file of its own or in memory."""
 
     held: Path | bytes
     n_packed: int  # bytes when compressed
@@ -60,7 +60,7 @@ class Deflate:
         self._pending: deque[Future[bytes]] = deque()
 
     def write(self, data: Sequence[bytes]) -> None:
-        """Take data, in pieces."""
+        """Add data."""
         self._held += data
         self._n_held += sum(map(len, data))
         if self._n_held < PIECE:
@@ -70,13 +70,13 @@ class Deflate:
             self._put(self._pending.popleft().result())
 
     def begin_part(self) -> None:
-        """Have what follows compressed as if nothing came before."""
+        """Compress what follows without reference to what came before."""
         if self._held:
             self._send(False)
         self._before = b""
 
     def append(self, part: Packed) -> None:
-        """Take a part that is compressed. Only ISA-L joins check sums."""
+        """Append a part that is compressed already. Only ISA-L can join checksums."""
         self.begin_part()
         self._wait()
         part.move(self._file)
@@ -85,7 +85,7 @@ class Deflate:
         self.crc = ISAL.crc32_combine(self.crc, part.crc, part.size)
 
     def close(self, last: bool = True) -> None:
-        """Write the rest, and the end where it is the `last` part of a stream."""
+        """Write the remaining data, and the end marker if it is the `last` part of a stream."""
         if last or self._held:
             self._send(last)
         self._wait()
@@ -95,7 +95,7 @@ class Deflate:
             self._put(self._pending.popleft().result())
 
     def _send(self, last: bool) -> None:
-        """Have what is held compressed as a piece."""
+        """Compress the collected data as a piece."""
         data = b"".join(self._held)
         self._held, self._n_held = [], 0
         self.size += len(data)
@@ -114,7 +114,7 @@ class Deflate:
 
 
 def _deflated(data: bytes, before: bytes, last: bool, isal: bool, formulas: bool) -> bytes:
-    """One piece, without a header."""
+    """One compressed piece, without a header."""
     packer = compressor(isal, before, formulas)
     compressed: bytes = packer.compress(data)
     rest: bytes = packer.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)

@@ -1,9 +1,9 @@
-"""Ahead: the rows of the largest tables, compressed while the rest of a workbook is computed.
+"""Compressing the rows of the largest tables while the rest of a workbook is computed.
 
-The vocabulary is a third of a large file, and none of its numbers waits for the forward pass. So
-where the system can copy a running program, copies on the cores that have nothing to do compress
-these rows as soon as they have their place, each sheet's as a part of its stream; `xlsx` puts what
-stands around them. Wherever this does not pay, `xlsx` writes the same bytes in its turn.
+The vocabulary is a third of a large file, and its numbers do not depend on the forward pass. So, if
+the system can fork, child processes on idle cores compress these rows as soon as they have their
+place, each sheet's as a part of its stream; `xlsx` adds the rest around them. Otherwise `xlsx`
+writes the same bytes itself, later.
 """
 
 from concurrent.futures import Future
@@ -22,7 +22,8 @@ from exporters.file.writing import USUAL, Writing
 
 
 class Ahead(ExitStack):
-    """What has been begun of the workbook at a path; when it is left, copies and files end."""
+    """The rows being compressed for the workbook at a path; on exit, processes and files are
+    removed."""
 
     def __init__(self, path: Path, writing: Writing = USUAL):
         super().__init__()
@@ -30,7 +31,7 @@ class Ahead(ExitStack):
         self.parts: dict[str, Future[Packed]] = {}  # by the name of the sheet
 
     def begin(self, book: Book) -> None:
-        """Begin with the tables of a book that have rows to themselves."""
+        """Start on the tables of a book that have rows to themselves."""
         tables = book.alone
         many = sum(place.block.n_cells for place in tables) > self._writing.most_addressed
         able = self._writing.with_isal and can_copy(self._writing)

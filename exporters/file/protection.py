@@ -1,8 +1,8 @@
-"""Protection: every sheet is locked but for the cells that are there to be typed in.
+"""Sheet protection: every sheet is locked except for its input cells.
 
-There is no password: it keeps people from sorting, inserting, deleting and typing over formulas by
-mistake, and whoever wants to takes it away. A blue font is an open cell's (`theme`); others are
-open by what stands in them.
+There is no password: it prevents sorting, inserting, deleting and typing over formulas by mistake,
+and anyone can remove it. Cells with a blue font are unlocked (`theme`); other cells by their
+content.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,8 +17,8 @@ ALLOWED = dict.fromkeys(
 
 
 def opened(book: Book, sheet: Sheet) -> tuple[Collection[str], Collection[tuple[int, int]]]:
-    """The blocks of a sheet that are open where they stand as regions, and its open entries: what
-    is typed, and what its edits to try are typed over."""
+    """The blocks of a sheet that are unlocked as regions, and its unlocked entries: typed values,
+    and the cells of suggested edits."""
     places = [place for place in book.places.values() if place.sheet == sheet.name]
     typed = [
         place
@@ -35,7 +35,7 @@ def opened(book: Book, sheet: Sheet) -> tuple[Collection[str], Collection[tuple[
 
 
 def _tried(book: Book) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The blocks and cells of every edit that a book suggests."""
+    """The blocks and cells of all suggested edits of a book."""
     for suggestion in (
         *book.suggestions,
         *(t for sheet in book.sheets.values() for t in sheet.suggestions),

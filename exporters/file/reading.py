@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 
 
 class Shown:
-    """The values that a sheet shows, read when they are asked for: `sheet["B5"]`, `sheet[4, 1]`."""
+    """The values of a sheet, read on demand: `sheet["B5"]`, `sheet[4, 1]`."""
 
     def __init__(self, read: Callable[[], dict[Span, Value]]):
         self._read = read
@@ -61,14 +61,14 @@ class Shown:
 
     @property
     def errors(self) -> list[Span]:
-        """The cells that show an error."""
+        """The cells with an error."""
         return [at for at, value in self.values.items() if isinstance(value, CellError)]
 
 
 class Sheet(Shown):
-    """The cells of a sheet that hold something.
+    """The cells of a sheet that are not blank.
 
-    `arrays` has the values of all of them, and which have formulas.
+    `arrays` has all their values, and which of them have formulas.
     """
 
     def __init__(self, arrays: scanning.Cells):
@@ -100,20 +100,20 @@ class Sheet(Shown):
         return dict(zip(self.arrays.places(which), self.arrays.valued(which), strict=True))
 
     def cell(self, at: str | Span) -> Cell:
-        """A cell by its address, or its row and column; one that is blank where there is none."""
+        """A cell by its address, or by row and column; a blank one if the file has none there."""
         return self.cells.get(position(at) if isinstance(at, str) else at, Cell(None))
 
     def column(self, col: int) -> list[str]:
-        """The texts of a column, from the first row to the last; a blank one is empty."""
+        """The texts of a column, from the first row to the last; "" for blank cells."""
         height = 1 + max((row for row, at in self.values if at == col), default=-1)
         values = [self[row, col] for row in range(height)]
         return ["" if value is None else str(value) for value in values]
 
 
 class WorkbookFile:
-    """An .xlsx file, its sheets read when they are asked for: `file["Play"]["C5"]`.
+    """An .xlsx file, its sheets read on demand: `file["Play"]["C5"]`.
 
-    Raises InputError for a file that is none, at whatever place that shows.
+    Raises InputError, here or later, for a file that is not a workbook.
     """
 
     def __init__(self, path: str | Path):
@@ -147,12 +147,13 @@ class WorkbookFile:
 
     @cached_property
     def iterates(self) -> bool:
-        """Whether cells may wait for each other in a circle."""
+        """Whether iterative calculation is on."""
         return any(c.get("iterate") == "1" for c in self._book.iterfind("{*}calcPr"))
 
     @cached_property
     def names(self) -> dict[str, list[tuple[str, str]]]:
-        """What is named in all of the workbook: by name, the sheet and the area, such as B2:C9."""
+        """The names defined in the whole workbook: name -> the sheet and the area, such as
+        B2:C9."""
         return {
             defined.attrib["name"]: [
                 (bare or quoted.replace("''", "'"), area.replace("$", ""))
@@ -164,7 +165,7 @@ class WorkbookFile:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts that cells share."""
+        """The shared strings."""
         with a_workbook(self.path):
             parts = related(self._archive, self._main, "/sharedStrings").values()
             held = [self._checked(part) for part in parts]
@@ -175,7 +176,7 @@ class WorkbookFile:
             return [from_xml(text_of(item)) for item in items]
 
     def _checked(self, part: str) -> bytes:
-        """A part's XML, if it fits into memory when it is looked at as a whole."""
+        """A part's XML, if it is small enough to be parsed in memory."""
         xml = self._archive.read(part)
         if len(xml) > MOST_TAGS and (n := xml.count(b"<")) > MOST_TAGS:
             raise self._too_large(f"has {n:,} tags in one part")
@@ -184,7 +185,7 @@ class WorkbookFile:
         return xml
 
     def _check_type(self) -> None:
-        """Raise ValueError where the archive does not say that it is a workbook."""
+        """Raise ValueError if the archive does not declare itself a workbook."""
         if TYPES not in self._archive.namelist():
             raise ValueError(f"it has no {TYPES}")
         types = ElementTree.fromstring(self._archive.read(TYPES))
@@ -205,7 +206,7 @@ class WorkbookFile:
         )
 
     def _named(self, sheets: dict[str, str]) -> dict[str, str]:
-        """The parts of sheets with cells by the sheets' names, in their order."""
+        """The worksheet parts by sheet name, in order."""
         found = {}
         for sheet in self._book.iterfind("{*}sheets/{*}sheet"):
             (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
@@ -215,7 +216,7 @@ class WorkbookFile:
 
 
 def present(path: str | Path) -> Path:
-    """The path of a file that is there. Raises InputError for another, and names what was meant."""
+    """The path of an existing file. Raises InputError for a missing one, with the nearest name."""
     found = possible(path)
     if not found.is_file():
         beside = found.with_name(f"{found.name}.xlsx")
@@ -226,7 +227,7 @@ def present(path: str | Path) -> Path:
 
 @contextmanager
 def a_workbook(path: Path) -> Iterator[None]:
-    """Say in one line that a file is no workbook, whatever its archive or its XML raise."""
+    """A context manager: turn any error of an archive or its XML into an InputError."""
     try:
         yield
     except InputError:
@@ -242,7 +243,7 @@ def a_workbook(path: Path) -> Iterator[None]:
 
 
 def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """The parts of a kind that a part names (the archive itself, where part is ""), by id."""
+    """The parts of a kind that a part (or the archive, if "") refers to, by id."""
     folder, _, file = part.rpartition("/")
     listed = ElementTree.fromstring(archive.read(f"{folder}/_rels/{file}.rels".lstrip("/")))
     return {

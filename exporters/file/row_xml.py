@@ -1,10 +1,9 @@
-"""Strips: the XML of a block's cells, row of the sheet by row, as they stand in its file.
+"""The XML of a block's cells, one row of the sheet at a time.
 
-A sheet is put together from them as it is written, and never held whole: a strip is asked for one
-row after another. Numbers are spelt by orjson, many at once. The formulas of a block differ from
-one row of the sheet to the next in rows and columns alone, wherever each cell reads the same places
-as the one above it, or those next to them: so a row is spelt once, with holes for what grows, and
-filled in for all the others.
+A sheet is assembled from these rows as it is written, and never held in memory as a whole. orjson
+writes many numbers at once. The formulas of a block usually differ from row to row only in row and
+column numbers, namely if each cell reads the same places as the one above it, or those next to
+them: so one row is written with placeholders, and filled in for the others.
 """
 
 import re
@@ -34,7 +33,7 @@ NO_NUMBER = "null"  # what orjson makes of an infinity, and of what is not a num
 
 
 class Template(NamedTuple):
-    """What the rows of a run have in common."""
+    """The common text of the rows of a run."""
 
     text: str  # of a row, with %s where rows differ
     growing: list[Callable[[int], str]]  # what follows from the row's number
@@ -44,7 +43,7 @@ class Template(NamedTuple):
 def check_length(
     formula: str, longest: int, where: str, remedy: str = "take a shorter prompt"
 ) -> None:
-    """Raise InputError for a formula that is longer than programs take."""
+    """Raise InputError for a formula that is longer than programs accept."""
     if len(formula) > longest:
         raise InputError(
             f"{where} needs formulas of {len(formula):,} characters, and {longest:,} is the most "
@@ -53,7 +52,7 @@ def check_length(
 
 
 def whole_row(row: int, across: Iterable[Strip]) -> list[bytes]:
-    """The XML of a row of the sheet that holds these strips, from left to right."""
+    """The XML of a row of the sheet from its parts, left to right."""
     parts = [b'<row r="%d">' % (row + 1)]
     for strip in across:
         parts += strip(row)
@@ -62,10 +61,10 @@ def whole_row(row: int, across: Iterable[Strip]) -> list[bytes]:
 
 
 def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
-    """A block that holds values: each row of the sheet is a row, or a column, of it.
+    """The rows of a block of values: each row of the sheet is a row, or a column, of it.
 
-    In a bulky file the cells after the first of a row have no address. ECMA-376 (part 1, 18.3.1.4)
-    leaves it optional: they follow each other.
+    In a bulky file only the first cell of a row has an address. ECMA-376 (part 1, 18.3.1.4) makes
+    it optional: the other cells follow.
     """
     area = place.rect(place.block.whole)
     lines = _lines(place, values)
@@ -91,10 +90,10 @@ def numbers(place: Place, values: Any, style: int, bulky: bool) -> Strip:
 
 
 def _lines(place: Place, values: Any) -> Iterator[list[bytes]]:
-    """The numbers of a block, row of the sheet by row, with commas between them: of a wide row some
-    to a text, which stay in the processor's cache with what is made of them.
+    """The numbers of a block by row of the sheet, separated by commas; wide rows in several texts,
+    which fit into the processor's cache.
 
-    They are read some at a time: the block may be a matrix that is still in its file.
+    They are read a few rows at a time, since the block may be a matrix that stays in its file.
     """
     height, width = place.size
     at_once = TURNED if place.turned else max(1, MOST_READ // width)
@@ -120,8 +119,8 @@ def _spelt(x: np.ndarray) -> bytes:
 
 
 def labels(run: Run, style: int, spelt: Mapping[str, int]) -> Strip:
-    """A row or a column of labels. Of texts that XML spells with escapes each cell has the number
-    `spelt` in the table of texts: some programs read an escape there alone."""
+    """A row or a column of labels. Texts that need escapes in XML are given by their numbers
+    `spelt` in the table of shared strings: some programs read escapes only there."""
     area = run.area
     names = [column(col) for col in range(area.left, area.right)]
     counted = "".join(f'<c r="{name}%d" s="{style}"><v>%d</v></c>' for name in names).encode()
@@ -156,10 +155,10 @@ def formulas(
     shared: int | None,
     writing: Writing = USUAL,
 ) -> Strip:
-    """A computed block: a formula in every cell that is not blank, with its value.
+    """The rows of a computed block: a formula in every cell that is not blank, with its value.
 
-    Where the cells of a column share their formula it stands in the first of them; `shared` is the
-    number that it has on its sheet in the block's first column.
+    If the cells of a column share their formula, only the first one has it; `shared` is the number
+    that it has on its sheet in the block's first column.
     """
     area = place.rect(place.block.whole)
     spelt = _spelling(book, place, style, shared, writing.longest)
@@ -169,7 +168,7 @@ def formulas(
     made = dict[int, Template | None]()
 
     def template(row: int) -> Template | None:
-        """That of the run of rows in which this one is."""
+        """The template of the run that contains this row."""
         first = row - (row - begin) % writing.most_filled
         if first not in made:
             made.clear()
@@ -195,9 +194,9 @@ def formulas(
 def _spelling(
     book: Book, place: Place, style: int, shared: int | None, longest: int
 ) -> Callable[[int, Sequence[str]], str]:
-    """Spells a row of a computed block, given its values' texts.
+    """A function that writes a row of a computed block, given its values' texts.
 
-    Of what XML escapes, these formulas have comparisons alone.
+    Of the characters that XML escapes, these formulas contain only comparisons.
     """
     block, area = place.block, place.rect(place.block.whole)
     line = book.lines(block)
@@ -234,8 +233,8 @@ def _spelling(
 
 
 def _steady(place: Place) -> bool:
-    """Whether what a cell reads is the same for the cell below, or one place further on: not where
-    going down it sees one key more, or another partner, or no cell."""
+    """Whether what a cell reads is the same for the cell below, or one place further on: not if the
+    cell below reads one more key, another partner, or no cell."""
     changing = ("~",) if place.turned else ("≤", "≥")
     codes = [code for _, subscript, _ in place.block.operands for code in subscript]
     return not (place.block.partial or any(code[0] in changing for code in codes))
@@ -268,24 +267,24 @@ def _template(
 
 
 def _follow(a: str, b: str) -> bool:
-    """Whether one number, or one column, is next to another."""
+    """Whether one number, or one column, is one more than another."""
     if a.isdigit() and b.isdigit():
         return int(b) - int(a) == 1
     return a.isalpha() and b.isalpha() and index(b) - index(a) == 1
 
 
 def _growth(text: str, row: int) -> Callable[[int], str]:
-    """What gives the text for a row, and what follows it for the next ones."""
+    """A function for the text in a given row, by the first rows' texts."""
     if text.isdigit():
         return partial(_number, int(text) - row)
     return partial(_column, index(text) - row)
 
 
 def _number(beyond: int, row: int) -> str:
-    """The number of a row that is so far beyond the row."""
+    """A number that is the row plus a constant."""
     return str(row + beyond)
 
 
 def _column(beyond: int, row: int) -> str:
-    """The letters of a column that is so far beyond the row."""
+    """The letters of a column whose number is the row plus a constant."""
     return column(row + beyond)

@@ -1,10 +1,10 @@
-"""A sheet's XML as arrays: where its cells stand, their values, which of them have formulas.
+"""A sheet's XML as arrays: its cells' places, their values, and which of them have formulas.
 
-A million cells are scanned in a second, ten times faster than objects are made of them: numpy finds
-every tag by its first letters, and the numbers of a sheet are read as one text. That it is XML at
-all, expat says first, in a hundredth of a second for each million bytes. What spreadsheet
-programs write can be scanned as it is; anything else (prefixes, comments, other encodings) is
-first written out plainly. Rows and columns are counted from 0.
+A million cells are scanned in a second, ten times faster than making objects of them: numpy finds
+every tag by its first letters, and all numbers of a sheet are parsed as one text. Whether it is
+valid XML is checked first by expat, in a hundredth of a second per million bytes. The XML of
+spreadsheet programs is scanned as it is; anything else (prefixes, comments, other encodings) is
+normalized first. Rows and columns count from 0.
 """
 
 import re
@@ -43,11 +43,11 @@ START, STOP = b"<sheetData", b"</sheetData>"
 
 
 class Cells:
-    """The cells of a sheet that hold something, from top to bottom, each row from left to right.
+    """The cells of a sheet that are not blank, from top to bottom, each row from left to right.
 
-    `rows` and `cols` have an entry for each. `numbers` (NaN where there is none) and `formulas`
-    (whether it has one) have one more at the end, for a cell that is none: its position is -1.
-    `others` has the texts, truth values and errors by position.
+    `rows` and `cols` have an entry for each. `numbers` (NaN if there is none) and `formulas`
+    (whether it has one) have one more entry at the end, which stands for no cell: its index is -1.
+    `others` has texts, truth values and errors by index.
     """
 
     def __init__(self, xml: bytes, texts: Sequence[str]):
@@ -60,7 +60,7 @@ class Cells:
         self._keep_filled()
 
     def _keep_filled(self) -> None:
-        """Leave out what is blank, and put the rest in order."""
+        """Drop blank cells, and sort the others."""
         filled = self.formulas | ~np.isnan(self.numbers)
         filled[list(self.others)] = True
         keys = self.rows * MAX_COLUMNS + self.cols
@@ -92,14 +92,14 @@ class Cells:
         return found
 
     def spelt(self, which: Positions, braces: bool = True) -> list[str]:
-        """The formulas of some cells that have one, an array's within braces. Raises InputError."""
+        """The formulas of some cells, an array's in braces. Raises InputError."""
         try:
             return self._spelt.texts(self._of_all[which], braces)
         except (KeyError, ValueError, ElementTree.ParseError):
             raise InputError("a formula in it cannot be read; save it in a spreadsheet") from None
 
     def at(self, rows: Positions, cols: Positions) -> Positions:
-        """Which cells stand at these places: in their shape, -1 where there is none."""
+        """The indices of the cells at these places, in the same shape; -1 if there is none."""
         wanted = np.asarray(rows * MAX_COLUMNS + cols)
         if not len(self):
             return np.full(wanted.shape, -1)
@@ -107,13 +107,13 @@ class Cells:
         return np.where(self.keys[found] == wanted, found, -1)
 
     def within(self, rect: Rect) -> Positions:
-        """The cells of a rectangle: [height, width], -1 where there is none."""
+        """The indices of the cells of a rectangle: [height, width], -1 if there is none."""
         rows, cols = np.arange(rect.top, rect.bottom), np.arange(rect.left, rect.right)
         return self.at(rows[:, None], cols[None, :])
 
 
 class _Tags:
-    """The tags between the first and the last cell of a sheet."""
+    """All tags between the first and the last cell of a sheet."""
 
     def __init__(self, xml: bytes):
         self.xml = xml = plain(xml)
@@ -126,7 +126,7 @@ class _Tags:
             raise ValueError("the cells have no end")
 
     def __getitem__(self, name: str) -> Positions:
-        """Which of the tags begin an element of a name."""
+        """The tags that begin an element of a name."""
         found = np.flatnonzero(self.initials == ord(name[0]))
         for k, letter in enumerate(name[1:], 2):
             found = found[self.bytes[self.starts[found] + k] == ord(letter)]
@@ -134,18 +134,18 @@ class _Tags:
         return found[ENDS_NAME[after]]
 
     def attribute(self, name: str) -> Positions:
-        """Where the value of each attribute of that name, a letter, begins, after its quote."""
+        """The offset of the value of each attribute with that one-letter name, after its quote."""
         a, equals = self.bytes, self._equals
         named = (a[equals - 1] == ord(name)) & (a[equals - 2] <= ord(" "))
         return np.asarray(equals[named] + 2)
 
     @cached_property
     def _equals(self) -> Positions:
-        """Where there is an equals sign."""
+        """The offsets of equals signs."""
         return np.flatnonzero(self.bytes == ord("="))
 
     def content(self, which: Positions) -> tuple[Positions, Positions]:
-        """Where the texts of elements begin and end: all of them without elements of their own."""
+        """The start and end of the texts of elements, none of which contains others."""
         begins = self.starts[which] + 3
         for k in np.flatnonzero(self.bytes[begins - 1] != ord(">")).tolist():
             begins[k] = 1 + self.xml.index(b">", begins[k] - 1)
@@ -157,7 +157,7 @@ class _Tags:
 
 
 class _Cells:
-    """Where the cells of a sheet stand, blank ones too, in the XML and in the sheet."""
+    """The places of a sheet's cells, blank ones included, in the XML and on the sheet."""
 
     def __init__(self, tags: _Tags):
         self.tags = tags
@@ -169,11 +169,11 @@ class _Cells:
         self.cols = self._columns(first)
 
     def of(self, which: Positions) -> Positions:
-        """The cell that each of these tags is in."""
+        """The cell that contains each of these tags."""
         return np.searchsorted(self.starts, self.tags.starts[which]) - 1
 
     def attribute(self, name: str) -> Positions:
-        """Where each cell's attribute begins, 0 where it has none."""
+        """The offset of each cell's attribute, 0 if it has none."""
         found = np.zeros(len(self.starts), np.int64)
         if len(found):
             at = self.tags.attribute(name)
@@ -183,7 +183,7 @@ class _Cells:
         return found
 
     def _row_numbers(self) -> Positions:
-        """The number of every row: its own, or one more than that of the row before."""
+        """The number of every row: its attribute, or one more than the previous row's."""
         last, found = -1, []
         for start in self.row_starts.tolist():
             number = NUMBER.search(self.tags.xml, start, self.tags.xml.index(b">", start))
@@ -194,7 +194,8 @@ class _Cells:
         return np.array(found, np.int64)
 
     def _columns(self, first: Positions) -> Positions:
-        """The column of every cell: its address's, or the next one; `first` is its row's first."""
+        """The column of every cell: from its address, or the next one; `first` is its row's first
+        cell."""
         address, index = self.attribute("r"), np.arange(len(self.starts))
         col, n_letters = np.zeros_like(index), np.zeros_like(index)
         letters = np.ones(len(index), bool)
@@ -215,7 +216,7 @@ class _Cells:
 
 
 class _Spelt:
-    """The formulas of a sheet as they are written; of those that cells share, the first cell's."""
+    """The texts of a sheet's formulas; of shared ones, only the first cell's."""
 
     def __init__(self, tags: _Tags, cells: _Cells):
         which = tags["f"]
@@ -235,7 +236,7 @@ class _Spelt:
                 self.kinds[k] = dict(ATTRIBUTE.findall(attributes))
 
     def texts(self, cells: Positions, braces: bool) -> list[str]:
-        """The formulas of some cells, arrays' within braces if these are wanted."""
+        """The formulas of some cells; arrays' in braces if `arrays`."""
         which = self.formula[cells].tolist()
         texts = b"\0".join([self.xml[k] for k in which]).decode().split("\0") if which else []
         found = [_unescaped(text.encode()) if "&" in text else text for text in texts]
@@ -247,7 +248,7 @@ class _Spelt:
         return found
 
     def _special(self, k: int, text: str, braces: bool) -> str:
-        """A formula that has attributes: an array's, or one that cells share."""
+        """A formula with attributes: an array formula, or a shared one."""
         kind = self.kinds[k]
         if kind.get(b"t") == b"array" and braces:
             return f"{{{text}}}"
@@ -260,14 +261,14 @@ class _Spelt:
 
     @cached_property
     def shared(self) -> dict[bytes, int]:
-        """Which formula others share, by the number that they call it by."""
+        """The shared formulas, by number."""
         return {kind[b"si"]: k for k, kind in self.kinds.items() if self.xml[k] and b"si" in kind}
 
 
 def _values(
     tags: _Tags, cells: _Cells, texts: Sequence[str]
 ) -> tuple[NDArray[np.float64], dict[int, Value]]:
-    """The numbers of all cells, NaN where there is none, and what is no number, by cell."""
+    """The numbers of all cells (NaN if there is none), and other values by cell."""
     numbers = np.full(len(cells.starts), np.nan)
     others: dict[int, Value] = {}
     which = tags["v"]
@@ -296,8 +297,8 @@ def _values(
 
 
 def _numbers(tags: _Tags, begins: Positions, ends: Positions) -> NDArray[np.float64]:
-    """The numbers that are written between these places of the XML, read as a list in JSON: that
-    is the fastest reader of numbers that there is."""
+    """The numbers between these offsets of the XML, parsed as one JSON list, the fastest way there
+    is."""
     steps = np.zeros(len(tags.bytes) + 1, np.int8)  # into a number, and out of it
     steps[begins] = 1
     steps[ends + 1] = -1  # the tag's < after a number becomes its comma
@@ -314,19 +315,19 @@ def _numbers(tags: _Tags, begins: Positions, ends: Positions) -> NDArray[np.floa
 
 
 def _row_number(text: bytes) -> int:
-    """The row, counted from 0, that an attribute names."""
+    """The row, counted from 0, in an attribute."""
     if not (text.isdigit() and len(text) <= len(str(MAX_ROWS)) and int(text)):
         raise ValueError(f"it has a row {text[:20].decode()!r}")
     return int(text) - 1
 
 
 def _closed(xml: bytes, start: int) -> bool:
-    """Whether the tag that starts there has nothing to end."""
+    """Whether the tag at an offset is self-closing."""
     return xml[xml.index(b">", start) - 1] == ord("/")
 
 
 def typed(kind: str, text: str) -> Value:
-    """A value that is written as a text: a truth value, an error, a date, a text."""
+    """A value that is written as text: a truth value, an error, a date, a text."""
     if kind == "b":
         return text in ("1", "true")
     if kind == "d":
@@ -335,14 +336,14 @@ def typed(kind: str, text: str) -> Value:
 
 
 def _unescaped(text: bytes) -> str:
-    """The text that XML stands for."""
+    """A text without XML escapes."""
     if b"&" in text or b"\r" in text:
         return ElementTree.fromstring(b"<v>%s</v>" % text).text or ""
     return text.decode()
 
 
 def plain(xml: bytes) -> bytes:
-    """XML as programs write it: UTF-8, names without prefixes, nothing but elements and texts."""
+    """XML as spreadsheet programs write it: UTF-8, no prefixes, nothing but elements and texts."""
     if PLAIN.match(xml) and b"<!" not in xml and xml.count(b"<?") <= 1:
         expat.ParserCreate().Parse(xml, True)
         return xml
@@ -353,7 +354,7 @@ def plain(xml: bytes) -> bytes:
 
 
 def text_of(item: Element) -> str:
-    """The text of a string, of all its runs; how it is pronounced is left out."""
+    """The text of a string from all its runs, without phonetic guides."""
     return "".join(
         child.text or "" if child.tag.rpartition("}")[2] == "t" else text_of(child)
         for child in item

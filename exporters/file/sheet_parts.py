@@ -1,12 +1,11 @@
-"""Sheets: the parts of a workbook that hold its cells; of a large one written by all cores at once.
+"""The parts of a workbook that hold its sheets' cells; all cores write a large workbook's at once.
 
-Python lets one thread at a time spell cells. So where the system can copy a running program (on
-Linux), one copy for each core takes sheet after sheet of a large workbook, each copy knowing all of
-the book, and writes the sheet as a stream of deflate to a file of its own; here the streams are put
-into the workbook in their order. Elsewhere, with one core, and where there is little to write,
-sheets are written one after another, compressed in threads, those of a small workbook in memory.
-A sheet's stream is the same in each way, so the workbook has the same bytes however many cores
-there are.
+Python runs one thread at a time. So, if the system can fork (on Linux), one child process for each
+core takes sheet after sheet of a large workbook and writes it as a deflate stream to a file; this
+process puts the streams into the workbook in order. Otherwise, and if there is little to write,
+sheets are written one after another, compressed in threads, and in memory if the workbook is small.
+A sheet's stream is the same either way, so the workbook's bytes do not depend on the number of
+cores.
 """
 
 import os
@@ -42,8 +41,9 @@ def packed(
     here: Sequence[int] = (),
     writing: Writing = USUAL,
 ) -> Generator[Packed, None, None]:
-    """The sheets of these numbers, written in memory or, of millions of cells, to files in a folder
-    `beside` the workbook; those of `here` by no copy: their rows are written already."""
+    """The sheets of these numbers, written in memory or, for millions of cells, to files in a
+    folder `beside` the workbook. Sheets in `here` are written by this process: their rows are
+    compressed already."""
     if beside is None:
         with ThreadPoolExecutor(THREADS) as pool:
             for k in order:
@@ -73,14 +73,14 @@ def _in_file(
 
 
 def _pack(write: Write, k: int, stream: Deflate) -> tuple[int, int, int]:
-    """Write a sheet to a stream: how many bytes it then has, how many it had, its check sum."""
+    """Write a sheet to a stream; returns its compressed size, its size and its checksum."""
     write(k, stream)
     stream.close()
     return stream.n_packed, stream.size, stream.crc
 
 
 def can_copy(writing: Writing) -> bool:
-    """Whether the system copies a running program, and there is a core for the copy."""
+    """Whether the system can fork, and there is a core for the child."""
     return writing.n_processes > 1 and sys.platform == "linux"
 
 
@@ -88,8 +88,8 @@ def can_copy(writing: Writing) -> bool:
 def copies(
     n_copies: int, work: Work, numbers: Sequence[int]
 ) -> Iterator[Mapping[int, Future[Packed]]]:
-    """Copies of this program, as it is now, that do the work of each number. A copy writes sheets
-    and nothing else: it needs none of the threads that there may be here. Raises InputError."""
+    """Child processes, forks of this one, that do the work of each number. They write sheets and
+    nothing else, and need none of this process's threads. Raises InputError."""
     pool = ProcessPoolExecutor(n_copies, get_context("fork"), _begin, (work,))
     try:
         yield _submitted(pool, numbers)
@@ -103,7 +103,8 @@ def copies(
 
 
 def _submitted(pool: ProcessPoolExecutor, numbers: Sequence[int]) -> Mapping[int, Future[Packed]]:
-    """The work of each number, begun; the first starts all copies. Raises InputError."""
+    """The submitted work of each number; the first submission starts all children. Raises
+    InputError."""
     others = set(active_children())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads
@@ -121,8 +122,8 @@ _work: Work  # what a copy of this program does
 
 
 def _begin(work: Work) -> None:
-    """What a copy does first. An interruption is for the program that waits for the copies; told
-    to end, a copy ends at once."""
+    """Initialize a child: it ignores interrupts, which the parent handles, and ends at once if
+    terminated."""
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -133,7 +134,7 @@ def _begin(work: Work) -> None:
 
 
 def _end_with(program: int) -> None:
-    """End this copy when the system has ended the program that waits for it."""
+    """End this child when the system has ended its parent."""
     while os.getppid() == program:
         sleep(1)
     os._exit(1)
@@ -144,15 +145,15 @@ def _one(k: int) -> Packed:
 
 
 def part(name: str) -> ZipInfo:
-    """A part of the zip file, of a fixed date."""
+    """A zip entry with a fixed date."""
     found = ZipInfo(name, EPOCH)
     found.compress_type = ZIP_DEFLATED
     return found
 
 
 def put(archive: ZipFile, name: str, sheet: Packed) -> None:
-    """Put a sheet's stream into the zip file as it is. Its sizes are known: they take 64 bits only
-    where they must, which not every reader reads."""
+    """Copy a sheet's stream into the zip file. Its sizes are known, so they take 64 bits only if
+    they must, since not every reader supports those."""
     found, whole = part(name), archive.fp
     assert whole is not None
     found.header_offset = whole.tell()

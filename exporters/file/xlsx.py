@@ -1,9 +1,9 @@
 """Book -> .xlsx: computed values beside every formula, a defined name for every block.
 
-XlsxWriter writes; what is changed in it is told where it is changed: numbers keep all their digits
-(it would round to 16), and blocks are written by rows, compressed as they come.
-The same book gives the same bytes with the same compressor (see `deflate`): dates are fixed. Values
-of a book have the last digits of the processor that computed them: docs/workbook.md says which.
+XlsxWriter writes the file, with changes that are explained where they are made: numbers keep all
+their digits (it rounds to 16), and blocks are written by rows, compressed as they come. The same
+book gives the same bytes with the same compressor (see `deflate`): dates are fixed. The last digits
+of a book's values depend on the processor that computed them: see docs/workbook.md.
 """
 
 from collections import deque
@@ -58,7 +58,7 @@ def _nothing(n_cells: int) -> None:
 
 
 class _Formats(dict[str, Any]):
-    """XlsxWriter's formats by the names of theme's styles, each made when a cell has it."""
+    """XlsxWriter's formats by the names of theme's styles, made on demand."""
 
     def __init__(self, workbook: Workbook):
         super().__init__()
@@ -72,8 +72,8 @@ class _Formats(dict[str, Any]):
 
 
 class _Texts(SharedStrings):
-    """The table of texts, each spelt by ourselves: XlsxWriter takes `<r>` for XML, and of two texts
-    that read like escapes and share a `_` it escapes one."""
+    """The table of shared strings, escaped here: XlsxWriter takes `<r>` for XML, and of two texts
+    that look like escapes and share a `_` it escapes only one."""
 
     def _write_si(self, string: str) -> None:
         space = ' xml:space="preserve"' if string != string.strip(SPACES) else ""
@@ -84,8 +84,8 @@ class _Sheet(Worksheet):
     """A worksheet whose numbers are read back bit for bit, and whose blocks are written by rows.
 
     XlsxWriter keeps every cell as an object until the end. Blocks are not given to it: each row of
-    the sheet is put together, when it is written, from the few cells that it has and the strips of
-    the blocks that cross it.
+    the sheet is assembled, when it is written, from its few single cells and the rows of its
+    blocks.
     """
 
     spell: Callable[[Entry, int, int], str]  # a formula's text
@@ -104,8 +104,8 @@ class _Sheet(Worksheet):
         self.n_cells = 0  # of blocks
 
     def add_block(self, area: Rect, begin: Begin) -> None:
-        """Have a block written. `begin` is called when its first row is: `begin()(row)` then gives
-        the XML of its cells in a row."""
+        """Add a block to write. `begin` is called at its first row; `begin()(row)` then gives the
+        XML of its cells in a row."""
         self._check_dimensions(area.top, area.left)
         self._check_dimensions(area.bottom - 1, area.right - 1)
         self.blocks.append((area, begin))
@@ -128,7 +128,7 @@ class _Sheet(Worksheet):
         self._write_some(bottom, end)
 
     def _write_some(self, first: int, after: int) -> None:
-        """Write the rows from the first on, and before another; no block reaches out of these."""
+        """Write the rows [start, stop); no block crosses these limits."""
         begun = [block for block in self.blocks if first <= block[0].top < after]
         blocks = deque(sorted(begun, key=lambda item: item[0].top))
         across: list[tuple[Rect, Strip]] = []  # the strips that cross a row, from left to right
@@ -149,7 +149,7 @@ class _Sheet(Worksheet):
                 self.fh.put(whole_row(row, strips))
 
     def _write_one(self, row: int, across: list[tuple[Rect, Strip]]) -> None:
-        """Write a row of the sheet: its few cells, and the strips that cross it."""
+        """Write a row of the sheet: its single cells, and the rows of its blocks."""
         if row in self.row_info:
             self._write_row(row, None, self.row_info[row])
         else:
@@ -164,7 +164,7 @@ class _Sheet(Worksheet):
         self.fh.put([b"</row>"])
 
     def _get_range_data(self, top: int, left: int, bottom: int, right: int) -> list[Any]:
-        """What charts keep of some cells. XlsxWriter knows formulas of its own kind alone."""
+        """The cached data of a chart's cells. XlsxWriter knows only formulas of its own kind."""
         rows, cols = range(top, bottom + 1), range(left, right + 1)
         return [x for row in rows for col in cols for x in self._kept(row, col)]
 
@@ -176,7 +176,7 @@ class _Sheet(Worksheet):
         return found
 
     def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
-        """A rule's formula. XlsxWriter looks for a hundred functions newer than those used here."""
+        """A rule's formula, unchanged. XlsxWriter would search it for a hundred newer functions."""
         return formula.removeprefix("{").removeprefix("=").removesuffix("}")
 
     def _write_sheet_format_pr(self) -> None:
@@ -219,17 +219,17 @@ class _Sheet(Worksheet):
         self.write_string(row, col, storable(text), style)
 
     def in_table(self, texts: Iterable[str]) -> dict[str, int]:
-        """The numbers that texts have in the table of texts."""
+        """The numbers of texts in the table of shared strings."""
         return {text: self.str_table._get_shared_string_index(storable(text)) for text in texts}
 
     def put_formula(self, row: int, col: int, entry: Entry) -> None:
-        """A formula, which is spelt when its row is written."""
+        """Add a formula, whose text is made when its row is written."""
         self._check_dimensions(row, col)
         self.table[row][col] = entry
 
 
 class _Text:
-    """A stream that takes text, as XlsxWriter writes it, and whole rows of bytes."""
+    """A stream that takes texts, as XlsxWriter writes them, and whole rows of bytes."""
 
     def __init__(self, stream: Deflate):
         self.stream = stream
@@ -240,7 +240,8 @@ class _Text:
 
 
 class _Book(Workbook):
-    """A workbook whose sheets are written one by one: a large one is never held whole."""
+    """A workbook whose sheets are written one by one: a large one is never held in memory as a
+    whole."""
 
     report: Progress
     bulky: bool
@@ -248,7 +249,7 @@ class _Book(Workbook):
     iterates = False
 
     def _write_calc_pr(self) -> None:
-        """How it is calculated: circles once each time, however much that changes."""
+        """Write the calculation settings: one iteration per recalculation, if the book iterates."""
         if not self.iterates:
             super()._write_calc_pr()
             return
@@ -279,7 +280,7 @@ class _Book(Workbook):
                 archive.writestr(part(name), source.getvalue())
 
     def _write_texts(self, packager: Any) -> None:
-        """Write the table of texts."""
+        """Write the table of shared strings."""
         if self.str_table.count:
             texts = _Texts()
             texts.string_table = self.str_table
@@ -287,8 +288,8 @@ class _Book(Workbook):
             texts._assemble_xml_file()
 
     def _order(self) -> list[int]:
-        """In which order sheets are written: of a bulky file the largest first, so that no core is
-        left with one when the others have done."""
+        """The order in which sheets are written: in a bulky file the largest first, so that all
+        cores finish at about the same time."""
         sizes = [sheet.n_cells for sheet in self.worksheets_objs]
         return sorted(range(len(sizes)), key=lambda k: -sizes[k] if self.bulky else k)
 
@@ -300,7 +301,7 @@ class _Book(Workbook):
         sheet._assemble_xml_file()
 
     def _prepare_all(self) -> None:
-        """What XlsxWriter prepares before it assembles, in its order."""
+        """XlsxWriter's own preparations before it assembles a file, in its order."""
         self.worksheets_objs[0].selected = 1
         self.worksheets_objs[0].active = True
         self._prepare_sst_string_data()
@@ -320,12 +321,12 @@ def write(
     ahead: Mapping[str, Future[Packed]] = NONE_AHEAD,
     writing: Writing = USUAL,
 ) -> Path:
-    """Write a book to `path`, whole or not at all. Raises InputError when it cannot be written.
+    """Write a book to `path`, completely or not at all. Raises InputError if it cannot be written.
 
     `report` is called as rows are written, with the number of cells since the last call. `shown`
-    are the values of its cells, as built unless given: after edits (`book.edited`) the file is as
-    if somebody had typed them into it. `ahead` has the rows of tables that are written already, as
-    built, by sheets.
+    are the values of its cells (default: as built); with edited ones (`book.edited`) the file is as
+    if the edits had been typed into it. `ahead` has the rows of tables that are compressed already,
+    by sheet.
     """
     shown = shown or book.clean
     path = Path(path)
@@ -359,7 +360,8 @@ def write(
 
 
 def _names(book: Book) -> dict[str, str]:
-    """The names that a workbook defines, each once whatever its case, and where they lead."""
+    """The names that a workbook defines, unique regardless of case, and the areas that they refer
+    to."""
     found: dict[str, str] = {}
     for place in book.places.values():  # a block in pieces stands there with its first, too
         if place.named:
@@ -373,7 +375,7 @@ def _names(book: Book) -> dict[str, str]:
 
 
 def _check_fits(place: Place) -> None:
-    """Raise InputError for a block that passes the edge of its sheet."""
+    """Raise InputError for a block that crosses the edge of its sheet."""
     end = place.rect(place.block.whole)
     if end.bottom > MAX_ROW + 1 or end.right > MAX_COLUMN + 1:
         raise InputError(
@@ -383,8 +385,8 @@ def _check_fits(place: Place) -> None:
 
 
 def _check_formulas(book: Book, place: Place, longest: int) -> None:
-    """Raise InputError for formulas that are longer than programs take: before anything is written,
-    of the cell whose addresses are the longest, where there are many."""
+    """Raise InputError for formulas that are longer than programs accept, before anything is
+    written; in a large block, only the cell with the longest addresses is checked."""
     block = place.block
     if block.op and len(block.operands) > FEW_OPERANDS:
         last = book.formulas(block)(block.shape[0] - 1, block.shape[1] - 1)
@@ -447,12 +449,12 @@ def _write_sheet(
 
 
 def _opened(style: str) -> str:
-    """The style of cells that are open, and look like those of a style."""
+    """The unlocked variant of a style."""
     return style if theme.STYLES[style].get("locked") is False else style + protection.OPEN
 
 
 def _edited(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], Entry]:
-    """What else stands in the cells of a sheet that hold a block's values one by one."""
+    """The edited values of a sheet's single cells that belong to blocks."""
     if shown is book.clean:
         return {}
     cells = [
@@ -470,7 +472,7 @@ def _edited(book: Book, shown: Reading, sheet: Sheet) -> dict[tuple[int, int], E
 
 
 def _spelt(book: Book, sheet: str, longest: int, entry: Entry, row: int, col: int) -> str:
-    """The text of a formula among a sheet's own cells. Raises InputError."""
+    """The text of a sheet's own formula. Raises InputError."""
     assert entry.formula is not None
     text = book.text(entry.formula, sheet)
     if len(text) > longest:  # it takes longer to spell the address
@@ -479,7 +481,7 @@ def _spelt(book: Book, sheet: str, longest: int, entry: Entry, row: int, col: in
 
 
 def _heights(sheet: Sheet) -> dict[int, float]:
-    """The heights of rows whose texts are larger than others: no program grows them by itself."""
+    """The heights of rows with larger texts, which programs do not adjust by themselves."""
     found: dict[int, float] = {}
     for (row, _), entry in sheet.entries.items():
         if height := theme.HEIGHTS.get(entry.style):
@@ -488,7 +490,7 @@ def _heights(sheet: Sheet) -> dict[int, float]:
 
 
 def _write_entry(ws: _Sheet, row: int, col: int, entry: Entry, sheet: Sheet, style: Any) -> None:
-    """A text, a number or a link."""
+    """Write a text, a number or a link."""
     if (row, col) in sheet.links:
         link = sheet.links[row, col]
         target = link if link.startswith("external:") else f"internal:{link}"
@@ -520,7 +522,7 @@ def _write_region(book: Book, shown: Reading, ws: _Sheet, place: Place, style: A
 def _rule(
     book: Book, sheet: Sheet, area: Rect, dressing: Dressing, formats: _Formats
 ) -> dict[str, Any]:
-    """A dressing, as XlsxWriter has it."""
+    """A conditional format in XlsxWriter's form."""
     match dressing:
         case Beyond(limit, places):
             return {
