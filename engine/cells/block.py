@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, reads
+from engine.cells.compiled import compiled
 from engine.cells.expression import (
     Area,
     Constant,
@@ -95,10 +96,9 @@ class Block(Named):
         return steps(self.shared)
 
     @cached_property
-    def spent(self) -> list[list[int]]:
-        """For each part, those whose values it is the last to use."""
-        last = {k: n for n, (_, of) in enumerate(self.steps) for k in of}
-        return [[k for k in {*of} if last[k] == n] for n, (_, of) in enumerate(self.steps)]
+    def over_arrays(self) -> Callable[..., Any]:
+        """The same, as a function of what it reads of each operand."""
+        return compiled(self.shared, [(operand, at) for _, at, operand in self.operands])
 
     def formula(self, i: int, j: int) -> Expression:
         """The formula of one cell, over the cells that it reads. A small table's is made once: its

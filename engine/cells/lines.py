@@ -87,6 +87,8 @@ def gathered(
     of_line = reduced(along, blank)
 
     def apply(*xs: Any) -> Any:
+        if len(xs) == 1 and isinstance(xs[0], Line):
+            return of_line(xs[0])
         found = [of_line(x) if isinstance(x, Line) else x for x in xs]
         return NotImplemented if any(x is NotImplemented for x in found) else reduce(join, found)
 
