@@ -2,13 +2,14 @@
 
     import cellformer as cf
 
-    model = cf.load("cat-sat")                      # of the gallery, or a checkpoint folder
+    model = cf.load("cat-sat")                      # from the gallery, or a checkpoint folder
     graph = model.graph(model.vocabulary.encode("the cat sat"))
     live = cf.Evaluator(graph)                      # set cells, recompute, reset
     cf.write(cf.build("cat-sat"), "cat-sat.xlsx")   # the workbook
-    cf.read("edited.xlsx").inputs                   # what somebody changed in one
+    cf.read("edited.xlsx").inputs                   # what was changed in a workbook
 
-The names are imported when they are first used: the command should not wait for what it leaves out.
+Names are imported on first use, so that the command does not wait for modules that it does not
+need.
 """
 
 from importlib import import_module

@@ -144,7 +144,7 @@ def check_takes(name: str, **asked: object) -> None:
 
 
 def book(name: str) -> Book:
-    """A workbook of the list, as it comes."""
+    """A workbook of the gallery, with its default prompt."""
     if is_worksheet(name):
         found: Book = workbooks.find(name).book()
         return found

@@ -14,7 +14,7 @@ from exporters.compose.cells import SheetCell
 
 
 class Cells:
-    """Finds cells by what they are called. The workbook is built when an address asks for it."""
+    """Finds cells by name or address. The workbook is built only when an address is given."""
 
     def __init__(self, graph: Graph, built: Callable[[], Book]):
         self.graph, self._built = graph, built

@@ -1,1 +1,1 @@
-"""The calculus of cells: blocks, ops and their interpreters. Nothing here knows a transformer."""
+"""Cells: blocks, ops, formulas and their interpreters. Nothing here knows about transformers."""

@@ -63,8 +63,8 @@ class Rect(NamedTuple):
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees: those up to itself, all of them, or the last `window` of them; of
-    several sentences one after another, each of so many tokens, those of its own `sentence`."""
+    """Which keys a query sees: those up to itself, all of them, or the last `window` of them. If
+    several sentences of equal length follow each other, only those of its own `sentence`."""
 
     causal: bool = True
     window: int | None = None
@@ -90,7 +90,7 @@ class Mask:
 
     @lru_cache(maxsize=256)  # noqa: B019  a mask lives as long as the program
     def seen(self, rect: Rect) -> np.ndarray:
-        """bool [queries, keys], not to be written to: True where the query (row) sees the key."""
+        """bool [queries, keys], read-only: True if the query (row) sees the key."""
         i, j = np.ogrid[rect.top : rect.bottom, rect.left : rect.right]
         found = (j <= i) | (not self.causal)
         if self.causal and self.window is not None:
@@ -154,7 +154,7 @@ def dirties(subscript: Subscript, changed: Rect, out_shape: Span, mask: Mask) ->
 
 
 def partners(code: str, start: int, stop: int) -> np.ndarray:
-    """The partners of columns [start, stop) under the code `~h/n`; from n on each is its own.
+    """The partners of columns [start, stop) under the code `~h/n`; columns from n on are their own.
 
     `~4/8` pairs column 0 with 4, 1 with 5, ...; `~1/8` pairs 0 with 1, 2 with 3, ...
     """

@@ -1,7 +1,7 @@
-"""Numbers that nobody changes behind a graph's back: arrays that can be read and not written to.
+"""Read-only arrays, so that nobody changes a graph's numbers without telling the graph.
 
-What a graph computes with (inputs, weights, the values that follow from them) is handed out to
-whoever asks. To change a cell there is `Evaluator.set`, which tells the cells that depend on it.
+Inputs, weights and computed values are shared with callers. To change a cell use `Evaluator.set`,
+which updates the cells that depend on it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ Values = TypeVar("Values")
 
 
 class Arrays(Mapping[str, Values], Generic[Values]):
-    """Arrays by name, to be read. A wrong name is an InputError that names the nearest."""
+    """Read-only arrays by name. An unknown name is an InputError with the nearest names."""
 
     __slots__ = ("_arrays", "_what")
 
@@ -45,12 +45,13 @@ class Arrays(Mapping[str, Values], Generic[Values]):
 
 
 def ranked(values: np.ndarray, most: int | None = None) -> list[int]:
-    """The places of the largest numbers first, `most` of them; of equal ones the first first."""
+    """The indices of the largest numbers, in descending order, at most `most`; equal ones in their
+    own order."""
     return np.argsort(-values, kind="stable")[:most].tolist()  # type: ignore[no-any-return]
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """The same numbers, in an array that cannot be written to: a copy of one that can."""
+    """A read-only array of the same numbers; a copy if the original is writable."""
     if array.flags.writeable or (_changes(array.base) and 0 not in array.strides):
         array = array.copy(order="K")  # in the same order, so that sums come out the same
         array.flags.writeable = False
@@ -58,7 +59,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def _changes(owner: Any) -> bool:
-    """Whether somebody can write to what an array is a view of."""
+    """Whether an array is a view of memory that can be written to."""
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
             return True

@@ -1,7 +1,7 @@
-"""Many variants of one graph at once: each differs from it in a few cells.
+"""Many variants of one graph at once, each with a few cells changed.
 
-A block that no change reaches is computed once, for all; the others carry a leading axis, one
-entry per variant, through the same ops (see `evaluation`).
+Blocks that no change reaches are computed once for all; the others have a leading axis, one entry
+per variant, through the same ops (see `evaluation`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ class Variants(Arrays[np.ndarray]):
 
 
 def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
-    """Every block's values: float64 [n_variants, rows, columns], the same in each where no change
-    reaches. Raises InputError for a cell or a value that cannot be."""
+    """Every block's values: float64 [n_variants, rows, columns], broadcast if no change reaches the
+    block. Raises InputError for an invalid cell or value."""
     overlay = _overlays(graph, changes)
     values: dict[str, np.ndarray] = {}
     with np.errstate(all="ignore"):
@@ -47,8 +47,8 @@ def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
 
 
 def filled(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every block's values where some inputs hold others, by name: [rows, columns], or for a batch
-    [n, rows, columns]; what follows from these has the first axis too."""
+    """Every block's values if some inputs have other values, by name: [rows, columns], or for a
+    batch [n, rows, columns]; blocks that depend on these have the first axis too."""
     values = {**graph.computed, **inputs}
     reached = set(inputs)
     with np.errstate(all="ignore"):
@@ -62,7 +62,7 @@ def filled(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
 def _overlays(
     graph: Graph, changes: Sequence[Change]
 ) -> dict[str, list[tuple[int, int, int, float]]]:
-    """For each block that is changed, (variant, row, column, value)."""
+    """For each changed block, (variant, row, column, value)."""
     found: dict[str, list[tuple[int, int, int, float]]] = {}
     for n, change in enumerate(changes):
         for (name, i, j), value in change.items():

@@ -1,9 +1,9 @@
-"""Block: a named 2-D array of cells, the unit that everything here is made of.
+"""Block: a named 2-D array of cells, of which everything here is made.
 
-Its cells hold values (tokens, weights, settings), or all share one op over other blocks, or each
-has an expression of its own: a table. A backward pass's are of the kind "gradient" (see
-`gradient`). What is of no model, but stands on a page of its workbook or
-on a worksheet, is of the kind "table" also where it is typed. What its name says: see `name`.
+Its cells hold values (tokens, weights, settings), or share one op over other blocks, or have an
+expression each: a table. Blocks of a backward pass have the kind "gradient" (see `gradient`).
+Blocks that belong to a page or a worksheet and not to a model have the kind "table", even if they
+are typed. See `name` for their names.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ class Block(Named):
         return self.op is not None and self.op.out[1] == "≤i" and self.mask.causal
 
     def has(self, i: int, j: int) -> bool:
-        """Whether there is a cell at row i and column j, and not a blank or nothing."""
+        """Whether there is a cell at row i and column j that is not blank."""
         if not (0 <= i < self.shape[0] and 0 <= j < self.shape[1]):
             return False
         start, stop = self.mask.keys(i, self.shape[1]) if self.partial else (0, self.shape[1])
@@ -81,18 +81,18 @@ class Block(Named):
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are, blanks not counted."""
+        """The number of cells that are not blank."""
         return int(self.mask.seen(self.whole).sum()) if self.partial else self.whole.size
 
     @cached_property
     def shared(self) -> Expression:
-        """The formula that all cells share, over what each reads."""
+        """The formula that all cells share, over their operands."""
         assert self.op is not None
         return self.op.formula([(name, Read(operand, at)) for name, at, operand in self.operands])
 
     @cached_property
     def steps(self) -> Steps:
-        """The same, part by part."""
+        """The parts of that formula, each after its own parts."""
         return steps(self.shared)
 
     @cached_property
@@ -101,8 +101,8 @@ class Block(Named):
         return compiled(self.shared, [(operand, at) for _, at, operand in self.operands])
 
     def formula(self, i: int, j: int) -> Expression:
-        """The formula of one cell, over the cells that it reads. A small table's is made once: its
-        value, its text and what it reads are each asked for at another time."""
+        """The formula of one cell, over the cells that it reads. A small table's formulas are
+        cached, since value, text and precedents are asked for separately."""
         if self.expression is None:
             return rebuilt(self.shared, lambda part: self._area(part, Rect(i, i + 1, j, j + 1)))
         if self.whole.size > MOST_KEPT:
@@ -113,7 +113,7 @@ class Block(Named):
         return made
 
     def _area(self, part: Expression, cell: Rect) -> Expression:
-        """What a cell reads, if the part of its formula is a read."""
+        """The area that a cell reads, if this part of its formula is a read."""
         if not isinstance(part, Read):
             return part
         return Area(part.block, reads(part.at, cell, part.block.shape, self.mask))
@@ -123,8 +123,8 @@ class Block(Named):
         return {}
 
     def begun(self, i: int) -> list[Any]:
-        """What a row of a table begins with: the numbers and texts of its cells that are constants,
-        None for the others: [columns]. A run shows at once that it has none."""
+        """The initial row of a table: numbers and texts of cells that are constants, None for
+        others: [columns]. A row that is computed at once has none."""
         assert self.expression is not None
         n = self.shape[1]
         if self.runs and n > 2:
@@ -134,7 +134,7 @@ class Block(Named):
         return [constant(self.formula(i, j)) for j in range(n)]
 
     def reads(self, out: Rect) -> list[tuple["Block", Rect]]:
-        """What the cells `out` read: rectangles of other blocks."""
+        """The rectangles of other blocks that the cells `out` read."""
         if self.expression is not None:
             return [
                 (area.grid, area.rect)

@@ -1,8 +1,8 @@
-"""What bytes are compressed with: zlib or, for files of millions of cells, Intel's ISA-L where the
-package isal is installed (the extra `fast`), nine times as fast and a tenth larger.
+"""Compression: zlib or, for files of millions of cells and with the package isal (extra `fast`),
+Intel's ISA-L, which is nine times as fast, with files a tenth larger.
 
-ISA-L takes any few digits that it has seen before for a match, which costs more than the digits:
-so among numbers it looks back over a dozen cells, and no further.
+ISA-L takes any few digits that it has seen before for a match, which costs more than the digits: so
+among numbers it looks back over a dozen cells at most.
 """
 
 import zlib
@@ -17,8 +17,8 @@ ISAL_NUMBERS, ISAL_FORMULAS = -9, -12  # the same, for ISA-L
 
 
 def compressor(many: bool, before: bytes = b"", formulas: bool = False) -> Any:
-    """A `zlib.compressobj`, or its like, that has seen the end of what comes before; `many`: there
-    are millions of cells to compress, these with formulas or numbers alone."""
+    """A `zlib.compressobj`, or the like, primed with the end of what comes before; `many`: there
+    are millions of cells to compress, here with formulas or only numbers."""
     dictionary = (before,) if before else ()
     if many and ISAL is not None:
         back = ISAL_FORMULAS if formulas else ISAL_NUMBERS

@@ -1,12 +1,12 @@
-"""Derivatives: what a formula depends on, and how much, as formulas again.
+"""Derivatives of formulas, as formulas again.
 
-A function's slopes stand in its row of `functions`; those of signs follow from the algebra here. It
-keeps formulas short: a product is a number times factors over others, and equal ones cancel; equal
-terms of a sum are one, taken so many times.
+A function's derivatives are in its row of `functions`; those of operators follow from the algebra
+here. It keeps formulas short: a product is a number times factors over others, with equal factors
+cancelled; equal terms of a sum are one term with a coefficient.
 
-In a formula over blocks the subscripts are those of `access`, and one more: `r` is the place along
-a line that a function runs through. What has no slope counts as constant: ranks, comparisons,
-picked ids, and what is `Held` by wish: a softmax's maximum, which cancels.
+Formulas over blocks use the subscripts of `access`, and one more: `r` is the index along a line
+that a function reduces. Anything without a derivative counts as constant: ranks, comparisons,
+picked ids, and whatever is wrapped in `Held`, such as a softmax's maximum, which cancels.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,8 +36,8 @@ from engine.cells.functions import IF, POWER, place
 
 @dataclass(frozen=True)
 class Product:
-    """factor × numerators / (divisor × denominators). The divisor is apart from the factor: a third
-    is no number that a formula can spell."""
+    """factor × numerators / (divisor × denominators). The divisor is separate from the factor,
+    since a third has no exact decimal in a formula."""
 
     factor: float
     over: tuple[Expression, ...]
@@ -66,7 +66,7 @@ def product(x: Expression) -> Product:
 
 
 def formula(p: Product) -> Expression:
-    """A product as a formula, without what cancels."""
+    """A product as a formula, after cancelling."""
     below, factor, divisor = [*p.under], p.factor, p.divisor
     above: list[Expression] = []
     for x in p.over:
@@ -95,7 +95,7 @@ def _chain(sign: str, xs: list[Expression]) -> Expression:
 
 
 def number(x: float) -> Constant:
-    """A number as formulas spell it: a whole one without a point."""
+    """A number for formulas: a whole one without a decimal point."""
     return Constant(int(x) if float(x).is_integer() else float(x))
 
 
@@ -120,7 +120,7 @@ def over(x: Any, y: Any) -> Expression:
 
 
 def terms(x: Expression) -> list[Expression]:
-    """A formula as a sum: its terms."""
+    """A formula as a list of terms."""
     found: list[Expression] = []
     while isinstance(x, Operation) and x.sign in "+-":
         more = terms(x.right)
@@ -130,8 +130,8 @@ def terms(x: Expression) -> list[Expression]:
 
 
 def plus(*xs: Any) -> Expression:
-    """A sum of formulas and numbers; equal terms are one, taken so many times. What is taken away
-    stands behind what is added."""
+    """A sum of formulas and numbers; equal terms are one with a coefficient. Subtracted terms come
+    last."""
     constant, counted = 0.0, dict[Any, tuple[float, Product]]()
     for p in (product(term) for x in xs for term in terms(expression(x))):
         if not p.over and not p.under:
@@ -154,7 +154,7 @@ def plus(*xs: Any) -> Expression:
 
 
 def simplified(root: Expression) -> Expression:
-    """A formula whose sums and products are as short as they can be."""
+    """A formula with its sums and products as short as possible."""
 
     def change(part: Expression) -> Expression:
         match part:
@@ -177,13 +177,13 @@ def simplified(root: Expression) -> Expression:
 
 
 def own(block: Block) -> Subscript:
-    """How a cell's own place is written: an axis of one entry has no index."""
+    """A cell's own index on an axis; an axis of one entry has none."""
     rows, cols = block.shape
     return "i" if rows > 1 else "0", "j" if cols > 1 else "0"
 
 
 def shared(block: Block) -> Expression:
-    """The formula of a block's cells, simplified, over what they read in the fewest indices."""
+    """The simplified formula of a block's cells, over operands with as few indices as possible."""
     assert block.op is not None
     rows, cols = block.shape
     fewer = {"i": "i" if rows > 1 else "0", "j": "j" if cols > 1 else "0"}
@@ -206,12 +206,12 @@ def reads(root: Expression) -> Iterator[Read]:
 def derivatives(
     root: Expression, known: Callable[[Expression], Expression]
 ) -> dict[ReadKey, Expression]:
-    """What a value depends on, and how much: the derivative by each cell that it reads, by the r-th
-    one of a line. `known` gives the cell where a part of the formula stands already."""
+    """The derivative of a value by each cell that its formula reads, and by the r-th cell of each
+    line. `known` gives the cell in which a part of the formula is computed already."""
     found: dict[ReadKey, Expression] = {}
 
     def back(part: Expression, slope: Expression) -> None:
-        """Add what a part of the formula is answerable for: its own slope is known."""
+        """Pass the derivative by a part of the formula on to its own parts."""
         if isinstance(part, Read):
             found[part.key] = plus(found.get(part.key, 0), slope)
         elif isinstance(part, Operation) and part.sign in "+-":
@@ -233,7 +233,7 @@ def derivatives(
 
 
 def slopes(part: Expression, y: Expression) -> list[tuple[Expression, Any]]:
-    """The slopes of a call, whose value is y, by its arguments."""
+    """The derivatives of a call, whose value is y, by its arguments."""
     if isinstance(part, Nth):
         k = part.k - part.first if part.first else part.k
         return [(part.line, IF(k == place(part.line), 1, 0))]

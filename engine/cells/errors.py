@@ -1,4 +1,4 @@
-"""The one exception that users meet: what they gave cannot be used, and what would be."""
+"""InputError, the one exception that users see: what is invalid, and how to mend it."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -8,21 +8,21 @@ from engine.cells.texts import escaped
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The message is one line that names the fact and the remedy."""
+    """Invalid input. The message is one line that names the fact and the remedy."""
 
     def __str__(self) -> str:
         return one_line(Exception.__str__(self))
 
 
 class UnknownNameError(InputError, KeyError):
-    """There is nothing of that name. Where names are looked up it is the KeyError of a mapping."""
+    """An unknown name. It is also a KeyError, for use in mappings."""
 
     def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
         super().__init__(f"no {what} is named {name!r}; {nearest(str(name), known)}")
 
 
 def declared(module: ModuleType, kind: str, wanted: Iterable[str]) -> ModuleType:
-    """The module, which is found by being there. Raises InputError where it lacks a declaration."""
+    """A module found in a package. Raises InputError if it lacks a declaration."""
     lacking = [name for name in wanted if not hasattr(module, name)]
     if lacking:
         raise InputError(f"{module.__file__} is {kind} without {', '.join(lacking)}; declare it")
@@ -33,13 +33,13 @@ LONGEST, END = 280, 120  # characters of a message, and those that its end keeps
 
 
 def one_line(text: str) -> str:
-    """A message as one line of printable characters, a long one without its middle."""
+    """A message as one line of printable characters, shortened in the middle if long."""
     text = "".join(c if c.isprintable() else escaped(c) for c in text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
 
 
 def first_line(error: BaseException) -> str:
-    """What another library's error says, in a line."""
+    """The first line of another library's error."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
@@ -49,7 +49,7 @@ def sides(shape: Iterable[int]) -> str:
 
 
 def nearest(wanted: str, known: Iterable[str]) -> str:
-    """A half-sentence with the known names nearest to `wanted`, for the end of a message."""
+    """The known names nearest to `wanted`, for the end of a message."""
     names = list(known)
     folded = {name.casefold(): name for name in reversed(names)}
     close = [folded[name] for name in get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.5)]

@@ -19,7 +19,7 @@ MOST_READ = 1 << 18  # numbers of a matrix in a file that are read together
 def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
     """The values of `rect` of a computed block: float64 [..., rows of rect, columns of rect].
 
-    Where it reads much of a matrix that is in a file, a few columns at a time.
+    A large matrix in a file is read a few columns at a time.
     """
     for _, subscript, operand in block.operands:
         stored = isinstance(values[operand.name], Stored) and "?" not in subscript
@@ -57,7 +57,7 @@ def _evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.nda
 def _view(
     operand: Block, array: np.ndarray, subscript: Subscript, read: Rect, out: Rect, mask: Mask
 ) -> Any:
-    """What the op sees of an operand, of which `array` holds the rectangle `read`."""
+    """An op's view of an operand, whose rectangle `read` is in `array`."""
     rows, cols = subscript
     if cols in ALONG:
         seen = _seen(cols, read[2:], out, mask)

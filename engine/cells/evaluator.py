@@ -1,13 +1,13 @@
-"""Values that change: set a cell, recompute what depends on it, reset.
+"""An evaluator: set a cell, recompute what depends on it, reset.
 
-The graph keeps the clean values; an evaluator starts from them and lays an overlay of set cells
-over them, so a clean and a perturbed run stand side by side and `reset` costs nothing.
+The graph keeps the clean values; an evaluator overlays them with set cells, so a clean and a
+perturbed run exist side by side and `reset` costs nothing.
 
 Invariants. An array of `_live` that equals the clean one *is* the clean one, and is copied before
-the first write. `_changed` holds, for blocks set since the last recompute, the rectangles whose
-values changed and whose readers have not been told. A set cell keeps its value whatever its
-formula says, until `reset`. A table may read what comes later in the graph, so blocks are gone
-through until nothing changes any more; only a cell that reads itself is computed once.
+the first write. `_changed` holds, for blocks set since the last recompute, the rectangles with
+changed values whose readers have not been updated. A set cell keeps its value whatever its formula
+says, until `reset`. A table may read blocks that come later in the graph, so blocks are visited
+until nothing changes any more; only a cell that reads itself is computed once.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Evaluator:
         self._changed: dict[str, list[Rect]] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A block's values, changes included: float64 [rows, columns], not to be written to."""
+        """A block's values, changes included: float64 [rows, columns], read-only."""
         self.graph[name]
         if self._changed:
             self.recompute()
@@ -45,15 +45,15 @@ class Evaluator:
         return view
 
     def cell(self, name: str, i: int, j: int) -> Cell:
-        """The cell, its value with the changes. Raises InputError where there is none."""
+        """A cell with its changed value. Raises InputError if it does not exist."""
         self.graph.check(self.graph[name], i, j)
         return Cell(self.graph, self.graph[name], i, j, self)
 
     def set(self, name: str, i: int, j: int, value: float | str) -> None:
-        """Put a value over a cell, be it a weight, a token id or a computed cell.
+        """Set the value of a cell: a weight, a token id or even a computed cell.
 
-        Raises InputError for a cell that does not exist, a value that is not finite, a text where
-        a number belongs, an id that is no row of its table.
+        Raises InputError for a cell that does not exist, a value that is not finite, a text where a
+        number is expected, and an id that is out of range.
         """
         block = self.graph[name]
         self.graph.check_value(block, i, j, value)
@@ -92,9 +92,9 @@ class Evaluator:
 
     @np.errstate(all="ignore")
     def recompute(self) -> int:
-        """Compute what the changes reach, stopping where a value comes out as before.
+        """Recompute the cells that the changes reach, stopping where a value stays the same.
 
-        Returns the number of cells that were computed.
+        Returns the number of cells computed.
         """
         changed, self._changed = self._changed, {}
         n_cells = 0
@@ -128,7 +128,8 @@ class Evaluator:
         return list(dict.fromkeys(cell for at in rects for cell in readings.of(*at)))
 
     def _refresh_cells(self, block: Block, cells: list[tuple[int, int]]) -> list[Rect]:
-        """Compute cells of a table, and those of the table that read them; what changed."""
+        """Recompute cells of a table, and cells of the same table that read them; returns what
+        changed."""
         if block.runs:
             return self._refresh_rows(block, sorted({i for i, _ in cells}))
         readings, reader = self.graph.readings(block), Reader(self._live)
@@ -156,7 +157,8 @@ class Evaluator:
         return _joined(found)
 
     def _refresh_rows(self, block: Block, rows: list[int]) -> list[Rect]:
-        """Compute rows of a table whose expression takes runs of columns; what changed."""
+        """Recompute rows of a table whose expression takes runs of columns; returns what
+        changed."""
         before = self._live[block.name]
         array = before.astype(object)
         array[rows] = pending(block)[rows]
@@ -183,7 +185,7 @@ class Evaluator:
         return rects
 
     def _refresh(self, block: Block, rect: Rect) -> Rect | None:
-        """Compute `rect`; the part of it whose values changed, or None."""
+        """Recompute `rect`; returns the part of it whose values changed, or None."""
         before = self._live[block.name][rect.slices].copy()
         self._own(block.name)[rect.slices] = evaluate(block, rect, self._live)
         self._lay_over(block)
@@ -211,7 +213,7 @@ class Evaluator:
 
 
 def _joined(cells: list[Rect]) -> list[Rect]:
-    """The same cells in fewer rectangles: neighbours in a row are one, then rows alike."""
+    """The same cells in fewer rectangles: first neighbours in a row are joined, then equal rows."""
     rows: list[Rect] = []
     for rect in sorted(set(cells)):
         if rows and rows[-1][:2] == rect[:2] and rows[-1].right == rect.left:

@@ -1,15 +1,15 @@
-"""Expression: a formula as a tree, written once in Python's own arithmetic.
+"""Expressions: formulas as trees, written once in Python's own arithmetic.
 
     EXP(scores[i, j] - MAX(scores[i, : i + 1]))
 
 Every interpreter walks the same tree: its text in any notation, its value in one cell, its values
 over whole blocks (`evaluation`), the cells that it reads, its derivatives (`derivatives`). Inner
-parts are signs, and functions of which `functions` has one row each. The leaves are constants and
-cells: an `Area` is a rectangle of something that has cells; a `Read` is what the cell at row i and
-column j reads of a block, as a subscript says, in a formula that all cells of a block share.
+nodes are operators, and functions, each a row of `functions`. Leaves are constants and cells: an
+`Area` is a rectangle of cells of a block or a sheet; a `Read` is what the cell at row i and column
+j reads of a block by a subscript, in a formula that all cells of a block share.
 
-Comparisons give expressions too, `word == "cat"`, so `==` never asks whether two expressions are
-the same; their `key` does.
+Comparisons give expressions too, `word == "cat"`, so `==` never tests whether two expressions are
+equal; compare their `key` instead.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -44,21 +44,21 @@ Fixed = Literal["", "rows", "cols", "first", "all"]
 
 
 class Grid(Protocol):
-    """What has cells: a block, or a whole sheet."""
+    """Something that has cells: a block, or a whole sheet."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
 
 class Notation(Protocol):
-    """How a formula is spelt: for a spreadsheet, or for people."""
+    """How a formula is written: for a spreadsheet, or for people."""
 
     def address(self, area: "Area") -> str:
-        """Where an area stands."""
+        """The address of an area."""
 
     def read(self, read: "Read") -> str:
-        """Where what the cell reads of a block stands."""
+        """The address of what a cell reads of a block."""
 
     looks_up_one: bool  # whether it looks something up in a lone cell, too
 
@@ -66,13 +66,13 @@ class Notation(Protocol):
         """The k-th cell of a row or a column, counted from `first`: 0 or 1."""
 
     def picked(self, line: str, k: str, first: int, down: bool) -> str:
-        """The same of a line that is spelt already; whether it runs down a column."""
+        """The same for a line that is text already, given whether it runs down a column."""
 
     def call(self, function: "Function", arguments: list[str]) -> Spelt:
-        """A function and what it is applied to."""
+        """A function with its arguments."""
 
     def sign(self, sign: str) -> str:
-        """A sign of arithmetic, with the room around it."""
+        """An operator, with the spaces around it."""
 
     def constant(self, value: float | str) -> str:
         """A number, or a text."""
@@ -90,15 +90,15 @@ class Expression:
     parts: ClassVar[tuple["Expression", ...]] = ()  # what it is made of, one step down
 
     def text(self, notation: Notation) -> str:
-        """How it is spelt."""
+        """Its text in a notation."""
         raise NotImplementedError
 
     def spelt(self, notation: Notation) -> Spelt:
-        """How it is spelt, and how tightly that binds."""
+        """Its text, and how tightly its operator binds."""
         return self.text(notation), self.level
 
     def value(self, look: Look) -> Any:
-        """What it comes to; `look` gives the values of the areas that it reads."""
+        """Its value; `look` gives the values of the areas that it reads."""
         raise NotImplementedError
 
     def areas(self) -> Iterator["Area"]:
@@ -107,12 +107,12 @@ class Expression:
             yield from part.areas()
 
     def of(self, *parts: "Expression") -> "Expression":
-        """The same of other parts."""
+        """The same node with other parts."""
         return self
 
     @property
     def key(self) -> Hashable:
-        """Equal for expressions that are the same."""
+        """A value that is the same for equal expressions."""
         return id(self)
 
     def __add__(self, other: Any) -> "Expression":
@@ -179,7 +179,7 @@ class Expression:
 
 
 def expression(x: Any) -> Expression:
-    """x itself where it is a formula, or else the constant."""
+    """x itself if it is an expression, else a constant."""
     if isinstance(x, Expression):
         return x
     return Constant(x if isinstance(x, AS_THEY_ARE) else float(x))
@@ -187,7 +187,8 @@ def expression(x: Any) -> Expression:
 
 @dataclass(slots=True, eq=False)
 class Constant(Expression):
-    """A number, a text, or TRUE; an array of numbers, one for each cell of a run."""
+    """A number, a text, or TRUE; or an array of numbers, one for each cell of a row computed at
+    once."""
 
     number: Any
 
@@ -207,13 +208,14 @@ class Constant(Expression):
 
 
 def constant(x: Expression) -> Any:
-    """The number or text of a constant; None for another formula."""
+    """The number or text of a constant; None for other expressions."""
     return x.number if isinstance(x, Constant) else None
 
 
 @dataclass(slots=True, eq=False)
 class Row(Expression):
-    """Parts of a row side by side, for runs whose last cells have another formula."""
+    """Parts of a row side by side, for rows computed at once whose last cells have another
+    formula."""
 
     pieces: Sequence[Expression]
 
@@ -223,7 +225,7 @@ class Row(Expression):
 
 @dataclass(slots=True, eq=False)
 class Rounded(Constant):
-    """A number with so many decimals after the point, but no more than spreadsheets keep."""
+    """A number rounded to so many decimals, but not more than spreadsheets keep."""
 
     number: float
     places: int = 12
@@ -252,8 +254,8 @@ class Area(Expression):
     def __getitem__(self, key: "Index | tuple[Index, Index]") -> "Area":
         """Some of these cells, counted from the first: `a[i, j]`, `a[i]` of one row or column.
 
-        A part of an axis stays a range though it be one cell: then a column's formulas are alike.
-        A part may be an array of indices that follow each other, too.
+        A slice of an axis stays a range even if it has one cell, so that a column's formulas are
+        alike. An index may also be an array of consecutive indices.
         """
         first_row, bottom_row, first_col, right_col = self.rect
         height, width = bottom_row - first_row, right_col - first_col
@@ -280,33 +282,33 @@ class Area(Expression):
 
     @property
     def cells(self) -> list["Area"]:
-        """Each of these cells alone, row by row."""
+        """The single cells, row by row."""
         height, width = self.shape
         return [self[i, j] for i in range(height) for j in range(width)]
 
     @property
     def fixed(self) -> "Area":
-        """The same cells, with an address that stays when the formula is copied."""
+        """The same cells, with an absolute address, which stays when the formula is copied."""
         return Area(self.grid, self.rect, "all", self.range)
 
     @property
     def fixed_rows(self) -> "Area":
-        """The same cells, with an address whose rows stay."""
+        """The same cells, with an address whose rows are absolute."""
         return Area(self.grid, self.rect, "rows", self.range)
 
     @property
     def fixed_cols(self) -> "Area":
-        """The same cells, with an address whose columns stay."""
+        """The same cells, with an address whose columns are absolute."""
         return Area(self.grid, self.rect, "cols", self.range)
 
     @property
     def fixed_first(self) -> "Area":
-        """The same cells, with an address whose first cell stays: for running sums."""
+        """The same cells, with an address whose first cell is absolute, for running sums."""
         return Area(self.grid, self.rect, "first", self.range)
 
     @property
     def as_range(self) -> "Area":
-        """The same cells, spelt as a range even where they are one cell."""
+        """The same cells, written as a range even if they are one cell."""
         return Area(self.grid, self.rect, self.stays, True)
 
     @property
@@ -324,7 +326,7 @@ class Area(Expression):
 
 
 def _within(key: Index, n: int) -> tuple[int, int, bool]:
-    """The span of an index, and whether it is a part of an axis."""
+    """The span of an index, and whether it is a slice."""
     if type(key) is int:
         return (key, key + 1, False) if key >= 0 else (key + n, key + n + 1, False)
     if isinstance(key, np.ndarray):
@@ -365,7 +367,7 @@ ReadKey = tuple[Any, Subscript]  # of a Read: its block, and where
 
 @dataclass(slots=True, eq=False)
 class Operation(Expression):
-    """Two terms with a sign between them."""
+    """Two expressions with an operator between them."""
 
     sign: str
     left: Expression
@@ -421,7 +423,7 @@ class Operation(Expression):
 
 @dataclass(slots=True, eq=False)
 class Negative(Expression):
-    """Minus a term. It binds tighter than a power, as in Excel, where -2^2 is 4."""
+    """Minus an expression. It binds tighter than a power, as in Excel, where -2^2 is 4."""
 
     term: Expression
     level = NEGATIVE
@@ -448,7 +450,8 @@ class Negative(Expression):
 
 @dataclass(slots=True, eq=False)
 class Held(Expression):
-    """A term that counts as a constant: its derivative is 0. It is spelt as the term alone."""
+    """An expression that counts as a constant: its derivative is 0. Its text is that of the
+    expression."""
 
     term: Expression
     name = "held"
@@ -476,8 +479,8 @@ class Held(Expression):
 
 @dataclass(slots=True, eq=False)
 class Nth(Expression):
-    """The k-th cell of a row or a column, counted from 1, or from 0 as ids are. How it is spelt
-    depends on how the cells lie on their sheet, which only a notation knows."""
+    """The k-th cell of a row or a column, counted from 1, or from 0 as ids are. Its text depends on
+    how the cells stand on their sheet, which only a notation knows."""
 
     line: Any  # an area, what a cell reads of a block, or the values of these
     k: Expression
@@ -511,8 +514,8 @@ class Nth(Expression):
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """A spreadsheet function: one row of the table in `functions`, which says what the fields are
-    for. Called with expressions, it gives one: `EXP(x - top)`."""
+    """A spreadsheet function: one row of the table in `functions`, which explains the fields.
+    Called with expressions, it returns one: `EXP(x - top)`."""
 
     name: str
     compute: Callable[..., Any]
@@ -569,7 +572,7 @@ Steps = list[tuple[Expression, tuple[int, ...]]]  # parts, and where their own p
 
 
 def steps(root: Expression) -> Steps:
-    """Every part of a formula once, each behind those that it is made of."""
+    """Every part of a formula once, each after its own parts."""
     found: Steps = []
     known: dict[Hashable, int] = {}  # what a part is, and of which parts -> where it stands
     done: dict[int, int] = {}  # the same, by the part's id
@@ -591,7 +594,7 @@ def steps(root: Expression) -> Steps:
 
 
 def rebuilt(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """A formula of which every part is changed, from its leaves on."""
+    """A formula with every part changed, from its leaves up."""
     found: list[Expression] = []
     for part, of in steps(root):
         found.append(change(part.of(*[found[k] for k in of]) if of else part))
@@ -599,8 +602,8 @@ def rebuilt(root: Expression, change: Callable[[Expression], Expression]) -> Exp
 
 
 def decimal(number: float | bool) -> str:
-    """A plain decimal: no exponent, which not every spreadsheet reads in a formula; nor does every
-    one know TRUE without parentheses."""
+    """A plain decimal without exponent, which not every spreadsheet reads in a formula; and TRUE()
+    with parentheses, for the same reason."""
     if type(number) is int and -WHOLE < number < WHOLE:
         return str(number)
     if isinstance(number, bool):

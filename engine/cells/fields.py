@@ -1,4 +1,4 @@
-"""Fields: a JSON object out of a file, whose values are asked for with the type they must have."""
+"""The fields of a JSON object in a file, with the types that their values must have."""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ LARGEST = 1e12  # number that is taken for meant
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds, empty where there is no file. Raises InputError."""
+    """The JSON object in a file, empty if there is no file. Raises InputError."""
     values: dict[str, Any] = Fields(path).values if path.is_file() else {}
     return values
 
 
 class Fields:
-    """The values of a JSON object by their names; read from `path` unless they are given."""
+    """The values of a JSON object by name; read from `path` unless they are given."""
 
     def __init__(self, path: Path, values: Any = None):
         self.path = path
@@ -26,12 +26,12 @@ class Fields:
         self.asked: set[str] = set()
 
     def look(self, name: str) -> Any:
-        """The value of a field, whatever it is; None where it is missing."""
+        """The value of a field of any type; None if it is missing."""
         self.asked.add(name)
         return self.values.get(name)
 
     def get(self, name: str, kind: type, default: Any = None) -> Any:
-        """The value of a field; `default` where it is missing or null, an error without one."""
+        """The value of a field; `default` if it is missing or null; without a default, an error."""
         value = self.look(name)
         if value is None:
             if default is None:
@@ -46,13 +46,13 @@ class Fields:
         return value
 
     def listed(self, name: str, kind: type) -> list[Any]:
-        """The values of a list; none where it is missing or null."""
+        """The values of a list; () if it is missing or null."""
         values: list[Any] = self.get(name, list, [])
         if not all(isinstance(value, kind) for value in values):
             raise InputError(f"{self.path}: {name!r} holds more than {kind.__name__} in its list")
         return values
 
     def optional(self, name: str, kind: type, default: Any) -> Any:
-        """The value of a field that may be null, which means that there is none."""
+        """The value of a field that may be null."""
         null = self.look(name) is None and (name in self.values or default is None)
         return None if null else self.get(name, kind, default)

@@ -1,8 +1,8 @@
-"""Files are written whole or not at all, and read with an eye on what they are.
+"""Writing files completely or not at all, and checking files before reading them.
 
-What is not finished has a name of its own, `.cellformer-0123456789abcdef.part`, and is locked as
-long as the program runs that writes it. A program that the system kills leaves it there, without a
-lock: the next one that writes in that folder takes it away.
+An unfinished file is called `.cellformer-0123456789abcdef.part`, and is locked while the program
+that writes it runs. A program that the system kills leaves it unlocked: the next one that writes in
+that folder deletes it.
 """
 
 import errno
@@ -43,7 +43,7 @@ def read_json(path: Path) -> Any:
 
 
 def possible(name: str | Path) -> Path:
-    """The path of a name. Raises InputError for one that no file can have."""
+    """The path of a name. Raises InputError for an impossible file name."""
     try:
         os.lstat(name)
     except ValueError:
@@ -57,7 +57,7 @@ def possible(name: str | Path) -> Path:
 
 
 def check_size(path: Path, most: int = MOST_JSON) -> None:
-    """Raise InputError for what is no regular file, and for a file of more bytes than `most`."""
+    """Raise InputError for anything but a regular file of at most `most` bytes."""
     if not path.is_file():
         what = "is no regular file" if path.exists() else "is not there"
         raise InputError(f"{path} {what}; take it from the model's folder anew")
@@ -66,7 +66,7 @@ def check_size(path: Path, most: int = MOST_JSON) -> None:
 
 
 def check_file(path: Path) -> Path:
-    """A path at which a file can stand, where a link leads to. Raises InputError for another."""
+    """A path at which a file can be written; a link is resolved. Raises InputError."""
     path = possible(path).resolve()
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
@@ -81,10 +81,10 @@ def check_file(path: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[str]:
-    """A temporary file beside `path` that takes its place at the end, or goes without a trace.
+    """A context manager: a temporary file beside `path` that replaces it on success, and is deleted
+    on failure.
 
-    Of a link, the file that it leads to is replaced. Raises InputError where nothing can be
-    written.
+    If `path` is a link, its target is replaced. Raises InputError if nothing can be written.
     """
     path = check_file(path)
     with ExitStack() as held:
@@ -100,7 +100,8 @@ def replacing(path: Path) -> Iterator[str]:
 
 @contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
-    """A folder, in another one, for what is not finished; it goes without a trace."""
+    """A context manager: a folder for unfinished files, inside another; it is deleted at the
+    end."""
     with _begun(beside, Path.mkdir, partial(shutil.rmtree, ignore_errors=True)) as path:
         yield path
 
@@ -109,8 +110,8 @@ def temporary_folder(beside: Path) -> Iterator[Path]:
 def _begun(
     folder: Path, make: Callable[[Path], None], remove: Callable[[Path], None]
 ) -> Iterator[Path]:
-    """Something unfinished, made in a folder and locked. However it ends it goes: its name is known
-    before it is made, so that a signal finds no moment in between."""
+    """An unfinished file or folder, locked, and deleted at the end. Its name is chosen before it is
+    made, so that a signal at any moment leaves nothing behind."""
     path = folder / f".cellformer-{token_hex(8)}.part"
     with ExitStack() as held:
         try:
@@ -125,8 +126,8 @@ def _begun(
 
 @contextmanager
 def _swept(folder: Path) -> Iterator[None]:
-    """A folder, locked for a moment so that nobody finds there what is made and not yet locked;
-    first goes what programs that were killed left in it."""
+    """A folder, locked for a moment so that no other program sees a file that is made and not yet
+    locked; first, leftovers of killed programs are deleted."""
     with _lock(folder, PATIENCE) as alone:
         if alone:
             for path in [path for path in folder.iterdir() if UNFINISHED.fullmatch(path.name)]:
@@ -137,7 +138,8 @@ def _swept(folder: Path) -> Iterator[None]:
 
 
 def _take_away(path: Path) -> None:
-    """Remove a file or folder; not one that has files of a model, taken there and not put back."""
+    """Delete a file or folder; not one with files of a model that were moved there and not put
+    back."""
     if path.is_file():
         path.unlink()
     elif not any(path.glob(f"{BEFORE}/*")):
@@ -146,8 +148,8 @@ def _take_away(path: Path) -> None:
 
 @contextmanager
 def _lock(path: Path, seconds: float = 0) -> Iterator[bool]:
-    """Whether this program now has a file or folder locked, within some seconds. No other program
-    has it then; the system ends a lock with the program that has it. Not every system can lock."""
+    """Lock a file or folder within some seconds; returns whether it worked. The system ends a lock
+    with its program. Not every system can lock."""
     if sys.platform == "win32":
         yield False
         return
@@ -171,7 +173,7 @@ def _lock(path: Path, seconds: float = 0) -> Iterator[bool]:
 
 
 def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -> None:
-    """Raise InputError where `replacing_folder` would."""
+    """Raise InputError if `replacing_folder` would."""
     if possible(folder).exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with -o")
     with _swept(folder):
@@ -194,10 +196,10 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
 
 @contextmanager
 def replacing_folder(folder: Path, known: Callable[[str], bool], force: bool) -> Iterator[Path]:
-    """A temporary folder whose files take the place of all in `folder` at the end, or none does.
+    """A context manager: a temporary folder whose files replace all those in `folder` on success.
 
-    A folder that holds something is replaced only by `force`, and only if every file in it is
-    `known` by its name. Raises InputError.
+    A folder with files is replaced only with `force`, and only if every file in it is `known` by
+    its name. Raises InputError.
     """
     check_replaceable(folder, known, force)
     made = not folder.exists()

@@ -1,4 +1,4 @@
-"""Where an evaluation first leads to no number: an overflow, or a division by 0."""
+"""Finding the first cell whose value is not finite: an overflow, or a division by 0."""
 
 from typing import Protocol
 
@@ -9,14 +9,14 @@ from engine.cells.graph import Graph
 
 
 class Values(Protocol):
-    """What knows blocks' values by name: float64 [rows, columns]."""
+    """A mapping of block names to values: float64 [rows, columns]."""
 
     def __getitem__(self, name: str, /) -> np.ndarray:
         """The values of a block."""
 
 
 def check(graph: Graph, values: Values) -> None:
-    """Raise InputError that names the first computed cell which holds no finite number."""
+    """Raise InputError with the first computed cell that is not finite."""
     for block in graph:
         if block.op is None:
             continue

@@ -1,9 +1,9 @@
-"""Text of a block's formulas: in a spreadsheet, and for people.
+"""The text of a block's formulas, in a spreadsheet and for people.
 
-A notation says how addresses, functions and signs are spelt: `address.A1` of a workbook, `Named`
-for people, `q[2,:]·k[1,:] × scale`; without indices it gives a block's equation,
-`scores = q·kᵀ × scale`. The cells of a block share one formula but for addresses, so its text is
-made once, with holes, and filled for each cell: see `Formulas`.
+A notation writes addresses, functions and operators: `address.A1` for a workbook, `Named` for
+people, `q[2,:]·k[1,:] × scale`; without indices it gives a block's equation, `scores = q·kᵀ ×
+scale`. The cells of a block share one formula except for addresses, so its text is made once, as a
+template, and filled for each cell: see `Formulas`.
 """
 
 import re
@@ -40,7 +40,7 @@ SIGNS = {"+": " + ", "-": " − ", "*": " × ", "/": " / "}  # for people; other
 
 
 class Holes:
-    """A notation with a hole for each operand, to be filled with its address.
+    """A notation with a placeholder for each operand's address.
 
     `words` is the notation of everything else; `runs_down` says whether an operand's range stands
     in a column of the sheet.
@@ -56,7 +56,7 @@ class Holes:
         self.picked, self.looks_up_one = words.picked, words.looks_up_one
 
     def read(self, read: Read) -> str:
-        """The hole of an operand."""
+        """The placeholder of an operand."""
         return f"\0{self._k[read.key]}\0"
 
     def nth(self, line: Area | Read, k: str, first: int) -> str:
@@ -69,10 +69,10 @@ class Formulas:
     """The formulas of one block: call it with a row and a column.
 
     `words` is the notation, and `address` turns a rectangle of an operand into text; `addresses`
-    gives those of all cells of a row (axis 0) or column (axis 1) of it at once, where that is
-    faster. `runs_down` says whether an
-    operand's range stands in a column of the sheet (only lookups care). A formula stands within its
-    `frame`, in the place of the braces; that depends on which operands it reads at one cell alone.
+    gives those of all cells of a row (axis 0) or column (axis 1) of it at once, if that is faster.
+    `runs_down` says whether an operand's range stands in a column of the sheet (only lookups need
+    it). `frame` is text around the formula, with braces in its place; it depends on which operands
+    are single cells.
     """
 
     def __init__(
@@ -105,10 +105,11 @@ class Formulas:
     def line(self, axis: int, at: int, cells: Sequence[int]) -> list[str]:
         """The formulas of some cells of a row (axis 0) or of a column (axis 1).
 
-        Most operands are read at one place by a whole row of the output, or by a whole column: so
-        formulas are filled in twice, by column and then by row, and the halves are kept. Of
-        `SUMPRODUCT(B$2:B$9,F2:F9)`, where the weights F2:F9 belong to the column, the template is
-        `SUMPRODUCT(%s,%s)`, the column's half `SUMPRODUCT(%s,F2:F9)`, and a row fills in the rest.
+        Most operands have one address for a whole row of the output, or for a whole column. So
+        formulas are filled in two stages, by column and then by row, and the first stage is cached.
+        For `SUMPRODUCT(B$2:B$9,F2:F9)`, where the weights F2:F9 belong to the column, the template
+        is `SUMPRODUCT(%s,%s)`, the column's stage `SUMPRODUCT(%s,F2:F9)`, and a row fills in the
+        rest.
         """
         both = [(k, self._read_by(k, axis, at, cells)) for k in self._both]
         found = []
@@ -123,7 +124,7 @@ class Formulas:
         return found
 
     def _read_by(self, k: int, axis: int, at: int, cells: Sequence[int]) -> list[str]:
-        """What operand k is read at by cells of a row or a column, each at a place of its own."""
+        """The addresses of operand k for cells of a row or a column, each its own."""
         _, subscript, operand = self._block.operands[k]
         if len(cells) > 1 and subscript == ("i", "j"):
             texts = self._addresses(operand, axis, at)
@@ -133,7 +134,8 @@ class Formulas:
         return [self._read(k, i, j)[0] for i, j in pairs]
 
     def _along(self, kept: dict[int, Texts], at: int, axis: int, i: int, j: int) -> Texts:
-        """What the operands are read at that follow one axis of the output alone, or neither."""
+        """The addresses of the operands that depend on one axis of the output alone, or on
+        neither."""
         texts: dict[int, str] = {}
         single: list[tuple[int, bool]] = []
         for k in self._alone[axis]:
@@ -146,7 +148,7 @@ class Formulas:
     def _half(
         self, halves: dict[int, tuple[str, list[int]]], i: int, j: int, single: Single
     ) -> tuple[str, list[int]]:
-        """The formula of a column, with holes for what its rows differ in, and what fills them."""
+        """A column's formula with placeholders for what its rows differ in, and what fills them."""
         if len(self._rows) > MOST_KEPT:
             self._rows.clear()
         if len(self._cols) > MOST_KEPT:
@@ -164,7 +166,7 @@ class Formulas:
         return halves[j]
 
     def _read(self, k: int, i: int, j: int) -> tuple[str, bool]:
-        """What operand k is read at by the cell at i and j, as text; whether that is one cell."""
+        """The address of operand k for the cell at i and j; and whether it is a single cell."""
         _, subscript, operand = self._block.operands[k]
         rect = Rect(i, i + 1, j, j + 1)
         if subscript != ("i", "j"):
@@ -172,7 +174,7 @@ class Formulas:
         return self._address(operand, rect), rect.size == 1
 
     def _template(self, single: tuple[bool, ...]) -> tuple[str, list[int]]:
-        """The formula's text with a %s for each address, and which operand each stands for."""
+        """The formula's text with a %s for each address, and the operand of each."""
         cells = {
             (b, at) for (_, at, b), one in zip(self._block.operands, single, strict=True) if one
         }
@@ -185,9 +187,9 @@ class Formulas:
 
 
 def as_shown(formula: Expression, cells: set[ReadKey], looks_up_one: bool) -> Expression:
-    """A formula where some lines are one cell each: a sum of products is the product there, and,
-    unless the notation `looks_up_one`, what is looked up in a cell is that cell. A sum within a sum
-    and a product within a product have no parentheses."""
+    """A formula in which lines of one cell are simplified: a sum of products becomes a product and,
+    unless the notation `looks_up_one`, a lookup becomes the cell. Nested sums and products lose
+    their parentheses."""
 
     def change(part: Expression) -> Expression:
         of_one = bool(part.parts) and part.parts[0].key in cells
@@ -285,10 +287,10 @@ def equation(block: Block) -> str:
 
 
 def short_name(name: str, beside: str) -> str:
-    """`name` without the path that it shares with `beside`: what a reader of that block needs.
+    """`name` without the path that it shares with `beside`.
 
-    Beside a gradient, gradients are called so, and what is of the forward pass is not. A copy that
-    lies the other way round is called as what it is a copy of.
+    Beside a gradient, gradients keep `gradient.`, and blocks of the forward pass have no prefix. A
+    transposed copy has the name of its original.
     """
     name = name.removeprefix(TURNED)
     if beside.startswith(GRADIENT):

@@ -1,18 +1,18 @@
-"""The functions that formulas are made of, a row each: what every interpreter knows of them.
+"""The functions of formulas, one row each, with what every interpreter needs.
 
     name      in a spreadsheet
-    compute   its value in one cell, of the arguments' values. A range is an array [rows, columns];
-              it may hold texts and blanks (None), which sums, products and extremes pass over. What
-              cannot be computed raises `FormulaError`, which only IFERROR stops
-    lazy      compute takes functions without arguments, so that a branch not taken is not computed
-    arrays    its values over whole blocks, of arrays and lines; what this has not, or gives
-              NotImplemented for, is computed cell by cell
-    slopes    its derivative: of its value and its arguments, (argument, slope by it) for each; by
-              an argument that is a line, the slope by its r-th cell. None: it counts as constant
-    words     how it is spelt for people; None: its name in small letters
-    cells     how it is spelt in a spreadsheet; None: NAME(a,b)
+    compute   its value in one cell, given its arguments'. A range is an array [rows, columns]; it
+              may hold texts and blanks (None), which sums, products and extremes ignore. Errors
+              raise `FormulaError`, which only IFERROR catches
+    lazy      compute takes its arguments as functions, so that a branch not taken is not computed
+    arrays    its values over whole blocks, of arrays and lines; a function without it, or that
+              returns NotImplemented, is computed cell by cell
+    slopes    its derivative, given its value and its arguments: (argument, derivative by it) for
+              each; for an argument that is a line, by its r-th cell. None: it counts as constant
+    words     how it is written for people; None: its name in lower case
+    cells     how it is written in a spreadsheet; None: NAME(a,b)
 
-They are the subset that every spreadsheet computes alike.
+All are computed alike by every spreadsheet program.
 """
 
 import math
@@ -76,7 +76,7 @@ LOG10_E = 0.4342944819032518
 
 @dataclass(slots=True, eq=False)
 class Place(Expression):
-    """Which entry of an axis of a block `r` is, counted from 0."""
+    """The index, from 0, of entry `r` along an axis of a block."""
 
     block: Any
     axis: int
@@ -87,7 +87,7 @@ class Place(Expression):
 
 
 def entry(x: Expression) -> Expression:
-    """The r-th cell of a line; a cell is its own."""
+    """The r-th cell of a line; a single cell is its own."""
     if not isinstance(x, Read) or x.axis is None:
         return x
     at = ["r" if axis == x.axis else code for axis, code in enumerate(x.at)]
@@ -95,7 +95,7 @@ def entry(x: Expression) -> Expression:
 
 
 def place(x: Expression) -> Expression:
-    """Which entry of its line the r-th cell is, from 0."""
+    """The index in its line of the r-th cell, from 0."""
     if isinstance(x, Read):
         assert x.axis is not None
         return Place(x.block, x.axis)
@@ -104,7 +104,7 @@ def place(x: Expression) -> Expression:
 
 
 def count(x: Any) -> Any:
-    """How many cells a line has: a number, unless each cell of a block reads another part."""
+    """The number of cells of a line: a constant, unless each cell of a block reads another part."""
     if isinstance(x, Constant):
         return np.size(x.number)
     return COUNT(x) if {"≤i", "≥i"} & {*x.at} else x.n
@@ -116,7 +116,7 @@ def is_line(x: Expression) -> bool:
 
 
 def _largest_slopes(y: Expression, *xs: Expression) -> list[tuple[Expression, Any]]:
-    """Each cell that reaches the maximum gets all of it; of two cells, the larger one."""
+    """1 for each cell that equals the maximum of a line; for two cells, 1 for the larger one."""
     if len(xs) == 2 and not any(map(is_line, xs)):
         return [(x, IF(other < x, 1, 0)) for x, other in (xs, xs[::-1])]
     return [(x, IF(entry(x) == y, 1, 0)) for x in xs]
@@ -146,7 +146,7 @@ def _sum_if_slopes(
 
 
 def _product_slopes(y: Expression, *xs: Expression) -> list[tuple[Expression, Any]]:
-    """By each, the product of the others."""
+    """By each factor, the product of the others."""
     found = []
     for k, x in enumerate(xs):
         others = [entry(other) for other in (*xs[:k], *xs[k + 1 :])]
@@ -158,7 +158,7 @@ def _product_slopes(y: Expression, *xs: Expression) -> list[tuple[Expression, An
 
 
 def _called(name: str) -> Callable[..., Spelt]:
-    """Another name than the spreadsheet's."""
+    """A function for another name than the spreadsheet's."""
     return lambda *xs: (f"{name}({', '.join(xs)})", ATOM)
 
 
@@ -167,7 +167,7 @@ def _product_in_words(*xs: str) -> Spelt:
 
 
 def _if_in_words(condition: str, *chosen: str) -> Spelt:
-    """A comparison alone, where it comes to 1 or 0."""
+    """A comparison alone, if the result is 1 or 0."""
     return (f"({condition})", ATOM) if chosen == ("1", "0") else _called("if")(condition, *chosen)
 
 
@@ -179,7 +179,7 @@ def _order_in_cells(x: str, line: str, at: str, places: str) -> Spelt:
 
 
 def _each(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of one number, or of every number of a range."""
+    """A function of one number, applied to every number of a range."""
 
     def apply(x: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -197,9 +197,10 @@ def _modulo(a: Any, b: Any) -> Any:
 
 
 def _rounded(x: Any, places: Any) -> Any:
-    """x with so many decimals, halves away from 0; with fewer than none, whole tens or hundreds.
+    """x rounded to so many decimals, halves away from 0; negative decimals round to tens or
+    hundreds.
 
-    What is a half but for the last two bits counts as one, as in spreadsheets.
+    A number within two bits of a half counts as a half, as in spreadsheets.
     """
     places = np.trunc(places)
     unit = 10.0 ** np.abs(places)
@@ -259,7 +260,7 @@ TANH = Function("TANH", _each(np.tanh), arrays=np.tanh, slopes=lambda y, x: [(x,
 
 
 def _reduced(compute: Callable[[np.ndarray], Any], of_nothing: str | float) -> Callable[..., float]:
-    """A function of all numbers given; `of_nothing` is its value, or error, where there is none."""
+    """A function of all given numbers; `of_nothing` is its value, or error, if there are none."""
 
     def apply(*xs: Any) -> float:
         found = numbers(*xs)
@@ -297,8 +298,8 @@ def _largest(x: Any, k: Any) -> Any:
 
 
 def _meets(criterion: Any) -> Callable[[Any], bool]:
-    """Whether a cell meets a criterion of COUNTIF or SUMIF: a value, or one behind a sign. A number
-    is met by a text that reads the same, too."""
+    """Whether a cell meets a criterion of COUNTIF or SUMIF: a value, or one after an operator. A
+    text that reads like the number meets it, too."""
     criterion = scalar(criterion)
     sign, wanted = "=", criterion
     if isinstance(criterion, str):
@@ -323,7 +324,7 @@ def _meets(criterion: Any) -> Callable[[Any], bool]:
 
 
 def _kind(x: Any) -> type:
-    """What a cell holds, as criteria tell it: a text, a truth, a number."""
+    """The type of a cell's value for criteria: text, truth value, number."""
     return str if isinstance(x, str) else bool if isinstance(x, TRUTHS) else float
 
 
@@ -356,7 +357,7 @@ def _rank(x: Any, among: Any) -> float:
 
 
 def _in_order(x: Any, among: Any, at: Any, places: Any) -> float:
-    """How many come before x: larger ones, or equal ones at earlier places."""
+    """How many entries come before x: larger ones, or equal ones with a smaller index."""
     others, own = np.ravel(among), number(scalar(x))
     earlier = (others == own) & (np.ravel(places) < number(scalar(at)))
     return float(((others > own) | earlier).sum())
@@ -413,8 +414,8 @@ VARP = Function(
 
 
 def like(wanted: str) -> Callable[[str], bool]:
-    """Whether a text is the wanted one, its case aside: * stands there for any characters, ? for
-    one, and ~ before them for themselves."""
+    """Whether a text matches a pattern, ignoring case: * stands for any characters, ? for one, and
+    ~ before them for themselves."""
     if not WILDCARD.search(wanted):
         own = wanted.casefold()
         return lambda x: x.casefold() == own
@@ -432,7 +433,7 @@ def _truth(x: Any) -> bool:
 
 
 def _truths(*xs: Any) -> list[bool]:
-    """The truths that are given: of ranges, texts and blanks are passed over."""
+    """The given truth values; texts and blanks in ranges are ignored."""
     found: list[bool] = []
     for x in xs:
         if isinstance(x, np.ndarray):
@@ -492,7 +493,8 @@ def _index(x: Any, row: Any, col: Any = None) -> Any:
 
 
 def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
-    """The place of a value in a row or column, from 1; kind 1: the last that is no larger."""
+    """The index of a value in a row or column, from 1; kind 1: the last value that is not
+    larger."""
     kind = scalar(kind)
     if isinstance(wanted, np.ndarray) and wanted.size > 1:
         return _match_each(wanted, np.asarray(x).ravel(), kind)
@@ -516,7 +518,7 @@ def _match(wanted: Any, x: Any, kind: Any = 1.0) -> Any:
 
 
 def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
-    """The place of each of many values; of numbers, all at once."""
+    """The index of each of many values; for numbers, all at once."""
     if wanted.dtype != np.float64 or cells.dtype != np.float64:
         return np.array([_match(v, cells, kind) for v in wanted.flat]).reshape(wanted.shape)
     if number(kind) != 0:
@@ -532,7 +534,7 @@ def _match_each(wanted: np.ndarray, cells: np.ndarray, kind: Any) -> np.ndarray:
 
 
 def _number_in(x: Any) -> float:
-    """The number in a cell; of a text, or of a blank, 0."""
+    """The number in a cell; 0 for a text or a blank."""
     x = scalar(x)
     return float(x) if isinstance(x, NUMBERS) else 0.0
 
@@ -566,7 +568,7 @@ TRUE = Function("TRUE", lambda: True)
 
 
 def lookup(table: Expression, ids: Expression) -> Expression:
-    """The entry of a line that an id names, counted from 0."""
+    """The entry of a line with a given id, counted from 0."""
     assert isinstance(table, Area | Read)
     return Nth(table, ids, first=0)
 
@@ -575,8 +577,7 @@ def lookup(table: Expression, ids: Expression) -> Expression:
 
 
 def _exact(a: Any, b: Any) -> Any:
-    """Whether two texts are the same, their case included; of a range, for every cell, which may
-    be held against the same cell of another."""
+    """Whether two texts are equal, case-sensitively; for ranges, cell by cell."""
     if isinstance(b, np.ndarray) and b.size > 1:
         if np.shape(a) != b.shape:
             raise FormulaError("#VALUE!")
@@ -589,7 +590,7 @@ def _exact(a: Any, b: Any) -> Any:
 
 
 def _find(sought: Any, x: Any, start: Any = 1.0) -> float:
-    """Where a text begins within another, from 1, its case regarded; looked for from `start` on."""
+    """The position of a text within another, from 1, case-sensitively, searched from `start` on."""
     place = text_of(x).find(text_of(sought), int(number(scalar(start))) - 1)
     if place < 0:
         raise FormulaError("#VALUE!")
@@ -609,7 +610,7 @@ def _repeated(x: Any, n: Any) -> str:
 
 
 def _size(n: Any) -> int:
-    """How many characters, or how often."""
+    """A nonnegative whole number: of characters, or of repetitions."""
     n = number(scalar(n))
     if n < 0:
         raise FormulaError("#VALUE!")
@@ -624,7 +625,7 @@ def _middle(x: Any, start: Any, n: Any) -> str:
 
 
 def _code(x: Any) -> float:
-    """The code point of a text's first character; half a surrogate pair is none."""
+    """The code point of a text's first character; an error for half a surrogate pair."""
     text = text_of(x)
     if not text or "\ud800" <= text[0] < "\ue000":
         raise FormulaError("#VALUE!")
@@ -674,15 +675,15 @@ CHOOSING = (CHOOSE, IF, IFERROR)  # which give what one of their arguments is
 
 
 def harmless(formula: Expression) -> Expression:
-    """A formula of a cell, for which an error in a cell that it reads counts as nothing."""
+    """A formula in which errors of the cells that it reads count as 0."""
     if isinstance(formula, Call) and formula.function is IFERROR:
         return formula
     return IFERROR(formula, "" if _gives_text(formula) else 0)
 
 
 def may_fail(formula: Expression) -> bool:
-    """Whether a formula of numbers has none for some of them, such as 0: what is typed over may
-    come to that, through other cells."""
+    """Whether a formula of numbers is an error for some of them, such as 0, which edits may lead
+    to."""
     if isinstance(formula, Operation):
         divides = formula.sign == "/" and not constant(formula.right)
         return divides or may_fail(formula.left) or may_fail(formula.right)
@@ -694,7 +695,7 @@ def may_fail(formula: Expression) -> bool:
 
 
 def _gives_text(formula: Expression) -> bool:
-    """Whether a formula shows a text, as far as its own words say."""
+    """Whether a formula's value is a text, as far as its own parts tell."""
     if isinstance(formula, Operation):
         return formula.sign == "&"
     if not isinstance(formula, Call):

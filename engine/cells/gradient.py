@@ -1,19 +1,19 @@
-"""The gradient interpreter: how a single cell depends on every other, as blocks of the same graph.
+"""Gradients: how a single cell depends on every other, as blocks of the same graph.
 
 `backward(graph, of)` goes through the ops from the last to the first (reverse mode; Griewank and
 Walther 2008, chapter 3). Each block that `of` depends on gets a block `gradient.<name>` of its own
 shape: d of / d each cell. These are blocks like any other: value, formula, precedents, recompute
-and place follow from their formulas, which `derivatives` makes of those of the forward pass.
+and place follow from their formulas, which `derivatives` makes from those of the forward pass.
 
-A reader z of x passes on, to each cell of x, the sum over all cells of z that read it of
+A reader z of x adds to each cell of x the sum, over all cells of z that read it, of
 
     gradient of z × derivative of z's formula by that cell.
 
-The sum runs over the indices of z that the place in x does not give: in `z = x·W`, x[i, r] is read
-by the whole row i of z, so the sum is a product with the r-th row of W. What one query reads of the
-keys up to itself (`≤i`), one key gets from the queries that see it (`≥i`); where a token is read
-again and again, its row collects. A sum is over one line, or a product of two; what has more under
-it becomes a block of its own first, `gradient.<reader>.part`.
+The sum runs over the indices of z that the cell of x does not determine: in `z = x·W`, x[i, r] is
+read by the whole row i of z, so the sum is a product with the r-th row of W. A query reads keys up
+to itself (`≤i`), so a key gets its gradient from the queries that see it (`≥i`); the row of a token
+that is read repeatedly collects all gradients. A sum runs over one line, or over the product of
+two; anything more complicated becomes a block of its own first, `gradient.<reader>.part`.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -51,19 +51,18 @@ def backward(
     name: str = "gradient",
     columns: bool = False,
 ) -> dict[str, Block]:
-    """Add the gradient of the single cell `of` [1, 1] by the blocks `to`, which are all weights
-    unless given, and by all that lie between: block name -> its gradient, of the same shape.
+    """Add the gradient of the single cell `of` [1, 1] by the blocks `to` (default: all weights),
+    and by all blocks between: block name -> its gradient, of the same shape.
 
-    A gradient is called `gradient.<name>`, with another `name` before it if there is one; but a
-    block whose one reader takes it as it is, as a sum does its terms, has that reader's gradient.
+    A gradient is called `gradient.<name>`, after another `name` if there is one; but a block whose
+    only reader passes it on unchanged, as a sum does its terms, shares that reader's gradient.
     Blocks that `of` does not depend on have none. The blocks `to` count as independent of each
     other, and blocks that are `held` as constants, as do ids, settings, and tables' cells.
 
-    With `columns`, no block is read along both of its axes: one that would be has a copy,
-    `turned.<name>`, which layout places the other way round, so that every product runs down
-    columns. On paper alone that would be for nothing.
+    With `columns`, no block is read along both of its axes: a transposed copy, `turned.<name>`, is
+    read instead, so that on sheets every product runs down columns.
 
-    Raises InputError where `of` is not one computed cell.
+    Raises InputError if `of` is not one computed cell.
     """
     if of.op is None or of.shape != (1, 1):
         rows, cols = of.shape
@@ -78,7 +77,7 @@ def backward(
 
 @dataclass
 class _Backward:
-    """One backward pass while it is put together."""
+    """One backward pass under construction."""
 
     graph: Graph
     name: str
@@ -101,7 +100,7 @@ class _Backward:
     def _readers(
         self, of: Block, wanted: Collection[str], held: Collection[str]
     ) -> dict[str, list[tuple[Block, Read, Expression]]]:
-        """Who reads each block that lies between, at what, and the derivative by it."""
+        """The readers of each block in between: what they read, and the derivative by it."""
         slopes: dict[str, dict[ReadKey, Expression]] = {name: {} for name in wanted}
         for block in self.graph:
             if not block.op or block.name in slopes or block.name in held:
@@ -157,7 +156,7 @@ class _Backward:
         return share, z.mask if z.mask.causal else None
 
     def _standing(self, part: Expression, z: Block, places: dict[str, Extent]) -> Expression:
-        """A part of a formula; where it runs along a line, or counts, the cell that has it."""
+        """A part of a formula; if it runs along a line, or counts, the cell that holds it."""
         if isinstance(part, Place):
             number = self._numbers(part.block.shape[part.axis], part.block.axes[part.axis])
             return Read(number, ("0", "r"))
@@ -169,8 +168,9 @@ class _Backward:
     def _total(
         self, share: Expression, index: str, code: str, z: Block, places: dict[str, Extent]
     ) -> Expression:
-        """The sum over an index of z: over one line, or of the product of two; the rest stays
-        outside. What else there is under it is settled first, apart from the places r of a line."""
+        """The sum over an index of z: over one line, or over the product of two; other factors stay
+        outside. Anything else under it is put into a block first, apart from indices r of a
+        line."""
         inside, outside = split(share, lambda part: index in indices(part))
         factors: Sequence[Expression] = product(inside).over
         plain = not product(inside).under and all(isinstance(part, Read) for part in factors)
@@ -183,7 +183,7 @@ class _Backward:
         return times(outside, SUMPRODUCT(*lines) if len(lines) == 2 else SUM(*lines))
 
     def _settle(self, part: Expression, z: Block, places: dict[str, Extent]) -> Read:
-        """What reads a formula where it stands: in a block of its own, unless it is a cell."""
+        """A read of a formula's value, from a block of its own; a single cell is read directly."""
         if isinstance(part, Read):
             return part
         key = part.key
@@ -203,7 +203,7 @@ class _Backward:
         return self.settled[key]
 
     def _sum(self, block: Block, shares: list[tuple[Expression, Mask | None]]) -> Block:
-        """The gradient of a block: all that its readers add to it."""
+        """The gradient of a block: the sum of all its readers' contributions."""
         masks = [block.mask] if block.partial else [mask for _, mask in shares if mask]
         mask = masks[0] if masks else EVERYTHING
         terms, name = [], f"{self.name}.{block.name}"
@@ -252,7 +252,7 @@ class _Backward:
         return self.graph.add(Block(name, shape, axes, "gradient", op, operands, mask))
 
     def _upright(self, part: Expression) -> Expression:
-        """A read; of a block that is read along its other axis already, that of its copy."""
+        """A read; for a block that is read along its other axis already, of its transposed copy."""
         if not isinstance(part, Read) or part.axis is None or part.block.shape[part.axis] == 1:
             return part
         block: Block = part.block
@@ -270,7 +270,7 @@ class _Backward:
         return Read(self.graph[name], part.at)
 
     def _numbers(self, n: int, axis: str) -> Block:
-        """0, 1, 2, ...: what the entries of an axis are called, [1, n]."""
+        """0, 1, 2, ...: the indices of an axis, [1, n]."""
         name = f"{self.name}.numbers.{n}"
         if name not in self.graph.blocks:
             self.graph.input(name, np.arange(n).reshape(1, -1), ("", axis))
@@ -285,14 +285,14 @@ def across(index: str, z: Block, read: Read, where: dict[str, str]) -> str:
 
 
 def indices(formula: Expression) -> set[str]:
-    """The indices that a formula depends on: of i, j and r."""
+    """Which of the indices i, j and r a formula depends on."""
     names = {"≤i": "i", "≥i": "i"}
     found = {names.get(code, code) for read in reads(formula) for code in read.at}
     return {"j" if code[0] == "~" else code for code in found} & {"i", "j", "r"}
 
 
 def split(x: Expression, chosen: Callable[[Expression], bool]) -> tuple[Expression, Expression]:
-    """A product as two: of the factors that are chosen, and of the others and the numbers."""
+    """A product as two: of the chosen factors, and of the other factors and numbers."""
     p = product(x)
     above, below = ([part for part in side if chosen(part)] for side in (p.over, p.under))
     rest = [[part for part in side if not chosen(part)] for side in (p.over, p.under)]
@@ -301,7 +301,7 @@ def split(x: Expression, chosen: Callable[[Expression], bool]) -> tuple[Expressi
 
 
 def moved(formula: Expression, where: dict[str, str]) -> Expression:
-    """A formula with other indices. In a product, what gives the rows stands first."""
+    """A formula with renamed indices. In a product, the factor that gives the rows comes first."""
 
     def change(part: Expression) -> Expression:
         if isinstance(part, Read):

@@ -1,7 +1,7 @@
-"""Graphs of blocks, and single cells as views on them.
+"""Graphs of blocks, and single cells as views of them.
 
-A graph lists its blocks so that each stands after those it reads; nothing is ever changed after it
-is added. Values live in evaluators; the graph knows those that its inputs start with.
+A graph lists its blocks so that each comes after those it reads; blocks are never changed after
+they are added. Changed values live in evaluators; the graph has the values of its inputs as given.
 """
 
 import re
@@ -26,29 +26,29 @@ from engine.cells.values import is_finite, is_whole
 
 
 class Sizes(Protocol):
-    """What knows how long the axis of a weight is, where there are no weights to ask."""
+    """The lengths of weights' axes, for graphs without weights."""
 
     def size(self, axis: str) -> int:
         """The length of an axis by its name; 1 for the nameless one."""
 
 
 class LaidOut(Protocol):
-    """A workbook, as far as a cell needs it: it knows where blocks stand."""
+    """A workbook, as far as a cell needs it: the places of blocks."""
 
     def formulas(self, block: Block) -> formula.Formulas:
         """The A1 formulas of a computed block."""
 
 
 class Readable(Protocol):
-    """What has the values of blocks: a graph's, or an evaluator's."""
+    """Something with the values of blocks: a graph, or an evaluator."""
 
     def __getitem__(self, name: str, /) -> np.ndarray:
-        """A block's values, not to be written to."""
+        """A block's values, read-only."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a block: a view, made when somebody asks for it."""
+    """One cell of a block: a view, made on demand."""
 
     graph: "Graph"
     block: Block
@@ -62,17 +62,17 @@ class Cell:
 
     @property
     def value(self) -> float | str | bool:
-        """What it holds: a number, but for tables, which may hold texts and truth."""
+        """Its value: a number, or in tables also a text or a truth value."""
         value = self.values[self.block.name][self.i, self.j]
         return value if isinstance(value, str | bool) else float(value)
 
     @property
     def formula(self) -> str | None:
-        """The formula with names, `q[2,:]·k[1,:] × scale`; None where the cell holds a value."""
+        """The formula with names, `q[2,:]·k[1,:] × scale`; None if the cell holds a value."""
         return formula.readable(self.block, self.i, self.j) if self.block.computed else None
 
     def a1(self, book: LaidOut) -> str | None:
-        """The formula as the workbook has it; None where the cell holds a value."""
+        """The formula as in the workbook; None if the cell holds a value."""
         return "=" + book.formulas(self.block)(self.i, self.j) if self.block.computed else None
 
     @property
@@ -102,11 +102,11 @@ Cells = Callable[[Any, Any], Expression]  # what the cells of a table are, by ro
 
 
 class Graph:
-    """Blocks in the order of computation, with the values that the input blocks hold.
+    """Blocks in the order of computation, with the values of the input blocks.
 
-    `weight` takes values out of `weights` under the block's full name (without weights, zeros of
-    the shape that `sizes` says); `at` gives the same graph with a prefix for names, so that a
-    model function names only leaves.
+    `weight` takes values from `weights` by the block's full name (without weights, zeros of the
+    shape that `sizes` says); `at` gives the same graph with a prefix for names, so that a model's
+    functions name only leaves.
     """
 
     iterates = False  # whether its cells read each other in circles, see `Book`
@@ -128,11 +128,11 @@ class Graph:
 
     @property
     def prefix(self) -> str:
-        """What stands before every name that is added through it."""
+        """The prefix of every name that is added through it."""
         return self._prefix
 
     def empty(self) -> Self:
-        """A graph like this one, without a block."""
+        """A graph like this one, without blocks."""
         found = copy(self)
         found._begin()
         return found
@@ -157,11 +157,12 @@ class Graph:
 
     @property
     def inputs(self) -> Arrays[np.ndarray]:
-        """The values that input blocks hold, by name, not to be written to: see `fill`."""
+        """The values of input blocks, by name, read-only: see `fill`."""
         return Arrays(self._inputs)
 
     def fill(self, name: str, values: np.ndarray) -> None:
-        """Give an input other values [rows, columns]: the graph starts afresh from them."""
+        """Replace the values of an input, [rows, columns]: everything computed from it is
+        discarded."""
         if values.shape != self[name].shape:
             raise ValueError(f"{name} has shape {self[name].shape}, not {values.shape}")
         self._inputs[name] = frozen(values)
@@ -188,7 +189,7 @@ class Graph:
         nth: int = 0,
         **kw: Any,
     ) -> Block:
-        """Add a computed block. `mask` is the operands' unless given; `pair` is h and n of `~h/n`,
+        """Add a computed block. `mask` is by default the operands'; `pair` is h and n of `~h/n`,
         and `nth` the n of `@n`."""
         apart, n_paired = pair
         full = {"~": f"~{apart}/{n_paired}", "@": f"@{nth}"}
@@ -220,24 +221,23 @@ class Graph:
     ) -> Block:
         """Add a block whose every cell has an expression of its own, by row and column.
 
-        One that `runs` takes an array of columns as well, for the cells of a row at once.
+        With `runs`, the expression also takes an array of columns, for the cells of a row at once.
         """
         name, made = self._prefix + name, self._harmless(expression)
         return self.add(Block(name, shape, axes, "table", expression=made, runs=runs))
 
     def follow(self, name: str, expression: Cells) -> Block:
-        """Give an input's cells expressions. The values that it holds are what they start from: so
-        they may read what is computed from them, a later cell from an earlier one.
-        """
+        """Give an input's cells expressions. The values that it has are initial values: so the
+        cells may read what is computed from them, a later cell from an earlier one."""
         self.blocks[name] = replace(self[name], expression=self._harmless(expression))
         return self[name]
 
     def _harmless(self, expression: Cells) -> Cells:
-        """Cells, but where they read what is typed, an error that is typed there counts as nothing,
-        and so does a text that a cell would only hand on, where numbers belong.
+        """Wrap cells that read typed values: a typed error counts as 0, and so does a text that a
+        cell would only copy, where numbers are expected.
 
-        Cells that wait for each other in a circle may be errors while they wait: those of a graph
-        that `iterates` are left as they are.
+        Cells of a circular reference may be errors temporarily: those of a graph that `iterates`
+        are left unchanged.
         """
 
         def cell(i: Any, j: Any) -> Expression:
@@ -258,7 +258,7 @@ class Graph:
         return [block for block in self if block.expression is not None]
 
     def readings(self, block: Block) -> Readings:
-        """What the cells of a table read."""
+        """The cells that a table's cells read."""
         if block.name not in self._readings:
             self._readings[block.name] = Readings(block)
         return self._readings[block.name]
@@ -281,7 +281,8 @@ class Graph:
             copies[block.name] = self.add(copy)
 
     def before(self, of: Block) -> list[Block]:
-        """What a block is computed from, in the order of computation, and last the block."""
+        """The blocks that a block is computed from, in the order of computation, and last the
+        block."""
         needed = {of.name}
         for block in reversed(list(self)):
             if block.name in needed:
@@ -289,7 +290,7 @@ class Graph:
         return [block for block in self if block.name in needed]
 
     def add(self, block: Block) -> Block:
-        """Add a block that is ready."""
+        """Add a finished block."""
         if block.name in self.blocks:
             raise ValueError(f"block {block.name} exists already")
         self.blocks[block.name] = block
@@ -308,14 +309,13 @@ class Graph:
 
     @property
     def values(self) -> Arrays[np.ndarray]:
-        """Every block's values, computed once from the inputs: float64 [rows, columns], not to be
-        written to."""
+        """Every block's values, computed once from the inputs: float64 [rows, columns],
+        read-only."""
         return Arrays(self.computed)
 
     @property
     def computed(self) -> dict[str, np.ndarray]:
-        """The same as the dict that they stand in, which grows with the graph: for what reads them
-        cell by cell."""
+        """The dict of these values, which grows with the graph, for reading cell by cell."""
         values = self._values
         if len(values) < len(self.blocks):
             fresh = [block for block in self if block.name not in values]
@@ -336,9 +336,8 @@ class Graph:
         return values
 
     def last(self, name: str, inputs: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
-        """The values of a block that an op computes, from no tables, where inputs hold others if
-        they are given; those of the blocks before it are let go when nothing reads them any more.
-        """
+        """The values of a block that an op computes, without tables, with other values of some
+        inputs if given; values of earlier blocks are freed when nothing reads them any more."""
         blocks = self.before(self[name])
         values: dict[str, np.ndarray] = self.inputs | (inputs or {})
         reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
@@ -352,7 +351,7 @@ class Graph:
         return values[name]
 
     def cell(self, name: str, i: int, j: int) -> Cell:
-        """The cell at row i and column j of a block. Raises InputError where there is none."""
+        """The cell at row i and column j of a block. Raises InputError if there is none."""
         block = self[name]
         self.check(block, i, j)
         return Cell(self, block, i, j, self.values)
@@ -373,7 +372,8 @@ class Graph:
             )
 
     def check_value(self, block: Block, i: int, j: int, value: float | str) -> None:
-        """Raise InputError unless a cell can be set to a value: finite, and an id of its table."""
+        """Raise InputError unless a value is valid for a cell: finite, and for an id within its
+        table."""
         self.check(block, i, j)
         if isinstance(value, str):
             if not isinstance(self.values[block.name][i, j], str):
@@ -391,7 +391,7 @@ class Graph:
                 )
 
     def looked_up(self, ids: Block) -> tuple[Block, int]:
-        """The block that ids look up, and how many entries it has."""
+        """The block in which ids are looked up, and its number of entries."""
         return next(
             (table, table.shape[subscript.index("?")])
             for reader, _ in self.readers[ids.name]
@@ -400,7 +400,7 @@ class Graph:
         )
 
     def parse(self, text: str) -> tuple[Block, int, int]:
-        """The cell that `name[i,j]` names. Raises InputError where there is none."""
+        """The cell named by `name[i,j]`. Raises InputError if there is none."""
         match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]\s*", text)
         if match is None:
             raise InputError(f"{text!r} does not name a cell; write it as logits[2,5]")

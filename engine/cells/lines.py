@@ -1,10 +1,11 @@
 """Lines of cells: what each cell of a block reads along an axis, for all of its cells at once.
 
 An operand that a cell reads at one place is an array oriented like the output, so that `+ - * /`
-broadcast; one that it reads along an axis is a `Line`: one vector for each row of the output, or
-for each column, which functions of ranges reduce. What they have no way to compute over whole
-arrays, they give NotImplemented for: it is computed cell by cell. Every array may have leading
-axes, one entry for each of many variants of a graph; what is alike in all has none, and broadcasts.
+broadcast. One that it reads along an axis is a `Line`: one vector for each row of the output, or
+for each column, which functions of ranges reduce. If they cannot compute something over whole
+arrays they return NotImplemented, and it is computed cell by cell. Arrays may have leading axes,
+one entry for each of many variants of a graph; values that are equal in all have none, and
+broadcast.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,11 @@ class Line:
 
     @property
     def n(self) -> int:
-        """How many entries each line has."""
+        """The number of entries of each line."""
         return int(self.values.shape[-1])
 
     def kept(self, blank: float) -> np.ndarray:
-        """The values, and `blank` in the place of those that a row does not see."""
+        """The values, with `blank` in place of those that a row does not see."""
         if self.seen is None or self.blank == blank:
             return self.values
         return np.where(self.seen, self.values, blank)
@@ -64,8 +65,8 @@ def product_sum(*xs: Any) -> Any:
 def reduced(
     compute: Callable[[np.ndarray], np.ndarray], blank: float | None = None
 ) -> Callable[..., Any]:
-    """A function of each line's values [..., n_lines, n_read] -> [..., n_lines], for which `blank`
-    counts nothing."""
+    """A function of each line's values [..., n_lines, n_read] -> [..., n_lines]; `blank` is neutral
+    for it."""
 
     def apply(*xs: Any) -> Any:
         line, *others = xs
@@ -83,7 +84,7 @@ def reduced(
 def gathered(
     join: Callable[[Any, Any], Any], along: Callable[[np.ndarray], np.ndarray], blank: float
 ) -> Callable[..., Any]:
-    """A function of all cells given and of all entries of lines, two of which `join` makes one."""
+    """A function of all given cells and all entries of lines; `join` combines two values."""
     of_line = reduced(along, blank)
 
     def apply(*xs: Any) -> Any:
@@ -110,7 +111,8 @@ def variance(x: np.ndarray) -> np.ndarray:
 
 
 def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
-    """How many of each line come before a cell: larger ones, or equal ones at earlier places."""
+    """How many entries of each line come before a cell: larger ones, or equal ones with a smaller
+    index."""
     given = (x, line, place, places)
     if [isinstance(y, Line) and y.seen is None and y.along == "i" for y in given] != [0, 1, 0, 1]:
         return NotImplemented
@@ -122,14 +124,14 @@ def rank(x: Any, line: Any, place: Any, places: Any) -> Any:
 
 
 def chosen(condition: Any, then: Any, otherwise: Any = 0.0) -> Any:
-    """Of cells, one or the other."""
+    """One cell or the other, by a condition."""
     if any(isinstance(x, Line) for x in (condition, then, otherwise)):
         return NotImplemented
     return np.where(condition, np.asarray(then, np.float64), np.asarray(otherwise, np.float64))
 
 
 def entry(table: Any, ids: Any, first: int = 0) -> Any:
-    """Entry `ids` of each line, counted from `first`; an id that is no entry gives nan."""
+    """Entry `ids` of each line, counted from `first`; nan for an id out of range."""
     if not isinstance(table, Line) or table.seen is not None or isinstance(ids, Line):
         return NotImplemented
     ids = np.atleast_2d(ids) - first

@@ -1,12 +1,12 @@
-"""What a block's name says: the pass, the layer, the part and the head that it belongs to.
+"""The parts of a block's name: its pass, layer, part and head.
 
     name := { pass "." } [ "blocks." layer "." ] [ part "." ] { word "." } leaf
     pass := turned | gradient | nudged | b | step int
     part := ln1 | attn | ln2 | mlp | ln_embed | ln_final | softmax | rotary | alibi | lens | ...
     head := ("h" | "kv" | "e") int | shared, one of the words
 
-The passes are copies of a forward pass: the way back (`turned`: with rows and columns exchanged),
-the pass after a step of training or several, and that of a second sentence.
+The passes are copies of a forward pass: the backward pass (`turned`: transposed), the pass after
+one or several training steps, and that of a second sentence.
 """
 
 import re
@@ -19,7 +19,7 @@ HEAD = re.compile(r"(h|kv|e)\d+|shared")
 
 
 class Named:
-    """Something with a block's name, `nudged.blocks.0.attn.h1.q`, whose words can be asked for."""
+    """An object with a block's name, `nudged.blocks.0.attn.h1.q`, and the parts of it."""
 
     name: str
 
@@ -39,7 +39,7 @@ class Named:
 
     @cached_property
     def passes(self) -> tuple[str, ...]:
-        """The passes that it is of: `nudged`; none for the forward pass."""
+        """Its passes: `nudged`; none for the forward pass."""
         n = 0
         while n + 1 < len(self._words) and PASS.fullmatch(self._words[n]):
             n += 1
@@ -74,6 +74,6 @@ class Named:
 
 @dataclass(frozen=True)
 class Name(Named):
-    """A name by itself: of a weight in a file, of a part."""
+    """A name alone: of a weight in a file, of a part."""
 
     name: str

@@ -1,12 +1,12 @@
 """Op: a formula that all cells of a block share, written once for the cell at row i and column j.
 
 An op is a function over expressions (see `expression`), and its decorator says which cells of each
-operand the cell reads (the codes are in `access.py`). Called once with what a block's cells read,
-it gives the formula that every interpreter walks: so a value, its text and its gradient cannot
-drift apart.
+operand it reads (the codes are in `access.py`). It is called once with the operands of a block's
+cells, and returns the formula that every interpreter walks: so a value, its text and its gradient
+cannot diverge.
 
-`out="i,≤i"` says that only the cells whose key is seen by their query exist; the others are
-blank on the sheet and hold `blank` in arrays (-inf for a masked score, 0 after the exponential).
+`out="i,≤i"`: only cells whose key is seen by their query exist; the others are blank on the sheet
+and hold `blank` in arrays (-inf for a masked score, 0 after the exponential).
 """
 
 import inspect
@@ -41,7 +41,7 @@ class Op:
         return [name for name, p in self._parameters.items() if p.default is p.empty]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-        """The operands given, as (parameter, operand); optional ones that are None are left out."""
+        """The given operands, as (parameter, operand); optional ones that are None are left out."""
         given = dict(zip(self._parameters, args, strict=False)) | kwargs
         named = [parameter for parameter in self._parameters if parameter in given]
         if len(named) < len(args) + len(kwargs):
@@ -69,7 +69,7 @@ class Op:
 def op(
     *, out: str = "i,j", blank: float = 0.0, many: str = "", **subscripts: str
 ) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function over expressions an op; each operand's subscript is given by its name.
+    """A decorator that makes a function over expressions an op; subscripts are given by operand.
 
     `many` names the parameters, if any, that take a list of operands.
     """

@@ -1,4 +1,4 @@
-"""Packages whose modules are found by being there, without a list to edit."""
+"""Finding all modules of a package, without a list to edit."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -8,11 +8,11 @@ from types import ModuleType
 
 
 def modules(package: str, folders: Iterable[str]) -> list[ModuleType]:
-    """The modules of a package, by their names, which lie in the folders of its `__path__`."""
+    """The modules of a package, by name, in the folders of its `__path__`."""
     return [import_module(f"{package}.{name}") for name in module_names(*folders)]
 
 
 @cache
 def module_names(*folders: str) -> tuple[str, ...]:
-    """The names of the modules in the folders, which are looked through once a process."""
+    """The names of the modules in the folders, cached."""
     return tuple(module.name for module in iter_modules(folders))

@@ -1,4 +1,4 @@
-"""What rounding may change: tolerances, said once for engine and sheets."""
+"""Tolerances for rounding errors, in one place for engine and sheets."""
 
 NEAR = 1e-9  # numbers about 1 that differ by less are the same; a shorter vector has no direction
 NEAR_LARGE = 1e-11  # what a sum of large numbers may be off by, as a share of their sum

@@ -1,12 +1,11 @@
-"""Stored: a weight matrix that stays in its file, and is read in slices when somebody asks.
+"""Stored: a weight matrix that stays in its file, and is read in slices on demand.
 
-It stands in for an array of float64 wherever a block's values are taken: it has a shape, it can be
-sliced, and numpy makes an array of it. So a model is never held whole, however large it is. Reading
-is by `pread` where there is one: a mapped file would count as memory of the process once it has
-been touched.
+It replaces an array of float64 wherever a block's values are used: it has a shape, it can be
+sliced, and numpy can convert it. So a large model is never in memory as a whole. Reading uses
+`pread` if available: a memory-mapped file would count as memory of the process.
 
 With `decimal`, a float32 number stands for its shortest decimal: 0.1 is 0.1 and not
-0.10000000149011612. A workbook that writes those decimals and an engine that reads them so compute
+0.10000000149011612. A workbook that writes these decimals and an engine that reads them compute
 with the same numbers.
 """
 
@@ -47,11 +46,11 @@ AT_ONCE = 1 << 13  # numbers turned into decimals together
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lies in its file, and how its bytes become numbers.
+    """The place of a tensor in its file, and its number format.
 
-    A row is what the first axis counts; of a vector, one number. `paired` is how many rows a head
-    has where rows that rotate together stand side by side, as Meta's own files have them: they are
-    read as all first ones, then all second ones, as Hugging Face's have them.
+    A row is an entry of the first axis; of a vector, one number. `paired` is the number of rows of
+    a head if rows that rotate together are adjacent, as in Meta's own files: they are reordered
+    into all first ones and then all second ones, as in Hugging Face's.
     """
 
     offset: int
@@ -63,12 +62,12 @@ class Place:
 
     @classmethod
     def plain(cls, offset: int, shape: tuple[int, ...], dtype: Any, paired: int = 0) -> "Place":
-        """Of numbers that follow each other as they are."""
+        """The place of numbers stored one after another."""
         return cls(offset, shape, dtype, prod(shape[1:]) * dtype.itemsize, paired=paired)
 
     @property
     def stacked(self) -> "list[Place]":
-        """Where each matrix of a stack lies."""
+        """The places of the matrices of a stack."""
         first = replace(self, shape=self.shape[1:], row_bytes=self.row_bytes // self.shape[1])
         return [
             replace(first, offset=self.offset + k * self.row_bytes) for k in range(self.shape[0])
@@ -76,7 +75,7 @@ class Place:
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The first byte after it."""
         return self.offset + self.shape[0] * self.row_bytes
 
 
@@ -95,7 +94,7 @@ class TensorFile:
             os.close(self._handle)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """A tensor's sides."""
+        """A tensor's shape."""
         return self.places[name].shape
 
     def dtype(self, name: str) -> Any:
@@ -108,10 +107,10 @@ class TensorFile:
         return self._in_order(name, (0, shape[0])).reshape(shape)
 
     def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
-        """Rows [start, stop) of a tensor, in its own type: [rows, columns], not to be written to.
+        """Rows [start, stop) of a tensor, in its own type: [rows, columns], read-only.
 
-        Where they will be read again they are kept, until another tensor is or a large one is read:
-        matrices of heads are columns of one matrix, and are read in turn.
+        They are cached if they will be read again, until another tensor or a large one is read:
+        heads' matrices are columns of one matrix, and are read in turn.
         """
         if (name, rows) in self._kept:
             return self._kept[name, rows]
@@ -124,7 +123,7 @@ class TensorFile:
         return found
 
     def _in_order(self, name: str, rows: Span) -> np.ndarray:
-        """Rows in the order of Hugging Face's files."""
+        """Rows in Hugging Face's order."""
         paired = self.places[name].paired
         if not paired:
             return self._read(name, rows)
@@ -134,7 +133,7 @@ class TensorFile:
         return halves.reshape(heads.shape)[rows[0] - first : rows[1] - first]
 
     def _read(self, name: str, rows: Span) -> np.ndarray:
-        """Rows in the order of the file."""
+        """Rows in the file's order."""
         place = self.places[name]
         n_rows = rows[1] - rows[0]
         data = np.empty((n_rows, place.row_bytes), np.uint8)
@@ -148,8 +147,8 @@ class TensorFile:
         return place.unpack(data) if place.unpack else data.view(place.dtype)
 
     def _read_into(self, view: memoryview, offset: int) -> int:
-        """Read the bytes at a place of the file; gives how many there were. Windows has no `pread`,
-        and a place in the file that threads share."""
+        """Read the bytes at an offset of the file; returns how many there were. Windows has no
+        `pread`, and threads share the position in the file."""
         if hasattr(os, "preadv"):
             return os.preadv(self._handle, [view], offset)
         with self._lock:
@@ -160,7 +159,7 @@ class TensorFile:
 
 
 def tall(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The sides of a tensor as it is read: a stack of matrices as one, rows upon rows."""
+    """The shape of a tensor as it is read: a stack of matrices as one tall matrix."""
     return (shape[0] * shape[1], shape[2]) if len(shape) == 3 else shape
 
 
@@ -184,26 +183,26 @@ class SafetensorsFile(TensorFile):
 
 
 class MatrixFile(Protocol):
-    """What `Stored` needs of the file that it stands for."""
+    """The interface of a file that `Stored` reads from."""
 
     @property
     def path(self) -> Path:
-        """For messages."""
+        """Its path, for messages."""
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """A matrix's sides."""
+        """A matrix's shape."""
 
     def dtype(self, name: str) -> Any:
         """The type of a matrix's numbers."""
 
     def read(self, name: str, rows: Span, again: bool) -> np.ndarray:
-        """Rows [start, stop) of a matrix, in its own type: [rows, columns]; `again`: others will
-        read them too."""
+        """Rows [start, stop) of a matrix, in its own type: [rows, columns]; `again`: they will be
+        read again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A rectangle of a matrix in a file, perhaps transposed: an array of float64 not yet read."""
+    """A rectangle of a matrix in a file, possibly transposed: an array of float64 not yet read."""
 
     file: MatrixFile
     name: str
@@ -226,11 +225,12 @@ class Stored:
         return self.shape[0] * self.shape[1]
 
     def swapaxes(self, a: int, b: int) -> "Stored":
-        """The other way round."""
+        """The transpose."""
         return replace(self, transposed=not self.transposed)
 
     def read(self) -> np.ndarray:
-        """All of it, in the type of the file; of a narrow strip, the rest is let go row by row."""
+        """All of it, in the type of the file; for a narrow strip, the rest of each row is discarded
+        as it is read."""
         (top, bottom), (left, right) = self.rows, self.cols
         found = np.empty((bottom - top, right - left), self.file.dtype(self.name))
         width = self.file.shape(self.name)[1]
@@ -282,14 +282,14 @@ def decimals(x: np.ndarray) -> np.ndarray:
 
 
 def _decimals(flat: np.ndarray) -> np.ndarray:
-    """The same of a few numbers, which stay in the processor's cache with what is made of them.
+    """The same for a few numbers at a time, which fit into the processor's cache.
 
-    A decimal leads back to a float32 that it is nearer to than half a step between neighbours.
-    A number is scaled by a power of ten so that half a step is 0.5 at least, and less than 5: then
-    the nearest integer is such a decimal, the nearest multiple of ten is a shorter one where it is
-    near enough, and a multiple of a hundred is never nearer than that. Integer and power are exact
-    in float64, so that their quotient is what reading the decimal gives. What does not lead back
-    (next to a power of two steps differ), and what is too large or too small, is spelt and read.
+    A decimal leads back to a float32 if it is within half a step between neighbours. A number is
+    scaled by a power of ten so that half a step is at least 0.5, and less than 5: then the nearest
+    integer is such a decimal, the nearest multiple of ten is a shorter one if it is near enough,
+    and a multiple of a hundred never is. Integer and power are exact in float64, so their quotient
+    is what reading the decimal gives. Numbers that do not lead back (next to a power of two steps
+    differ), and those that are too large or too small, are converted through text.
     """
     binade = ((flat.view(np.int32) >> 23) & 255).astype(np.intp)
     scale = SCALES.take(binade, mode="clip")

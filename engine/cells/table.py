@@ -1,11 +1,11 @@
-"""The values of tables: blocks of which each cell has an expression of its own.
+"""The values of tables: blocks in which each cell has an expression of its own.
 
-A cell is computed when it is first asked for, so a table's cells may read each other in any order,
-and a table may read one that comes later; a cell that waits for itself is an error. The rows of a
-table whose expression takes runs of columns are computed at once.
+A cell is computed on demand, so a table's cells may read each other in any order, and a table may
+read a later one; a cell that depends on itself is an error. The rows of a table whose expression
+takes runs of columns are computed at once.
 
-Cells that wait for each other in a long chain are no deep recursion: from DEEPEST on, what is asked
-for is put on a list, and all that waits for it starts again when it is there.
+Long chains of dependent cells do not recurse deeply: from DEEPEST on, a needed cell is put on a
+list, and everything that waits for it is started again when it is computed.
 """
 
 from collections.abc import Iterable, MutableMapping
@@ -21,7 +21,7 @@ from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
 
 
 class _Pending:
-    """Stands in a cell that is not yet computed, or is being computed."""
+    """Marks a cell that is not yet computed, or is being computed."""
 
     def __init__(self, text: str):
         self.text = text
@@ -36,7 +36,7 @@ PENDING, UNDER_WAY = _Pending("pending"), _Pending("under way")
 
 
 class _DeeperError(Exception):
-    """An area whose cells must be there before what waits for it goes on."""
+    """An area whose cells must be computed before its readers go on."""
 
     def __init__(self, block: Block, rect: Rect):
         self.asked = block, rect
@@ -50,7 +50,7 @@ def pending(block: Block) -> np.ndarray:
 
 
 class Reader:
-    """Gives expressions the values of the areas that they read, out of blocks' values."""
+    """Gives expressions the values of the areas that they read, from blocks' values."""
 
     def __init__(self, values: MutableMapping[str, Any]):
         self.values = values
@@ -83,7 +83,7 @@ class Reader:
         return settled(array[rect.slices]) if block.runs else array[rect.slices]
 
     def _settle(self, block: Block, rect: Rect) -> None:
-        """Have the cells of an area computed, and all that they wait for."""
+        """Compute the cells of an area, and all that they depend on."""
         if _Pending not in map(type, self.values[block.name][rect.slices].flat):
             return
         if self._depth == DEEPEST:
@@ -99,7 +99,7 @@ class Reader:
             self._depth -= 1
 
     def _settle_all(self, waiting: list[tuple[Block, Rect]]) -> None:
-        """Compute areas, the last one first, and before each those that turn out to be needed."""
+        """Compute areas, last one first, and before each the ones that turn out to be needed."""
         while waiting:
             try:
                 self._compute_area(*waiting[-1])
@@ -130,8 +130,8 @@ class Reader:
     def _run(self, block: Block, i: int, left: int, right: int, array: np.ndarray) -> None:
         """Compute a row's cells from `left` on at once, unless one of them has an error.
 
-        A row whose cells each add to the one before, as `before` does, is a running sum. The first
-        column, where such a sum begins, is computed by itself.
+        A row in which each cell adds to the one before, as `before` does, is a running sum. Its
+        first column is computed by itself.
         """
         if right - left < 2 or any(x is not PENDING for x in array[i, left:right]):
             return
@@ -167,18 +167,18 @@ class Reader:
         return float(value) if isinstance(value, NUMBERS) else value
 
     def rows(self, block: Block, rows: Iterable[int]) -> np.ndarray:
-        """A table's values, of which some rows are pending: they are computed."""
+        """A table's values, after computing its pending rows."""
         for i in rows:
             self._settle(block, Rect(i, i + 1, 0, block.shape[1]))
         return settled(self.values[block.name])
 
     def fill(self, block: Block) -> None:
-        """Compute all of a table; numbers alone become float64."""
+        """Compute all of a table; if all values are numbers they become float64."""
         self.values[block.name] = self.rows(block, range(block.shape[0]))
 
 
 def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
-    """Whether a formula is that area, plus something."""
+    """Whether a formula is that area plus something."""
     if not (isinstance(formula, Operation) and formula.sign == "+"):
         return False
     first = formula.left
@@ -186,14 +186,14 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
 
 
 def settled(array: np.ndarray) -> np.ndarray:
-    """A table's values: float64 where all are numbers."""
+    """A table's values: float64 if all are numbers."""
     if array.dtype.hasobject and {*map(type, array.flat)} <= {float}:
         return array.astype(np.float64)
     return array
 
 
 class Readings:
-    """What the cells of a table read, cell by cell: made once, for incremental recompute."""
+    """The cells that a table's cells read, cached for incremental recompute."""
 
     def __init__(self, block: Block):
         found: dict[str, list[tuple[int, int, Rect]]] = {}

@@ -1,7 +1,7 @@
-"""Values of cells and the arithmetic of spreadsheets: numbers, texts, truth, blanks, errors.
+"""Values of cells and spreadsheet arithmetic: numbers, texts, truth values, blanks, errors.
 
-A range is an array [rows, columns]; it may hold texts and blanks (None). What cannot be computed
-raises `FormulaError`.
+A range is an array [rows, columns]; it may hold texts and blanks (None). Errors raise
+`FormulaError`.
 """
 
 import math
@@ -19,7 +19,7 @@ PLAIN = frozenset((int, float))  # types: of FALSE and TRUE it is another one
 
 
 class FormulaError(ArithmeticError):
-    """A formula has no value; the message is what its cell shows: #N/A, #DIV/0!, #NUM!, #VALUE!."""
+    """A formula's error; the message is what its cell shows: #N/A, #DIV/0!, #NUM!, #VALUE!."""
 
 
 class CellError(str):
@@ -27,12 +27,12 @@ class CellError(str):
 
 
 def is_whole(x: Any) -> bool:
-    """Whether something counts: an id, a row, a column, a number of words."""
+    """Whether a value is a whole number, such as an id, a row, a column or a count."""
     return type(x) is int or isinstance(x, np.integer)
 
 
 def is_finite(x: Any) -> bool:
-    """Whether something is a number that a cell can hold."""
+    """Whether a value is a number that a cell can hold."""
     try:
         return math.isfinite(x)
     except (TypeError, OverflowError):  # a whole number may be too large
@@ -40,7 +40,7 @@ def is_finite(x: Any) -> bool:
 
 
 def scalar(x: Any) -> Any:
-    """One value: an array of one cell is that cell."""
+    """A single value: an array of one cell becomes that cell."""
     if isinstance(x, np.ndarray):
         if x.size != 1:
             raise FormulaError("#VALUE!")
@@ -49,14 +49,15 @@ def scalar(x: Any) -> Any:
 
 
 def checked(x: Any) -> Any:
-    """A number that a cell can show."""
+    """A number that a cell can show. Raises FormulaError for others."""
     if isinstance(x, float) and not math.isfinite(x):
         raise FormulaError("#NUM!")
     return x
 
 
 def number(x: Any) -> Any:
-    """A term of arithmetic: blanks are 0, TRUE is 1, a text that is no number an error."""
+    """An operand of arithmetic: blanks are 0, TRUE is 1, a text that is not a number is an
+    error."""
     if type(x) is float:
         return x
     if isinstance(x, np.ndarray):
@@ -76,8 +77,7 @@ def number(x: Any) -> Any:
 
 
 def numbers(*xs: Any) -> np.ndarray:
-    """All numbers given, one after another: of ranges, texts, blanks, TRUE and FALSE are passed
-    over."""
+    """All given numbers, one after another; texts, blanks, TRUE and FALSE in ranges are ignored."""
     if len(xs) == 1 and is_numeric(xs[0]):
         return np.asarray(xs[0], dtype=np.float64).ravel()
     found: list[float] = []
@@ -92,7 +92,7 @@ def numbers(*xs: Any) -> np.ndarray:
 
 
 def numbers_or_0(x: np.ndarray) -> np.ndarray:
-    """The numbers of a range; what is none counts as 0."""
+    """The numbers of a range, with 0 for anything else."""
     if is_numeric(x):
         return x
     refuse_errors(x)
@@ -100,24 +100,24 @@ def numbers_or_0(x: np.ndarray) -> np.ndarray:
 
 
 def is_numeric(x: Any) -> bool:
-    """Whether a value is a range that holds numbers alone, known without a look at them."""
+    """Whether a range is known to hold only numbers, without looking at them."""
     return isinstance(x, Stored) or (isinstance(x, np.ndarray) and x.dtype.kind in "fiu")
 
 
 def is_number(x: Any) -> bool:
-    """Whether a cell of a range holds a number; TRUE and FALSE are none there."""
+    """Whether a cell of a range holds a number; TRUE and FALSE do not count."""
     return isinstance(x, NUMBERS) and not isinstance(x, TRUTHS)
 
 
 def refuse_errors(x: np.ndarray) -> None:
-    """Raise FormulaError where a range has a cell that shows an error."""
+    """Raise FormulaError if a range contains an error."""
     for v in x.flat:
         if isinstance(v, CellError):
             raise FormulaError(str(v))
 
 
 def text_of(x: Any) -> str:
-    """A value as `&` joins it: a whole number without decimals, at most 15 digits."""
+    """A value as `&` joins it: whole numbers without decimals, at most 15 digits."""
     x = scalar(x)
     if x is None:
         return ""
@@ -162,7 +162,7 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def sort_key(x: Any, other: Any) -> tuple[int, Any]:
-    """How values are ordered: numbers, then texts, whatever their case, then FALSE and TRUE."""
+    """The sort order of values: numbers, then texts regardless of case, then FALSE and TRUE."""
     if x is None:
         x = "" if isinstance(other, str) else 0.0
     if isinstance(x, TRUTHS):

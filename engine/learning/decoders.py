@@ -40,11 +40,11 @@ class Decoder:
 
     @classmethod
     def of(cls, model: Model) -> "Decoder":
-        """A model's own."""
+        """The decoder of an existing model."""
         return cls(model.architecture, model.spec, model.config)
 
     def initial(self, recipe: Recipe, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Weights to begin with, by name: gains that change nothing, biases 0, matrices normal."""
+        """Initial weights by name: gains without effect, biases 0, random matrices."""
         gains = self._gains()
         weights: dict[str, np.ndarray] = {}
         for name, shape in weight_shapes(self.forward, self.spec).items():
@@ -59,7 +59,7 @@ class Decoder:
         return weights
 
     def _gains(self) -> set[str]:
-        """The vectors that something is multiplied by; where it is by 1 + w, none changes it."""
+        """The names of gain vectors, except in architectures with gains of 1 + w."""
         blank = Forward(self.spec)
         self.forward(blank, [0])
         return {
@@ -76,9 +76,9 @@ def names() -> list[str]:
 
 
 def new(name: str, **sizes: int) -> Decoder:
-    """A decoder of an architecture, by its name and d_vocab, d_model, n_ctx, n_layers, n_heads and
-    d_mlp. Raises InputError for an architecture that predicts no next word, and for sizes that do
-    not go together."""
+    """A decoder of an architecture by its name and d_vocab, d_model, n_ctx, n_layers, n_heads and
+    d_mlp. Raises InputError for an architecture that predicts no next word, and for impossible
+    sizes."""
     if name not in names():
         fault = "does not predict the next word" if name in architectures.known() else "is unknown"
         raise InputError(f"architecture {name!r} {fault}; choose one of {', '.join(names())}")

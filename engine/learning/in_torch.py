@@ -1,8 +1,9 @@
-"""Learning by torch (extra `train`): the same steps as `in_cells` makes, for large models.
+"""Training with torch (extra `train`): the same steps as `in_cells` makes, for large models.
 
-The forward pass is the model's graph, which `torch_math` computes under autograd. One thread and a
-fixed seed repeat bit for bit on one machine; another processor or thread count changes the last
-bits, and with them the run. So a trained model is shipped as its weights, never as a seed.
+The forward pass is the model's graph, which `torch_math` computes under autograd. With one thread
+and a fixed seed, a run repeats bit for bit on one machine; another processor or number of threads
+changes the last bits, and with them the run. So a trained model is published as its weights, never
+as a seed.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ F = torch.nn.functional
 
 
 class Learner:
-    """What learns: it starts from weights by name, and every step changes those that it has."""
+    """A model in training: it begins with given weights, and every step changes them in place."""
 
     def __init__(
         self,
@@ -45,7 +46,8 @@ class Learner:
         return {name: tensor.detach().numpy() for name, tensor in self._tensors.items()}
 
     def step(self, n: int, ids: np.ndarray) -> float:
-        """Make step n, counted from 0, on ids [batch, length]: the mean loss before it, in nats."""
+        """Make step n, counted from 0, on ids [batch, length]; returns the mean loss before it, in
+        nats."""
         logits = self._logits(np.maximum(ids[:, :-1], 0))
         targets = torch.tensor(ids[:, 1:]).reshape(-1)
         loss: Any = F.cross_entropy(logits.flatten(0, 1), targets, ignore_index=IGNORED)
@@ -80,7 +82,7 @@ class _Logits:
 def reader(
     decoder: Decoder, weights: Mapping[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """What gives the logits of ids [batch, n_tokens]: [batch, n_tokens, d_vocab]."""
+    """A function from ids [batch, n_tokens] to logits [batch, n_tokens, d_vocab]."""
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
     found = _Logits(decoder, tensors)
 
@@ -92,7 +94,7 @@ def reader(
 
 
 def optimizer(recipe: Recipe, tensors: list[torch.Tensor]) -> torch.optim.Optimizer:
-    """The recipe's method: matrices decay, gains and biases do not."""
+    """The recipe's optimizer: matrices have weight decay, gains and biases do not."""
     groups = [
         {"params": [t for t in tensors if t.ndim > 1], "weight_decay": recipe.weight_decay},
         {"params": [t for t in tensors if t.ndim == 1], "weight_decay": 0.0},

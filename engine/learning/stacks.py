@@ -1,10 +1,11 @@
-"""Stacks: what of a graph is computed together, for an interpreter that is fast in few large steps.
+"""Stacks: blocks of a graph that are computed together, for libraries that prefer few large
+operations.
 
-The heads of a layer have one op, over operands of the same shapes: their queries, keys and values
-are products of one x with different matrices. So they are one array with an axis more, and one
-product. Nothing here knows of heads: all blocks are stacked that have one op, and wait for equally
-many others. Where a library has a kernel for several blocks together, such as a softmax, a pattern
-of ops says which they are.
+The heads of a layer have the same ops, over operands of the same shapes: their queries, keys and
+values are products of one x with different matrices. So they become one array with an additional
+axis, and one product. Nothing here knows of heads: blocks are stacked if they have the same op and
+depend on equally many others. If a library has a kernel for several blocks together, such as a
+softmax, a pattern of ops describes them.
 """
 
 from collections.abc import Collection, Mapping
@@ -50,14 +51,14 @@ def stacks(
 
 
 def _kind(block: Block) -> tuple[Any, ...]:
-    """What blocks of a stack have in common: their formula, and how it reads."""
+    """What the blocks of a stack have in common: their formula, and how it reads its operands."""
     at = tuple(at for _, at, _ in block.operands)
     return id(block.op), block.shape, block.mask, at
 
 
 def _reads(operands: Collection[Block], level: Mapping[str, int], graph: Graph) -> tuple[Any, ...]:
-    """And of what they read: shapes, which operands are the same block, and lone numbers that
-    nothing changes."""
+    """What their operands have in common: shapes, which of them are the same block, and
+    constants."""
     same = tuple([*operands].index(b) for b in operands)
     still = [b.shape == (1, 1) and b.name not in level for b in operands]
     sizes = zip(operands, still, strict=True)
@@ -73,7 +74,7 @@ def _step(block: Block, patterns: Collection[Pattern]) -> Step:
 
 
 def _matches(pattern: Pattern, block: Block, names: dict[str, Block]) -> bool:
-    """Whether a block is of a pattern, whose names then stand for blocks."""
+    """Whether a block matches a pattern, whose names are then bound to blocks."""
     if isinstance(pattern, str):
         return names.setdefault(pattern, block) is block
     op, *inner = pattern

@@ -22,7 +22,8 @@ MOST_HELD = 2_000_000_000  # numbers that a step holds: 8 GB in torch, 16 in num
 
 @dataclass(frozen=True)
 class TextRun:
-    """What is trained, and for how long: a decoder of an architecture, its vocabulary and sizes."""
+    """A training run: a decoder of an architecture, its vocabulary and sizes, and the number of
+    steps."""
 
     architecture: str = "gpt2"
     n_pieces: int | None = None  # of a BPE learnt from the text; None: characters
@@ -39,8 +40,8 @@ class TextRun:
     sample_length: int = 200  # tokens that a check writes
 
     def decoder(self, n_words: int) -> Decoder:
-        """What is trained. Raises InputError for an architecture or sizes that cannot be, and for
-        what is too large to be trained here."""
+        """The decoder to train. Raises InputError for an unknown architecture, impossible sizes,
+        and a model too large to train here."""
         found = decoders.new(
             self.architecture,
             d_vocab=n_words,

@@ -1,8 +1,8 @@
 """The torch interpreter: a graph's ops over whole batches, under torch's autograd.
 
-Every array has four axes: sentence of the batch, block of a stack (see `stacks`), row, column. What
-is alike in all sentences, or in all blocks, is there once, and broadcasts. Views of operands and
-functions are written apart from numpy's, so that each can be held to the other.
+Every array has four axes: sentence of the batch, block of a stack (see `stacks`), row, column. An
+axis along which all values are equal has length 1, and broadcasts. Views of operands and functions
+are written separately from numpy's, so that tests can compare the two.
 """
 
 import operator
@@ -30,14 +30,14 @@ F = torch.nn.functional
 class Line:
     """What a cell reads along an axis, for every row (i) or column (j) of the output at once.
 
-    Cells that a mask hides hold what counts nothing: -inf for a maximum, 0 for a sum.
+    Masked cells hold neutral values: -inf for a maximum, 0 for a sum.
     """
 
     values: Tensor  # [batch, stack, n_lines, n_read]
     along: str  # 'i': one line per output row; 'j': one per column
 
     def oriented(self, x: Tensor) -> Tensor:
-        """What comes of each line, [batch, stack, n_lines], as rows or columns."""
+        """A result per line, [batch, stack, n_lines], as rows or columns."""
         return x[..., None] if self.along == "i" else x[..., None, :]
 
 
@@ -55,7 +55,7 @@ def variance(line: Line) -> Tensor:
 
 
 def largest(x: Any, *others: Any) -> Tensor:
-    """Of a line, or of two cells; of equal ones the second has the gradient."""
+    """The maximum of a line, or of two cells; of equal ones the second gets the gradient."""
     found: Tensor = (
         torch.where(x > others[0], x, others[0]) if others else x.oriented(x.values.amax(-1))
     )
@@ -103,7 +103,7 @@ TORCH: dict[str, Callable[..., Any]] = {  # signs and functions, by their names
 
 
 def run(block: Block, views: Mapping[Any, Any]) -> Any:
-    """What a block's formula comes to, of views of what it reads."""
+    """The value of a block's formula, given views of its operands."""
     found: list[Any] = []
     for part, of in block.steps:
         if isinstance(part, Read):
@@ -144,7 +144,7 @@ KERNELS: dict[Pattern, Callable[..., Tensor]] = {
 
 
 class Place(NamedTuple):
-    """Where a block's values stand."""
+    """Where a block's values are stored."""
 
     stack: Tensor  # [batch, stack, rows, columns]
     k: int  # which of the stack
@@ -156,8 +156,8 @@ class Place(NamedTuple):
 
 
 class Pass:
-    """What computes one block of a graph, for any values of the inputs that are `given`: op by op,
-    but for the patterns of `kernels`."""
+    """Computes one block of a graph for any values of the inputs that are `given`: op by op, except
+    for the patterns of `kernels`."""
 
     def __init__(
         self,
@@ -209,8 +209,8 @@ class Pass:
 
 
 def gathered(places: Sequence[Place]) -> Tensor:
-    """Values that the blocks of a stack read: [batch, stack, rows, columns]. Where they are one
-    block's, or stand in one stack at even distances, without a copy."""
+    """The operands of a stack's blocks as one array: [batch, stack, rows, columns]. Without a copy
+    if they are one block, or evenly spaced in one stack."""
     stack, ks = places[0].stack, [place.k for place in places]
     if any(place.stack is not stack for place in places):
         batch = max(len(x) for x, _ in places)
@@ -224,7 +224,7 @@ def gathered(places: Sequence[Place]) -> Tensor:
 
 
 def view(x: Tensor, at: tuple[str, str]) -> Any:
-    """What an op sees of an operand: its axes where the output has them."""
+    """An op's view of an operand: its axes in the output's order."""
     rows, cols = at
     if cols in ALONG:
         return Line(x, "j" if rows == "j" else "i")

@@ -1,8 +1,8 @@
 """Training: a decoder fitted to sequences of ids.
 
-Two learners make the same steps: `in_torch` where torch is installed (extra `train`), and
-`in_cells`, by the graph's own backward pass, where it is not: no slower for a thousand weights,
-four times slower for a hundred thousand (benchmarks/training.py).
+Two learners make the same steps: `in_torch` if torch is installed (extra `train`), or else
+`in_cells`, by the graph's own backward pass, which is no slower for a thousand weights, and four
+times slower for a hundred thousand (benchmarks/training.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -73,7 +73,7 @@ def has_torch() -> bool:
 
 
 def _learning() -> ModuleType:
-    """What makes the steps, and reads logits: torch, or cells."""
+    """The module that makes steps and reads logits: with torch, or in cells."""
     return import_module(f"engine.learning.{'in_torch' if has_torch() else 'in_cells'}")
 
 
@@ -84,9 +84,8 @@ def reader(decoder: Decoder, weights: Weights) -> Reader:
 
 
 def trained(decoder: Decoder, weights: Weights, words: Tokenizer, half: bool = False) -> Model:
-    """The model of trained weights. `half` rounds them to float16, which they are then saved as.
-    Raises InputError for weights that are beyond what these numbers hold.
-    """
+    """The model of trained weights. `half` rounds them to float16, for saving as such. Raises
+    InputError for a weight outside that type's range."""
     dtype = np.dtype(np.float16 if half else np.float32)
     rounded = {name: w.astype(np.float64) for name, w in _rounded(weights, dtype).items()}
     if not all(np.isfinite(w).all() for w in rounded.values()):

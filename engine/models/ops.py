@@ -1,6 +1,6 @@
-"""Every operation of the forward pass, written once: one cell of the output each (see `cells.op`).
+"""Every operation of the forward pass, written once, as one cell of its output (see `cells.op`).
 
-Parameters are what the cell reads, subscripts say which cells of it (the codes are in
+Parameters are the operands, subscripts say which of their cells are read (the codes are in
 `cells.access`), `cells.functions` has the functions.
 """
 
@@ -73,7 +73,7 @@ def switched_linear(x: X, w: X, on: X, off: X = None, b: X = None) -> X:
 
 @op(zs="i,:", ws=":,j", b="0,j", many="zs ws")
 def sum_of_heads(zs: Sequence[X], ws: Sequence[X], b: X = None) -> X:
-    """What all heads together write."""
+    """The sum of all heads' outputs."""
     shares = [SUMPRODUCT(z, w) for z, w in zip(zs, ws, strict=True)]
     total = shares[0]
     for share in shares[1:]:
@@ -128,7 +128,7 @@ def root_mean_square(x: X, eps: X) -> X:
 
 @op(xs="i,:", eps="0,0", many="xs")
 def root_mean_square_of_all(xs: Sequence[X], eps: X) -> X:
-    """Of the features of several blocks together, as many in each."""
+    """The root mean square over the features of several blocks of equal width."""
     total = SUMPRODUCT(xs[0], xs[0])
     for x in xs[1:]:
         total = total + SUMPRODUCT(x, x)
@@ -238,7 +238,7 @@ def fraction(x: X, total: X) -> X:
 
 @op(x="i,0", all=":,0")
 def part_of_all(x: X, all: X) -> X:
-    """What each token counts for in their mean."""
+    """The weight of each token in the mean."""
     return x / SUM(all)
 
 
@@ -255,7 +255,7 @@ def pooled(x: X, part: X) -> X:
 
 @op(x="i,j", present="i,0")
 def present_alone(x: X, present: X) -> X:
-    """What is too low to be the largest where there is no token."""
+    """The vectors, very low for empty positions, so that these are never the maximum."""
     return or_far_below(x, present)
 
 
@@ -305,7 +305,7 @@ def credit_of_bias(x: X, direction: X, by: X) -> X:
 
 @op(x="i,:", direction="i,:", by="i,0")
 def credit_of_token(x: X, direction: X, by: X = None) -> X:
-    """Where each token has a direction of its own."""
+    """The credit if each token has its own direction."""
     return SUMPRODUCT(x, direction) if by is None else SUMPRODUCT(x, direction) / by
 
 
@@ -316,7 +316,7 @@ def credit_of_bias_of_token(x: X, direction: X, by: X = None) -> X:
 
 @op(direction="0,j", x="i,j", y="i,j")
 def direction_before(direction: X, x: X, y: X) -> X:
-    """Where x became y: a direction after it as one before it, by the ratio of the two."""
+    """A direction after x became y, as one before: multiplied by the ratio of the two."""
     return direction * y * x / MAX(x * x, 1e-24)
 
 
@@ -353,7 +353,7 @@ def along(x: X, chosen: X) -> X:
 
 @op(score="i,0", top="i,0", total="i,0")
 def surprise(score: X, top: X, total: X) -> X:
-    """Cross-entropy: minus the logarithm of the probability that softmax gives a score."""
+    """Cross-entropy: minus the logarithm of a score's softmax probability."""
     return LN(total) - (score - Held(top))
 
 

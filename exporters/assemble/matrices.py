@@ -79,7 +79,7 @@ class Cells(Matrix):
 
 
 class Turned(Matrix):
-    """The transpose of a matrix that stands in cells."""
+    """The transpose of a matrix in cells."""
 
     def __init__(self, cells: Cells):
         super().__init__(cells.shape[::-1], lambda i, j: cells[j, i])

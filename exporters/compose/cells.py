@@ -47,7 +47,8 @@ def owner(book: Book, sheet: str, row: int, col: int) -> tuple[Block, Span] | No
 
 
 def of_table(book: Book, text: str) -> tuple[str, int, int] | None:
-    """Where a cell of a sheet's own table stands, `machine.stage[0,1]`; None: it is none."""
+    """The sheet and place of a cell of a sheet's own table, `machine.stage[0,1]`; None for other
+    names."""
     match = re.fullmatch(r"\s*([\w.]+)\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]\s*", text)
     place: Place | None = book.shown.get(match[1]) if match else None
     if match is None or place is None:
@@ -61,7 +62,7 @@ def of_table(book: Book, text: str) -> tuple[str, int, int] | None:
 
 @dataclass(frozen=True)
 class SheetCell:
-    """A cell of a sheet, for the values that a reading has: what `Cell` is for a graph."""
+    """A cell of a sheet with its value and formula, like `Cell` for a graph."""
 
     reading: Reading
     sheet: str
@@ -87,13 +88,13 @@ class SheetCell:
 
     @property
     def value(self) -> Any:
-        """What it shows; "" where it is blank."""
+        """Its value; "" if it is blank."""
         found = self.reading.cell(self.sheet, self.row, self.col)
         return "" if found is None else found
 
     @property
     def formula(self) -> str | None:
-        """The formula, with names for what it reads; None where the cell holds a value."""
+        """Its formula with names; None if it holds a value."""
         found = owner(self.book, self.sheet, self.row, self.col)
         if found and found[0].op:
             block, (i, j) = found
@@ -134,7 +135,8 @@ class SheetCell:
 
 @dataclass(frozen=True)
 class _Named(Named):
-    """The notation for people, of formulas that read cells of sheets: by their tables, too."""
+    """The notation with names, also for formulas that read a sheet's cells: by table, row and
+    column."""
 
     book: Book
 

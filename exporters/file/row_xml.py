@@ -243,8 +243,8 @@ def _steady(place: Place) -> bool:
 def _template(
     row_of: Callable[[int], str], unknown: list[str], first: int, last: int
 ) -> Template | None:
-    """What the texts of the rows from the first to the last are; None where they differ in more
-    than rows and columns that grow with the row."""
+    """The common text of the rows from the first to the last; None if they differ in more than row
+    and column numbers that grow with the row."""
     one, following = (GROWING.split(row_of(row)) for row in (first, first + 1))
     if len(one) != len(following):
         return None

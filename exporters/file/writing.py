@@ -1,4 +1,4 @@
-"""How a file is written: where its size changes the way, and what the computer has for it."""
+"""Settings of writing a file that depend on its size and on the computer."""
 
 from dataclasses import dataclass
 

@@ -77,7 +77,7 @@ class BlockSheet(NamedTuple):
         return f"{AFTER_STEP} " * self.nudged + numbered + f" {SECOND}" * self.second
 
     def purpose(self, gradient_of: str) -> str:
-        """What it is for, in a line; `gradient_of` is what gradients are of."""
+        """Its purpose, in a line; `gradient_of` is what gradients are of."""
         if self.nudged:
             forward = self._replace(nudged=False).purpose(gradient_of)
             return MOVED if self.kind == "Weights" else f"after the step: {forward}"

@@ -70,7 +70,7 @@ class ModelBook(Book):
         return {name: k for k, name in enumerate(self.graph.blocks)}
 
     def lay(self, place: Place, style: str) -> None:
-        """Put a table where it is to stand; or a block of the model whose numbers are typed."""
+        """Place a table; or a block of the model with typed numbers."""
         if place.block.kind == "table" or place.block.computed:
             super().lay(place, style)
         else:
@@ -218,8 +218,8 @@ class ModelBook(Book):
         return here and all(way in ("still", "moving") for way in ways.values())
 
     def _down(self, block: Block) -> dict[str, str]:
-        """What each operand does as one goes down a column of the block: "still", it stays;
-        "moving", its next row is read; "picked", its next column is; "", none of these."""
+        """How each operand changes from a row of the block to the next: "still", not at all;
+        "moving", its next row is read; "picked", its next column is; "", otherwise."""
         turned = self.places[block.name].turned
         down = "j" if turned else "i"
         ways: dict[str, str] = {}

@@ -92,8 +92,8 @@ def _at_every_token(book: ModelBook, sheet: Sheet, word: str, credits: list[Bloc
 
 
 def _sums(book: ModelBook, page: Composer, shares: Area) -> None:
-    """The sum of the shares, the logit from the readout, and their difference; of each share, the
-    sum and the logit, how far the target is ahead."""
+    """Add the sum of the shares, the logit from the readout, and their difference; each for the
+    target's logit and for its lead."""
     n, _ = shares.shape
     for k, text in enumerate(("sum", "logit", "sum − logit")):
         page.sheet.put(TOP + n + k, 0, text, "row label")

@@ -87,7 +87,7 @@ def _two_ways(book: ModelBook) -> Iterator[tuple[str, Expression]]:
 
 
 def _largest_change(book: ModelBook) -> Expression:
-    """How far what is read out, or the last live block, is from its baseline."""
+    """The largest difference of the readout, or of the last live block, from its baseline."""
     if book.live:
         last = [block for block in book.graph if block.op][-1]
         squares = Rounded(float((book.values[last.name] ** 2).sum()), 15)

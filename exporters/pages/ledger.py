@@ -385,7 +385,8 @@ def _line(book: Book, table: Table, parts: Sequence[tuple[int, int, int]]) -> No
 
 
 def _said(book: ModelBook) -> Expression | None:
-    """The model's answer at the end of the prompt, before and now; or that there is none."""
+    """The model's answer at the end of the prompt, before and now; or the statement that it has
+    none."""
     if book.live or book.plan.gives != "next word":
         return None
     last = book.passage.n_prompt - 1

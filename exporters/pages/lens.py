@@ -77,7 +77,7 @@ def _steps(book: ModelBook, sheet: Sheet, leaf: str, row: int) -> int:
 
 
 def _summary(book: ModelBook, page: Composer) -> Area:
-    """The target's probability at each stage, which is given, and the likeliest words there."""
+    """Add the target's (given) probability at each stage, and the most likely words."""
     stages, target = len(book.views.stages), book.graph["target"][0, 0]
     n_words = book.graph["logits"].shape[1]
     n_shown = min(WORDS_SHOWN, n_words)

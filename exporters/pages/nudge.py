@@ -100,7 +100,7 @@ def suggestions(book: ModelBook) -> list[Suggestion]:
 
 
 def _steepness(book: ModelBook, part: str) -> float:
-    """What the loss falls by, for each 1 of a part's rate, at first."""
+    """The initial fall of the loss per unit of a part's rate."""
     return sum(float((book.values[b.name] ** 2).sum()) for b in nudge.gradients(book.graph)[part])
 
 
@@ -114,7 +114,8 @@ def _settle(book: ModelBook, sheet: Sheet, name: str, row: int, col: int) -> Are
 
 
 def _loss(book: ModelBook, page: Composer, parts: Area) -> None:
-    """The rate, the loss before and after the step, and what the gradients of `parts` promised."""
+    """Add the rate, the loss before and after the step, and the fall that the gradients of `parts`
+    promise."""
     sheet = page.sheet
     of = IF(shortened(book), f"the first {len(book.passage.ids)} tokens of ", "")
     learning = "One step of learning " & of & "‘" & book.graph["sentence"][0, 0] & "’"
@@ -165,8 +166,8 @@ def _verdict(book: ModelBook, fell: Area, promised: Area) -> Expression:
 
 
 def _parts(book: ModelBook, page: Composer) -> Area:
-    """Each part with its switch, its rate, and the fall of the loss that it promises, which is
-    given."""
+    """Add each part with its switch, its rate, and the (given) fall of the loss that it
+    promises."""
     sheet, parts = page.sheet, nudge.gradients(book.graph)
     promises = page.table("promises", (PARTS_ROW, PROMISED), (len(parts), 1))
     sheet.put(PARTS_ROW - 2, PART, "Who learns: 1 takes the step, 0 stays", "heading")

@@ -1,8 +1,8 @@
-"""Play: type a sentence, and read what the model makes of it, as of a page of search results.
+"""Play: type a sentence, and read the model's answer, ranked like search results.
 
-It is made of parts (see `exporters.play`). Where no token sees those after it the sentence goes on
-by itself: a word that was not typed is the one that the column before it chose (see `sampling`).
-Else the sheet has the columns of its prompt and, where a word is missing, the one as built.
+It is made of parts (see `exporters.play`). In models with a causal mask the sentence continues
+itself: a word that was not typed is the one that the column before it chose (see `sampling`). In
+others the sheet has the columns of its prompt and, for a missing word, the one as built.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ PARTS: Mapping[str, Callable[[ModelBook, Composer, int], None]] = {
 
 
 def add(book: ModelBook) -> None:
-    """All parts, from the last to the first: those above read those below."""
+    """Add all parts, last to first: upper parts read lower ones."""
     ws, n = layout.page(book, PLAY), len(book.passage.ids)
     ws.sheet.purpose, _ = sentence.asked(book)
     if book.plan.ranks_every_token:

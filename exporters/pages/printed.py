@@ -1,7 +1,7 @@
 """Printed: a source's tables side by side: printed, recomputed, difference.
 
 If a source computed by hand, slips propagate: a fourth copy is computed from the tables printed
-before, so that a step's own slips are told from those carried over.
+before, which separates a step's own slips from those carried over.
 """
 
 from collections.abc import Iterator

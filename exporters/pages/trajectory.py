@@ -75,7 +75,7 @@ def defaults(book: ModelBook) -> list[tuple[int, int | None]]:
 
 
 def _words(book: ModelBook, page: Composer) -> Area:
-    """Four cells with words to choose, and their ids, which are given: -1 where there is none."""
+    """Add four cells with words to choose, and their (given) ids: -1 for none."""
     sheet, found = page.sheet, page.table("ids", (WORDS_ROW, 3), (2, 2))
     texts = book.graph["outputs"].area.fixed.as_range
     words = book.labels[book.graph["logits"].axes[1]]
@@ -134,8 +134,8 @@ def _feature_of(book: ModelBook, d: int, ident: Area) -> Expression:
 
 
 def orthonormal(page: Composer, at: Span, u: Area, v: Area) -> None:
-    """Gram-Schmidt: u and v made orthonormal, the first kept; zero where there is no direction.
-    The tables e1, rest and e2 stand side by side."""
+    """Add u and v made orthonormal by Gram-Schmidt, keeping the first's direction; zero for a zero
+    vector. The tables e1, rest and e2 stand side by side."""
     (top, left), one = at, u.shape
     e1 = page.show("e1", at, lambda d, _: _over_length(u[d, 0], u.fixed), "step", one)
 

@@ -40,7 +40,7 @@ def words(book: ModelBook) -> Words:
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """All words at the position: baseline, live and their difference."""
+    """Add all words at the position: baseline, live and their difference."""
     sheet, n = ws.sheet, book.graph["outputs"].shape[0]
     sheet.put(top, 0, "Every word, by id", "heading")
     for col, head in enumerate(HEADS):
@@ -57,7 +57,8 @@ def add(book: ModelBook, ws: Composer, top: int) -> None:
 def _beside_live(
     book: ModelBook, ws: Composer, at: tuple[int, int], name: str, head: str, suffix: str
 ) -> Area:
-    """Three columns of a block's numbers: as built, live and the difference; returns the second."""
+    """Add three columns of a block's numbers: as built, live and the difference; returns the
+    second."""
     (row, col), block, n = at, book.graph[name], book.graph["outputs"].shape[0]
     position, last = book.graph["position"][0, 0] + 1, book.passage.n_prompt - 1
     ws.sheet.put(row, col, head, "block")
@@ -92,7 +93,7 @@ def ids(book: ModelBook) -> Area:
 
 
 def add_baseline(book: ModelBook) -> None:
-    """The untouched probabilities, as constants beside the live ones; and the words' ids."""
+    """Add the unedited probabilities, as constants beside the live ones; and the words' ids."""
     probs = book.places["probs"]
     block = replace(book.graph["probs"], name=BASELINE, kind="setting", op=None, operands=())
     place = probs._replace(block=block, left=probs.left + 2)

@@ -103,7 +103,7 @@ def _heading(book: ModelBook, ws: Composer, top: int) -> int:
 
 
 def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str, Expression]:
-    """What stands in each column of a word's line, whose `cells` these are."""
+    """The formula of each column of a ranked word's row, whose `cells` these are."""
     of, ident = every_word.words(book), expression(cells["id"])
     if book.plan.readout.one_token:
         where = place_of_rank(of.logits, every_word.ids(book), rank + 1, cells["logit"])
@@ -129,7 +129,8 @@ def _formulas(book: ModelBook, cells: Mapping[str, Area], rank: int) -> dict[str
 
 
 def _heading_of_one(book: ModelBook, ws: Composer, top: int) -> int:
-    """What is ranked of one token; a token to look up among all. Returns the row below."""
+    """Add the heading of the ranking after one token, and a cell to look a token up; returns the
+    row below."""
     every_word.add_baseline(book)
     what = "What comes next" if book.plan.answers else "What may stand there"
     ws.sheet.put(top, 0, what, "heading")

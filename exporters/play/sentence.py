@@ -38,7 +38,7 @@ def add(book: ModelBook, ws: Composer, top: int, prefix: str = "") -> None:
 
 
 def add_text(book: ModelBook, ws: Composer, top: int) -> None:
-    """The sentence and how it goes on as one text, where the tokens have one."""
+    """Add the sentence and its continuation as one text, if tokens have texts."""
     whole, sheet = "text.whole" in book.graph.blocks, ws.sheet
     if not whole and not (book.plan.answers and "sentence" in book.graph.blocks):
         return
@@ -55,12 +55,12 @@ def add_text(book: ModelBook, ws: Composer, top: int) -> None:
 
 
 def _widen(sheet: Sheet, row: int) -> None:
-    """Have the first cell of a row be as wide as a sentence."""
+    """Merge cells of a row so that the first is as wide as a sentence."""
     sheet.merged.append(sheet[row, PROMPT_COL : PROMPT_COL + WIDE].rect)
 
 
 def asked(book: ModelBook) -> tuple[str, str]:
-    """What the sheet is for, and what there is to type."""
+    """The sheet's purpose, and the instruction what to type."""
     plan, in_yellow = book.plan, "type a sentence in the yellow cell: "
     ids = "the prompt as token ids: type others where they are live, and the next token is ranked"
     if plan.live:
@@ -156,12 +156,12 @@ def _unless_unknown(
 
 
 def _n_picked(book: ModelBook) -> Expression:
-    """How many tokens are picked, in the place of what is typed."""
+    """The number of tokens picked instead of the typed ones."""
     return f.SUMPRODUCT((book.graph["prompt.pick"].area.as_range != "") * 1)
 
 
 def _nothing(book: ModelBook) -> Expression:
-    """Whether there is no token at all."""
+    """Whether nothing is typed."""
     return book.graph["prompt.id"][0, 0] < 0
 
 
@@ -169,13 +169,13 @@ def _nothing(book: ModelBook) -> Expression:
 
 
 def _whole(book: ModelBook) -> Expression:
-    """The sentence, and all that it goes on with."""
+    """The sentence and its continuation."""
     typed = book.graph["sentence"][0, 0] & ""  # a blank would be 0
     return answered(book, book.graph["text.whole"][0, 0], typed)
 
 
 def _with_next(book: ModelBook) -> Expression:
-    """The sentence and its likeliest next token, where what is ranked comes after it."""
+    """The sentence and its most likely next token, if the ranked words follow the sentence."""
     next_token = book.shown["play.ranked.word"].block[0, 0]
     written = f.SUBSTITUTE(f.SUBSTITUTE(next_token, "␣", " "), "\\\\", "\\")
     here = book.graph["position"][0, 0] == book.graph["n_prompt"][0, 0] - 1

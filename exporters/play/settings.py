@@ -1,8 +1,8 @@
 """The settings of Play: how a word is chosen, and what is looked at.
 
-What is typed is taken within its range, whatever it is: the note beside a cell says so where that
-is another number than the one typed. The position, and the two words that Lens, Attribution and
-Switches speak of, follow the sentence; a cell of its own overrides each.
+Whatever is typed, a setting counts as its nearest valid value; the note beside it says so if that
+differs. The position, and the two words of Lens, Attribution and Switches, follow the sentence; a
+cell of its own overrides each.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ Said = tuple[Expression, Any, Any]  # whether a value is within its range; the n
 
 
 def add(book: ModelBook, ws: Composer, top: int) -> None:
-    """How a word is chosen, and what is looked at; below, settings of a model of its own kind."""
+    """Add the settings of sampling, and of what is looked at; below, settings of the model's
+    architecture."""
     _look(book, ws, top)
     ws.sheet.put(top, 0, "How a word is chosen", "heading")
     for row, (name, said) in enumerate(_choice(book).items(), top + 1):
@@ -74,8 +75,8 @@ def _line(
     cells: Sequence[tuple[str, str]],
     note: Said | str = "",
 ) -> None:
-    """A label, single cells of the graph in their styles, and a note; what that says of the first
-    cell may depend on whether its value is within its range."""
+    """Add a label, single cells of the graph in their styles, and a note, which may depend on
+    whether the first cell's value is valid."""
     row, col = at
     ws.sheet.put(row, col, label, "row label")
     for k, (name, style) in enumerate(cells, col + 1):
@@ -95,7 +96,7 @@ def _line(
 
 
 def _choice(book: ModelBook) -> dict[str, Said]:
-    """What is said of each setting of the choice."""
+    """The note for each setting of `choose`."""
     choose, heat, k, p = (book.graph[name][0, 0] for name in RULES)
     k_taken, p_taken = (book.graph[f"choice.{leaf}"][0, 0] for leaf in ("k", "p"))
     least = IF(p_taken < 1, "0: the likeliest word alone", p_taken & "")
@@ -124,7 +125,7 @@ def _choice(book: ModelBook) -> dict[str, Said]:
 
 
 def _look(book: ModelBook, ws: Composer, top: int) -> None:
-    """How long the prompt is, which position is looked at, and for which words."""
+    """Add the length of the prompt, the position that is looked at, and the two words."""
     sheet, typed, now = ws.sheet, LOOK_COL + 1, LOOK_COL + 2
     for col, text, style in ((LOOK_COL, "Looked at", "heading"), (now, "now", "label")):
         sheet.put(top, col, text, style)

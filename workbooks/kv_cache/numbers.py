@@ -50,7 +50,7 @@ def product(x: Area, weights: Area, i: int, j: int) -> Expression:
 def one_step(
     w: Workbook, ws: Composer, step: int, kept: tuple[Area, Area] | None
 ) -> tuple[Area, Area]:
-    """A step: the cache with what is new in it, the last token's query, scores and result."""
+    """Add a step: the cache with its new rows, the last token's query, scores and result."""
     ws.heading(STEPS[step])
     x, n = w["x"], PROMPT + step
     rows = TOKENS[:n]

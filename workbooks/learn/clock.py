@@ -1,35 +1,35 @@
-"""The circle, closed: cells that keep a value from one recalculation to the next.
+"""Circular references that work: cells that keep a value from one recalculation to the next.
 
-Each state (a weight, and what its optimizer remembers of it) has two latches, and the number of
-steps made says which of them is in use. At an even number the step reads the one called `even` and
-writes what it computes into `odd`, at an odd number the other way round. So while a step is
-computed nothing that it reads changes; its cells may be computed in any order, and as often as a
-program likes, and come out the same. With no step made, the `even` latches hold what learning
-starts from, and no cell waits for itself.
+Each state (a weight, or its optimizer state) has two latches, and the number of completed steps
+says which one is in use. An even step reads the latch `even` and writes its result into `odd`, an
+odd step the other way round. So nothing that a step reads changes while it is computed; its cells
+may be computed in any order, and repeatedly, with the same result. Before the first step, the
+`even` latches hold the initial values, and no cell depends on itself.
 
-**A step is counted only after all that it writes is written.** A program computes what somebody
-looks at, and may leave the rest for later. So the cells `ready` read every latch that is written,
-and keep the number of the beat in which they did; the beat after it makes `latch.count` go on.
-Where they have not, that beat completes the step, and the next one goes on. Each of the two keeps
-its number while the other one writes: so what is read is never what is being written. Whatever is
-typed makes a beat, too: `ready` of an earlier one, with other settings, counts for nothing.
+**A step is counted only after everything that it writes is written.** A program may compute only
+the cells on the screen, and leave the rest for later. So the cells `ready` read every latch that is
+written, and keep the number of the beat in which they did; in the next beat `latch.count`
+increases. If they have not, that beat completes the step, and the next one continues. Each of the
+two keeps its number while the other one writes: so what is read is never what is being written. Any
+edit makes a beat, too: `ready` of an earlier beat, with other settings, does not count.
 
-**LibreOffice** computes what a cell reads before the cell. Where it comes to a cell that reads
-itself, it gives up all the cells on its way there, goes through them once more from the innermost,
-and accepts what they find. A cell that it comes to only then, and that meets another circle, reads
-the old values of those cells. So these keep such circles apart from all that is computed:
+**LibreOffice** computes a cell's precedents before the cell. When it meets a cell that reads
+itself, it abandons all cells on its way there, computes them again from the innermost, and accepts
+the results. A cell that it reaches only then, and that meets another circular reference, reads the
+old values of those cells. So the following keep circular references apart from everything else:
 
-- `steps`, which everything reads, reads first every latch in use. Behind it there is no circle.
-- Cells that read a circle and a counter have a copy of the counter that no other cell reads:
-  `turn` for `steps`, `beat.even` and `beat.odd` for the two `ready`.
-- Latches stand in chains: each reads the next one (times 0) before all else, and so a whole chain
-  of circles is met at once. Singly they would be, too, but each of them would go through all those
-  before it: seconds instead of a tenth. A chain may not be too long: from 400 cells deep LibreOffice
-  does otherwise.
-- It begins with what is nearest to the cell that changed. So `settled` is near, which meets the
-  circles of one state after another, and nobody reads; and `ready` is far, behind `late`, `later`.
-- Which cells are told first that one has changed is not the same each time that it opens a file. In
-  some openings the above does not suffice; a second recalculation for each step makes it exact.
+- `steps`, which everything reads, first reads every latch in use. After it there are no circular
+  references.
+- Cells that read a circular reference and a counter have their own copy of the counter: `turn` for
+  `steps`, `beat.even` and `beat.odd` for the two `ready`.
+- Latches form chains: each first reads the next one (times 0), and so a whole chain is met at once.
+  Separate latches would work too, but each of them would go through all those before it: seconds
+  instead of a tenth. Chains must not be too long: from 400 cells on LibreOffice behaves differently.
+- LibreOffice begins with what is nearest to the changed cell. So `settled`, which meets the circular
+  references of one state after another and which nobody reads, is near; and `ready` is far, behind
+  `late`, `later`.
+- The order in which cells are notified of a change differs each time LibreOffice opens a file. In some
+  openings the above is not enough; a second recalculation for each step makes it exact.
 """
 
 from collections.abc import Callable, Sequence

@@ -80,7 +80,7 @@ def fill(ws: Composer) -> Counts:
 
 
 def printed(w: Workbook, counts: Counts) -> list[Comparison]:
-    """What the slides print of GPT-3."""
+    """The slides' numbers for GPT-3."""
     sizes, d_head, W_E = (table[:, GPT_3] for table in counts)
     slip = w.edited({sizes[0]: MISPRINTED})
     return [

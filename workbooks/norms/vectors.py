@@ -41,7 +41,7 @@ class Norm(NamedTuple):
 
 
 def add(w: Workbook) -> tuple[Given, Norm, Norm]:
-    """The sheet: what is given, LayerNorm and RMSNorm."""
+    """Add the sheet: the inputs, LayerNorm and RMSNorm."""
     ws = w.sheet("Norms", "a vector as typed, scaled and offset: what each norm makes of the three")
     ws.widths({0: 18, **dict.fromkeys((7, 8, 11), 2), 9: 12})
     given = three_states(ws)

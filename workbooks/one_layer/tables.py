@@ -193,7 +193,7 @@ def totals(ws: Composer, counts: Area) -> Area:
 
 
 def compared(w: Workbook, ws: Composer, gpt2: Area, derived: Area, sums: Area) -> list[Comparison]:
-    """What the document prints of GPT-2 small, its running example."""
+    """The document's numbers for GPT-2 small, its running example."""
     separate, tied = sums[1, 1], sums[2, 1]
     right = ws.rect(sums).right
     millions = ws.computed("millions", (1, 1), tied / 1000000, ["in millions"], left=right - 1)

@@ -19,7 +19,7 @@ class Arrows(NamedTuple):
 
     @property
     def points(self) -> list[Series]:
-        """The ends: a series for each that has a name, so that names of points that fall together
+        """The ends of the arrows, a series for each name, so that names of points at the same place
         stand on different sides."""
         across, up = self.ends[:, 0], self.ends[:, 1]
         if not self.names:
@@ -38,8 +38,8 @@ def draw(
     size: tuple[int, int],
     reach: float,
 ) -> None:
-    """A chart of so many pixels at a row and a column, whose axes reach so far; the lines that it
-    follows are tables at the cursor."""
+    """Add a chart of a size in pixels at a row and a column, with axes of a given range; the tables
+    of its lines are put at the cursor."""
     ws.heading(f"The lines of the picture {title!r}: from the middle to each end, and back")
     lines, top, here = [], ws.cursor, ws.sheet.name.replace(" ", "_")
     for k, arrows in enumerate(several):

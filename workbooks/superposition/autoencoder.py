@@ -1,8 +1,8 @@
-"""The sheet Autoencoder: a sparse autoencoder that finds the features in two numbers again.
+"""The sheet Autoencoder: a sparse autoencoder that recovers the features from two numbers.
 
-It never saw the features: it was trained on the two hidden numbers of sheet Toy model alone, to give
-them back through five latents of which few are active. What each latent writes is then held against
-the arrows of the features.
+It never saw the features: it was trained only on the two hidden numbers of sheet Toy model, to
+reconstruct them through five latents, few of which are active. Each latent's output is then
+compared with the arrows of the features.
 """
 
 from typing import NamedTuple
@@ -82,7 +82,7 @@ def add(w: Workbook, trained: Trained, toy: Toy, examples: Examples, last: Area)
 
 
 def mixed(ws: Composer, toy: Toy) -> tuple[Area, Area]:
-    """What is present, and the two numbers that the toy model keeps of it: [1, 2]."""
+    """Add the present features, and the two numbers that the toy model makes of them: [1, 2]."""
     ws.cursor = MIXED
     mix = ws.typed("mix", [[x] for x in MIX], NAMES, ["present: x"])
     ws.cursor -= 1
@@ -96,7 +96,7 @@ def mixed(ws: Composer, toy: Toy) -> tuple[Area, Area]:
 
 
 def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder, Area]:
-    """The latents: their weights, how active they are at h, and what they write together."""
+    """Add the latents: their weights, their activations at h, and the sum of their outputs."""
     ws.cursor = CODED - 1
     ws.text("f = ReLU(E h + b)   [5 latents]          h again = f D   [2]", style="equation")
     row = trained.encoders.row(penalty.fixed)
@@ -135,7 +135,8 @@ def coded(ws: Composer, trained: Trained, penalty: Area, h: Area) -> tuple[Coder
 
 
 def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
-    """The cosine of what each latent writes with each feature's arrow, and how many are found."""
+    """Add the cosine of each latent's output with each feature's arrow, and how many features are
+    found."""
     ws.heading("Cosines of what the latents write with the features' arrows")
     W, D = toy.W, coder.D
 
@@ -169,7 +170,7 @@ def matched(ws: Composer, toy: Toy, coder: Coder) -> tuple[Area, Area]:
 
 
 def answers(ws: Composer, toy: Toy, coder: Coder) -> None:
-    """What each hidden number, and each latent, answers to each feature alone."""
+    """Add the value of each hidden number, and of each latent, for each feature alone."""
     ws.heading("What the two numbers, and the latents, answer to each feature alone: strength 1")
     numbers = [f"number {k + 1}" for k in range(D_HIDDEN)]
     W, E = toy.W, coder.E

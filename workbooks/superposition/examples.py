@@ -1,9 +1,9 @@
-"""Examples for superposition: every subset of five features, with strengths, and how often it occurs.
+"""Examples for superposition: every subset of five features, with strengths, and its probability.
 
-A feature is present with a probability p, independently of the others, and then has a strength
-drawn evenly from 0 to 1. So there are 32 subsets, of probability p^n (1 - p)^(5 - n) where n are
-present. Each subset stands in the examples, with a few strengths: a loss over them is exact in which
-features are present, whatever p is, and a sample only in how strongly.
+A feature is present with probability p, independently of the others, with a strength drawn
+uniformly from 0 to 1. So there are 32 subsets, of probability p^n (1 - p)^(5 - n) with n present.
+The examples contain each subset with a few strengths: a loss over them is exact over which features
+are present, whatever p is, and a sample only over strengths.
 """
 
 from itertools import product
@@ -33,8 +33,8 @@ def drawn(rng: np.random.Generator) -> np.ndarray:
 
 
 def shares(p: float) -> np.ndarray:
-    """How often the case that each example stands for occurs, where a feature is present with
-    probability p: [examples], with the sum 1."""
+    """The probability that each example stands for, if a feature is present with probability p:
+    [examples], summing to 1."""
     odds = p**N_PRESENT * (1 - p) ** (N_FEATURES - N_PRESENT)
     found: np.ndarray = odds / np.take(DRAWS, N_PRESENT)
     return found

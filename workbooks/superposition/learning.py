@@ -1,13 +1,13 @@
-"""How the weights of superposition were learned: a toy model, and a sparse autoencoder for it.
+"""Training the weights of superposition: a toy model, and a sparse autoencoder for it.
 
-The toy model (Elhage et al. 2022, *Toy Models of Superposition*) squeezes five features x through
-two hidden numbers, h = W x, and wants them back: ReLU(Wᵀ h + b). Its loss is the squared error, each
-feature's weighed by its importance. The autoencoder (Bricken et al. 2023, *Towards Monosemanticity*)
-sees the hidden numbers alone, f = ReLU(h E + b), and gives them back as f D; its loss is the squared
-error and a penalty on how much is active. Both are graphs of the engine's ops; the gradient is the
-engine's own, and Adam (Kingma & Ba 2015) follows it, from several random starts at once.
+The toy model (Elhage et al. 2022, *Toy Models of Superposition*) maps five features x to two hidden
+numbers, h = W x, and back: ReLU(Wᵀ h + b). Its loss is the squared error, weighted by each
+feature's importance. The autoencoder (Bricken et al. 2023, *Towards Monosemanticity*) sees only the
+hidden numbers, f = ReLU(h E + b), and reconstructs them as f D; its loss is the squared error plus
+a penalty on activations. Both are graphs of the engine's ops, with the engine's own gradients and
+Adam (Kingma & Ba 2015), from several random starts at once.
 
-`cellformer train superposition -o DIR` learns them anew.
+`cellformer train superposition -o DIR` trains them again.
 """
 
 import json
@@ -45,7 +45,7 @@ Weights = dict[str, np.ndarray]  # by name
 
 
 class Learned(NamedTuple):
-    """All that is trained, as it stands in cells."""
+    """All trained weights, as they are typed into cells."""
 
     W: np.ndarray  # [decays, probabilities, hidden, features]
     b: np.ndarray  # [decays, probabilities, features]
@@ -71,8 +71,8 @@ def toy_model() -> Graph:
 
 
 def autoencoder() -> Graph:
-    """The sparse autoencoder over hidden numbers, and its loss [1, 1]. What is active counts times
-    the length of what it writes, so that small activations of large vectors save nothing."""
+    """The sparse autoencoder over hidden numbers, and its loss [1, 1]. An activation is penalized
+    times the length of its output, so that small activations with large outputs gain nothing."""
     g = Graph()
     h = g.input("h", np.zeros((N_EXAMPLES, D_HIDDEN)), ("example", "hidden"))
     share = g.input("share", np.zeros((N_EXAMPLES, 1)), ("example", ""))

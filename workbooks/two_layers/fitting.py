@@ -204,7 +204,7 @@ def embeddings(n_ctx: int) -> tuple[Matrix, Matrix]:
 
 
 def unembedding(W_E: Matrix) -> Matrix:
-    """W_U [d_model, d_vocab]: the embedding, transposed, with the smallest change that gives the
-    last word the printed logits."""
+    """W_U [d_model, d_vocab]: the transposed embedding with the smallest change that gives the last
+    word the printed logits."""
     last = layers()[1][-1:]
     return W_E.T + fit(last, LOGITS - last @ W_E.T)

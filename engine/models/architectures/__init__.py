@@ -1,14 +1,14 @@
-"""Architectures, one file each: a model type is known here when there is a file that names it.
+"""Architectures, one file each: a model type is supported if a file names it.
 
 A file declares
 
     MODEL_TYPES   the `model_type`s of config.json that it reads
-    EPS           the config's name for what keeps its norms' divisors above zero; "": it has none
+    EPS           the config's name for the epsilon of its norms; "": it has none
     forward       the forward pass, read top to bottom like its paper's figure
     read_config   a config as a ModelSpec
     pieces        where each weight stands in the checkpoint's tensors, for loading and saving
-    NEW           of decoders: what the config of a new model says besides its sizes
-    UNREAD        where there are any: patterns of tensors that it does not read, of other tasks
+    NEW           decoders only: a new model's config, besides its sizes
+    UNREAD        optional: patterns of tensors that it ignores, of other tasks
 """
 
 from collections.abc import Mapping, Sequence
