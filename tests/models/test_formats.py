@@ -33,7 +33,6 @@ pytestmark = pytest.mark.slow
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 IN_GGUF = (*LLAMAS, "gpt2", "gpt2-untied", "mixtral")
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
-REFERENCE = "pip install 'cellformer[reference]'"
 SENTENCES = [
     "Once upon a time, there was a little boy named Tim.",
     "I'd say it's 1,234.5 or 2024, don't you?  Two spaces",
