@@ -86,7 +86,10 @@ DMlp = Annotated[
 Context = Annotated[
     int | None, typer.Option(min=1, help="Context length, in tokens (default: 64).")
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Training steps (default: 2000).")]
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Training steps (default: 2000); a workbook has its own number."),
+]
 Batch = Annotated[int | None, typer.Option(min=1, help="Windows of text per step (default: 32).")]
 LearningRate = Annotated[
     float | None, typer.Option(min=0, help="Peak learning rate (default: 0.003).")
