@@ -41,7 +41,7 @@ def test_windows_predict_every_token_held_out_once() -> None:
     assert (some[0] == windows[0]).all() and (some[-1] == windows[-1]).all()
 
 
-def test_a_short_end_is_one_window() -> None:
+def test_short_end_is_one_window() -> None:
     found = corpus.corpus(TEXT[:100], None, CONTEXT)
     assert len(found.held_out) == 10
     assert (found.windows() == found.held_out).all()

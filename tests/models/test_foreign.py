@@ -331,7 +331,7 @@ def test_llama_rotates_all_features(tmp_path: Path) -> None:
     assert model.spec.rotary == model.spec.d_head
 
 
-def test_an_untied_lm_head_stays_untied(tmp_path: Path) -> None:
+def test_untied_lm_head_stays_untied(tmp_path: Path) -> None:
     found = folder("gpt2-untied", tmp_path, tie_word_embeddings=True)
     model, same = checkpoint.load(found), checkpoint.load(GOLDEN / "gpt2-untied")
     logits = [m.graph([1, 2, 3]).values["logits"] for m in (model, same)]

@@ -104,7 +104,7 @@ def test_unchanged_gguf_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("n_layers", [10_000, 10**9, 2**31 - 1])
-def test_a_llama2c_header_lies_about_layers(version: int, n_layers: int, tmp_path) -> None:
+def test_lying_llama2c_header(version: int, n_layers: int, tmp_path) -> None:
     head = struct.pack("<7i", 8, 16, n_layers, 1, 1, 12, 32)
     if version:
         head = struct.pack("<Ii", llama2c.MAGIC, version) + head + struct.pack("<?i", True, 8)
@@ -158,7 +158,7 @@ def test_a_module_stays_inside_its_folder(path: str, tmp_path: Path) -> None:
     [(DEEP, "nested too deep"), ("[1]", "no list of modules")],
     ids=["deep", "one"],
 )
-def test_a_list_of_modules_that_is_none(text: str, says: str, tmp_path: Path) -> None:
+def test_malformed_list_of_modules(text: str, says: str, tmp_path: Path) -> None:
     model = folder_of("minilm", tmp_path)
     (model / "modules.json").write_text(text)
     refused("info", model, says=says)
@@ -213,7 +213,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "changes", "says"), LIES, ids=lambda v: str(v)[:40])
-def test_a_config_that_lies_gets_one_line(name: str, changes, says: str, tmp_path: Path) -> None:
+def test_lying_config_is_one_line(name: str, changes, says: str, tmp_path: Path) -> None:
     refused("info", folder_of(name, tmp_path, **changes), says=says)
 
 

@@ -589,12 +589,12 @@ def test_folder_or_file_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/no/where", "nowhere.gguf", "a/b/c", "x/ckpt.pt"])
-def test_a_path_that_is_not_there_says_so(name: str) -> None:
+def test_missing_path(name: str) -> None:
     with pytest.raises(InputError, match=f"there is no file or folder {name}"):
         names.model(name)
 
 
-def test_a_file_that_is_no_model_says_so(tmp_path: Path) -> None:
+def test_file_without_a_model(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(InputError, match="is not a model in a known format"):
         names.model(str(tmp_path / "notes.txt"))

@@ -84,7 +84,7 @@ def test_text_comes_back(kind: str) -> None:
             assert ours.decode(ours.encode(text)) == text
 
 
-def test_a_stream_is_what_decode_gives(folder: Path) -> None:
+def test_stream_equals_decode(folder: Path) -> None:
     ours = loaded(folder)
     draw = random.Random(7)
     for text in tried():
@@ -125,7 +125,7 @@ def test_word_piece_within_a_word_is_marked() -> None:
     assert {"the", "a", "##a", "[CLS]"} <= {*words}
 
 
-def test_what_was_saved_is_the_same(folder: Path, tmp_path: Path) -> None:
+def test_saved_tokenizer_is_the_same(folder: Path, tmp_path: Path) -> None:
     ours = loaded(folder)
     save_tokenizer(ours, tmp_path)
     again = load_tokenizer(tmp_path, ours.n)
@@ -196,7 +196,7 @@ def test_qwen_pre_tokenizer(vocab_and_merges: Path) -> None:
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_a_list_of_word_pieces(lower: bool, tmp_path: Path) -> None:
+def test_word_piece_list(lower: bool, tmp_path: Path) -> None:
     KINDS["bert"]().model.save(str(tmp_path))
     write(tmp_path, config={"model_type": "bert"}, tokenizer_config={"do_lower_case": lower})
     same_as_auto(tmp_path, 600)
@@ -217,7 +217,7 @@ def test_tokenizer_json_says_which_tokens_are_added(
     assert ids == transformers.AutoTokenizer.from_pretrained(tmp_path).encode("the value")
 
 
-def test_where_a_text_begins_and_ends(tmp_path: Path) -> None:
+def test_begin_and_end_tokens(tmp_path: Path) -> None:
     def found() -> tuple[int | None, tuple[int, ...]]:
         tokenizer = load_tokenizer(tmp_path, 700)
         return tokenizer.begin, tokenizer.ends

@@ -61,7 +61,7 @@ def test_checks_do_not_change_the_run() -> None:
     assert all((model.weights[name] == w).all() for name, w in other.weights.items())
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     """After so many steps it knows more than how often each character comes."""
     steps, checks, _ = run(replace(SMALL, steps=80, batch=16, learning_rate=3e-2))
     shares = np.bincount(CORPUS.learnt) / len(CORPUS.learnt)

@@ -37,7 +37,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SHOWN.items())
-def test_a_token_is_shown_readably(text: str, expected: str) -> None:
+def test_token_is_shown_readably(text: str, expected: str) -> None:
     assert show(text) == expected
 
 

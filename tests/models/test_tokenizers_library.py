@@ -46,7 +46,7 @@ def test_bad_tokenizer_parts_are_one_line(name: str, tmp_path: Path, capfd) -> N
     assert capfd.readouterr().err == ""
 
 
-def test_an_unknown_word_is_named(tmp_path: Path) -> None:
+def test_unknown_word_is_named(tmp_path: Path) -> None:
     model = {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "?"}
     found = of_parts(tmp_path, model=model, pre_tokenizer={"type": "Whitespace"})
     assert found.encode("a b") == [0, 1]
@@ -160,7 +160,7 @@ def test_no_bpe_dropout() -> None:
     assert {tuple(inner.encode("abababab").ids) for _ in range(20)} == {(2, 2, 2, 2)}
 
 
-def test_a_billion_pieces_cannot_be_learnt() -> None:
+def test_billion_pieces_are_refused() -> None:
     with pytest.raises(InputError, match="more than any vocabulary has; ask for fewer"):
         tokenizers_library.learnt("a text", 10**9)
     few = tokenizers_library.learnt("the cat the cat", 5_000_000)

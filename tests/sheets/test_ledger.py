@@ -106,7 +106,7 @@ def test_bad_values_in_libreoffice(
         assert not [at for at, value in shown.items() if isinstance(value, CellError)], edits
 
 
-def test_an_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
+def test_unknown_word_has_no_answer(book: ModelBook, path: Path) -> None:
     """It is named with the nearest word, and nothing is ranked; case is forgiven."""
     sheet, line = InIronCalc(path), book.named_cells["ledger"]
     sentence, top, n = book.cell("sentence", 0, 0), RANKS_ROW, n_ranks(book)

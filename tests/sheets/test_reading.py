@@ -191,7 +191,7 @@ def test_unpoisonable_formulas_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_a_damaged_part_gets_one_line(part: str, damage: str, tmp_path: Path) -> None:
+def test_damaged_part_is_one_line(part: str, damage: str, tmp_path: Path) -> None:
     parts = {**PARTS, part: PARTS[part][:-30]}
     if damage == "missing":
         del parts[part]

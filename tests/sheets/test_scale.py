@@ -180,7 +180,7 @@ def office(
     return found
 
 
-def test_a_stored_matrix_is_the_array(many_words) -> None:
+def test_stored_matrix_equals_the_array(many_words) -> None:
     file = SafetensorsFile(many_words / "model.safetensors")
     stored = Stored(file, "transformer.wte.weight", (10, 30), (2, 9))
     array = np.asarray(stored)
@@ -246,7 +246,7 @@ def test_shortest_decimals_of_every_exponent() -> None:
     np.testing.assert_array_equal(decimals(x).view(np.int64), shortest.view(np.int64))
 
 
-def test_a_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
+def test_damaged_file_is_named(in_file, many_words, tmp_path: Path) -> None:
     data = (many_words / "model.safetensors").read_bytes()
     (tmp_path / "short.safetensors").write_bytes(data[:-1000])
     file = SafetensorsFile(tmp_path / "short.safetensors")

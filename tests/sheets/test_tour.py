@@ -85,7 +85,7 @@ def test_headers_say_what_they_mean(built: Built) -> None:
     assert len(noted["Play"]) >= 8 and noted["Switches"]
 
 
-def test_a_part_alone_has_no_tour(tmp_path: Path) -> None:
+def test_live_part_has_no_tour(tmp_path: Path) -> None:
     model = checkpoint.load(GOLDEN / "gpt2")
     book = model_workbook.build("part", model, passage(model, [3, 1]), ["blocks.0"])
     assert not tour.stops(book)

@@ -173,7 +173,7 @@ def test_corner_workbooks_have_every_kind_of_formula(name: str, decoders, tmp_pa
 
 
 @pytest.mark.parametrize("name", in_tiers(NAMES))
-def test_it_keeps_excels_rules(name: str, built) -> None:
+def test_workbooks_keep_excels_rules(name: str, built) -> None:
     assert audit(built[name]) == []
 
 
@@ -639,7 +639,7 @@ def any_book(spec: ModelSpec, ids: list[int]) -> Book:
     return assemble("any", model, passage(model, ids), story)
 
 
-def test_a_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
+def test_block_wider_than_a_sheet_is_refused(tmp_path: Path) -> None:
     book = any_book(ModelSpec(d_vocab=3, d_model=2, n_ctx=1, n_layers=1, d_mlp=16_400), [0])
     with pytest.raises(InputError, match="W_in would reach"):
         write(book, tmp_path / "wide.xlsx")

@@ -137,7 +137,7 @@ def test_lens_workbooks_of_rare_architectures(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("biased", "capped"), KINDS)
-def test_its_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> None:
+def test_lens_workbook_recomputes(biased: bool, capped: bool, tmp_path: Path) -> None:
     needs("ironcalc")
     model = random(decoder(biased, capped))
     book = model_workbook.build("any", model, passage(model, IDS, 5))

@@ -18,7 +18,7 @@ def stepped(name: str) -> Graph:
 
 
 @pytest.mark.parametrize("name", ["cat-sat", "mixtral"])
-def test_a_step_lowers_the_loss_and_no_step_leaves_it(name: str) -> None:
+def test_step_lowers_the_loss(name: str) -> None:
     graph = stepped(name)
     live, cost = Evaluator(graph), graph.values["loss"][0, 0]
     rate, steepness = graph.inputs[nudge.RATE][0, 0], 0.0

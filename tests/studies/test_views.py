@@ -79,7 +79,7 @@ def test_zero_and_mean_ablation(name: str, mean: bool) -> None:
     assert [effect.part for effect in found] == parts
 
 
-def test_an_average_is_over_every_token_of_every_prompt() -> None:
+def test_averages_over_every_token() -> None:
     model, prompts = MODELS["gpt2"], [[1, 2, 3], [4], [5, 2, 1], [6]]
     average = ablation.averaged(model, prompts).averages["blocks.1.attn.h0.average"]
     written = [model.graph(ids).values["blocks.1.attn.h0.result"] for ids in prompts]
