@@ -4,6 +4,7 @@ GPT-3's biases and norms are assumed to be as in GPT-2.
 """
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,44 +62,16 @@ LABELS = {field.name: field.name for field in fields(Sizes)} | {
 }
 
 
-def gpt_2(n_layers: int, d_model: int, n_heads: int) -> Sizes:
-    """One of the four GPT-2."""
-    return Sizes(
-        d_vocab=50257,
-        n_ctx=1024,
-        n_layers=n_layers,
-        d_model=d_model,
-        n_heads=n_heads,
-        d_mlp=4 * d_model,
-    )
+def usual(n_layers: int, d_model: int, n_heads: int, **others: int) -> Sizes:
+    """A model whose MLP is four times as wide as its stream."""
+    sizes = {"n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "d_mlp": 4 * d_model}
+    return Sizes(**sizes, **others)
 
 
-def bert(n_layers: int, d_model: int, n_heads: int) -> Sizes:
-    """One of the two BERT."""
-    return Sizes(
-        d_vocab=30522,
-        n_ctx=512,
-        n_layers=n_layers,
-        d_model=d_model,
-        n_heads=n_heads,
-        d_mlp=4 * d_model,
-        segments=2,
-        pooler=1,
-    )
-
-
-def vit(n_layers: int, d_model: int, n_heads: int) -> Sizes:
-    """One of the three ViT: 14 · 14 patches of 16 · 16 pixels in three colours, and a class token."""
-    return Sizes(
-        d_vocab=0,
-        n_ctx=14 * 14 + 1,
-        n_layers=n_layers,
-        d_model=d_model,
-        n_heads=n_heads,
-        d_mlp=4 * d_model,
-        patch=16 * 16 * 3,
-        classes=1000,
-    )
+gpt_2 = partial(usual, d_vocab=50257, n_ctx=1024)
+bert = partial(usual, d_vocab=30522, n_ctx=512, segments=2, pooler=1)
+# 14 · 14 patches of 16 · 16 pixels in three colours, and a class token
+vit = partial(usual, d_vocab=0, n_ctx=14 * 14 + 1, patch=16 * 16 * 3, classes=1000)
 
 
 SIZES = {
