@@ -198,20 +198,20 @@ class Composer:
         """Tables of one column and n rows side by side, with their heads in row `top`."""
         return Columns(self, n, top, left)
 
-    def suggest(self, *suggestions: Suggestion) -> None:
+    def suggest(self, *suggestions: Suggestion, at: tuple[int, int, int] = (0, 2, 4)) -> None:
         """Suggested edits on this sheet, each with links to its cell and to a cell that it
-        changes."""
+        changes, and with its text, in the columns `at`."""
         self.sheet.suggestions = suggestions
         self.heading("Three things to try here")
         for suggestion in suggestions:
-            places = (("type in", suggestion.cell), ("see", suggestion.watch))
-            for col, (verb, at) in enumerate(places):
-                assert isinstance(at, tuple)
-                name, i, j = at
+            ways = (("type in", suggestion.cell), ("see", suggestion.watch))
+            for col, (verb, way) in zip(at, ways, strict=False):
+                assert isinstance(way, tuple)
+                name, i, j = way
                 cell = self.book.graph[name][i, j]
                 where = self.book.address(cell, self.sheet.name).replace("'", "")
-                self.sheet.link(self.cursor, 2 * col, f"{verb} {where}", self.book.address(cell))
-            self.sheet.put(self.cursor, 4, suggestion.text)
+                self.sheet.link(self.cursor, col, f"{verb} {where}", self.book.address(cell))
+            self.sheet.put(self.cursor, at[-1], suggestion.text)
             self.cursor += 1
 
     def _place(

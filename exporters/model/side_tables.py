@@ -13,7 +13,6 @@ from engine.cells.access import Span
 from engine.cells.block import Block
 from engine.cells.expression import Expression
 from exporters.compose.book import Place, Sheet
-from exporters.compose.story import Suggestion
 from exporters.model.model_book import ModelBook
 
 
@@ -45,25 +44,3 @@ def heads(sheet: Sheet, row: int, col: int, texts: Sequence[str], style: str = "
     """Put the heads of a table's columns."""
     for k, text in enumerate(texts):
         sheet.put(row, col + k, text, style)
-
-
-def suggest(
-    book: ModelBook,
-    sheet: Sheet,
-    row: int,
-    suggestions: Sequence[Suggestion],
-    cols: tuple[int, int],
-) -> int:
-    """Add suggested edits to this page: what to type and, in two columns to the right, links to its
-    cell and to a cell that it changes; returns the row below."""
-    sheet.suggestions = suggestions
-    sheet.put(row, 0, "Three things to try here", "heading")
-    for k, suggestion in enumerate(suggestions, row + 1):
-        sheet.put(k, 0, suggestion.text)
-        ways = (("type in", suggestion.cell), ("see", suggestion.watch))
-        for col, (verb, at) in zip(cols, ways, strict=True):
-            assert isinstance(at, tuple)
-            name, i, j = at
-            where = book.address(book.graph[name][i, j])
-            sheet.link(k, col, f"{verb} {where}".replace("'", ""), where)
-    return row + len(suggestions) + 2

@@ -22,7 +22,6 @@ from exporters.compose.story import Suggestion
 from exporters.model import layout
 from exporters.model.layout import LEARNING
 from exporters.model.model_book import ModelBook
-from exporters.model.side_tables import suggest
 from exporters.pages.attribution import plain
 from exporters.play.sentence import answered, shortened
 
@@ -60,7 +59,8 @@ def add(book: ModelBook) -> None:
     }
     sheet.widths |= {SAYS + 2: 2, PART: 16, SWITCH: 9, PART_RATE: 9, PROMISED: 12, LIKELIEST: 10}
     _loss(book, page, _parts(book, page))
-    suggest(book, sheet, TRIES_ROW, suggestions(book), (SAYS - 1, SAYS + 1))
+    page.cursor = TRIES_ROW - 1
+    page.suggest(*suggestions(book), at=(SAYS - 1, SAYS + 1, 0))
     _words(book, page)
     _workings(book, sheet)
 

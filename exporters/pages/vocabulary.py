@@ -92,7 +92,8 @@ def add(book: ModelBook) -> None:
     if len(x) > 3:
         _neighbours(book, sheet, x, chosen)
     if chosen.suggestions:
-        side_tables.suggest(book, sheet, TRIES_ROW, chosen.suggestions, (11, 14))
+        page.cursor = TRIES_ROW - 1
+        page.suggest(*chosen.suggestions, at=(11, 14, 0))
 
 
 def texts(book: ModelBook) -> Sequence[str]:

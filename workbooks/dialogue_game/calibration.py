@@ -67,7 +67,8 @@ def add(book: ModelBook) -> None:
     _situations(book, sheet)
     _chart(book, sheet)
     _counted(sheet, _nonsense(book, sheet, HEAT_ROW))
-    side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (RIGHT + 1, RIGHT + 4))
+    page = Composer(book, SHEET, TRIES_ROW - 1)
+    page.suggest(*_suggestions(), at=(RIGHT + 1, RIGHT + 4, 0))
 
 
 def _situations(book: ModelBook, sheet: Sheet) -> None:

@@ -16,6 +16,7 @@ from engine.cells.functions import IF, LARGE, MATCH
 from engine.cells.name import Name
 from engine.studies import ablation
 from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.dressing import When
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
@@ -55,10 +56,9 @@ def add(book: ModelBook) -> None:
     heads = [part for part in ablation.parts(book.graph) if part.rpartition(".")[2] != "mlp"]
     heads = [part for part in heads if not part.endswith(".attn")]
     _walk(book, sheet, heads)
-    row = side_tables.suggest(
-        book, sheet, WALK_ROW + len(heads) + 4, _suggestions(heads), (TRY_COL, TRY_COL + 1)
-    )
-    _table(sheet, row)
+    page = Composer(book, SHEET, WALK_ROW + len(heads) + 3)
+    page.suggest(*_suggestions(heads), at=(TRY_COL, TRY_COL + 1, 0))
+    _table(sheet, page.cursor + 1)
 
 
 def _walk(book: ModelBook, sheet: Sheet, heads: list[str]) -> None:

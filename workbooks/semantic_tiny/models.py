@@ -18,6 +18,7 @@ from engine.studies.lens import scoring
 from engine.studies.planes import principal
 from exporters.compose import label_placement, theme
 from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.lookups import product_sum
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
@@ -90,8 +91,9 @@ def add(book: ModelBook) -> None:
         sheet.put(POINTS_ROW + k, 0, word, "row label")
     for n, cloud in enumerate(CLOUDS):
         _map(book, sheet, cloud, n)
-    row = side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (14, 16))
-    sheet.put(row - 1, 0, OPENS, "note")
+    page = Composer(book, SHEET, TRIES_ROW - 1)
+    page.suggest(*_suggestions(), at=(14, 16, 0))
+    page.text(OPENS, style="note")
 
 
 def _map(book: ModelBook, sheet: Sheet, cloud: Cloud, n: int) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from engine.cells.expression import Expression
 from engine.cells.functions import COUNTIF, IF, ISNUMBER, SUM, SUMPRODUCT
 from exporters.compose.book import Chart, Series, Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.dressing import between
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
@@ -76,7 +77,7 @@ def add(book: ModelBook) -> None:
     _results(book, sheet, probed)
     _anew(sheet, probed)
     _charts(sheet, probed)
-    side_tables.suggest(book, sheet, TRIES_ROW, _suggestions(), (13, 15))
+    Composer(book, SHEET, TRIES_ROW - 1).suggest(*_suggestions(), at=(13, 15, 0))
 
 
 def _probed(book: ModelBook) -> list[Probed]:

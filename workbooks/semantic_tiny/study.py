@@ -7,6 +7,7 @@ from typing import NamedTuple
 from engine.cells.expression import Expression, Nth
 from engine.cells.functions import IF, IFERROR, LARGE, MATCH, SQRT, SUMPRODUCT
 from exporters.compose.book import Sheet
+from exporters.compose.composer import Composer
 from exporters.compose.story import Suggestion
 from exporters.model import layout, side_tables
 from exporters.model.model_book import ModelBook
@@ -49,7 +50,7 @@ def add(book: ModelBook) -> None:
         _cosines(book, sheet, asked, COSINES + k)
         _nearest(book, sheet, asked, COSINES + k, NEAREST_AT + 3 * k)
     sheet.dress(sheet[TOP : TOP + N_WORDS, COSINES : COSINES + len(SETS)], "scale")
-    side_tables.suggest(book, sheet, TOP + N_WORDS + 1, _suggestions(), (10, 12))
+    Composer(book, SHEET, TOP + N_WORDS).suggest(*_suggestions(), at=(10, 12, 0))
     _report(sheet)
 
 
