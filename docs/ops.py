@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.cells.access import Rect
 from engine.cells.expression import Area, Constant, Notation, Read, decimal
-from engine.cells.formula import Named, as_shown
+from engine.cells.formula import InWords, as_shown
 from engine.cells.op import Op
 from engine.learning import optimizers
 from engine.models import ops
@@ -42,7 +42,7 @@ def table() -> str:
 def row(op: Op) -> str:
     """One op."""
     reads = ", ".join(f"{name}[{', '.join(code)}]" for name, code in op.subscripts.items())
-    cells = (op.name, reads, formula(op, InWords("")), formula(op, InCells(nowhere)))
+    cells = (op.name, reads, formula(op, ByName("")), formula(op, InCells(nowhere)))
     return "| " + " | ".join(f"`{cell}`" for cell in cells) + " |\n"
 
 
@@ -53,7 +53,7 @@ class Operand(Read):
     n = Constant("n")  # how many cells a line has: any number
 
 
-class InWords(Named):
+class ByName(InWords):
     """Formulas for people, with the operands' names where addresses would stand."""
 
     def read(self, read: Read) -> str:
@@ -66,7 +66,7 @@ class InWords(Named):
 class InCells(A1):
     """Formulas of a spreadsheet, the same way."""
 
-    read, constant = InWords.read, InWords.constant
+    read, constant = ByName.read, ByName.constant
 
     def nth(self, line: Area | Read, k: str, first: int) -> str:
         return self.picked(line.text(self), k, first, down=True)

@@ -4,7 +4,8 @@ Blocks that no change reaches are computed once for all; the others have a leadi
 per variant, through the same ops (see `evaluation`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -32,30 +33,34 @@ def variants(graph: Graph, changes: Sequence[Change]) -> Variants:
     """Every block's values: float64 [n_variants, rows, columns], broadcast if no change reaches the
     block. Raises InputError for an invalid cell or value."""
     overlay = _overlays(graph, changes)
-    values: dict[str, np.ndarray] = {}
-    with np.errstate(all="ignore"):
-        for block in graph:
-            reached = any(values[b.name].ndim > 2 for _, _, b in block.operands)
-            clean = graph.computed[block.name]
-            array = evaluate(block, block.whole, values) if reached else clean
-            if block.name in overlay:
-                array = np.array(np.broadcast_to(array, (len(changes), *block.shape)))
-                for n, i, j, value in overlay[block.name]:
-                    array[n, i, j] = value
-            values[block.name] = array
-    return Variants(values, len(changes))
+
+    def laid_over(name: str, values: np.ndarray) -> np.ndarray:
+        array = np.array(np.broadcast_to(values, (len(changes), *graph[name].shape)))
+        for n, i, j, value in overlay[name]:
+            array[n, i, j] = value
+        return array
+
+    put = {name: partial(laid_over, name) for name in overlay}
+    return Variants(_following(graph, put), len(changes))
 
 
 def filled(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Every block's values if some inputs have other values, by name: [rows, columns], or for a
     batch [n, rows, columns]; blocks that depend on these have the first axis too."""
-    values = {**graph.computed, **inputs}
-    reached = set(inputs)
-    with np.errstate(all="ignore"):
-        for block in graph:
-            if block.op and any(b.name in reached for _, _, b in block.operands):
-                values[block.name] = evaluate(block, block.whole, values)
-                reached.add(block.name)
+    return _following(graph, {name: lambda _, to=to: to for name, to in inputs.items()})
+
+
+@np.errstate(all="ignore")
+def _following(graph: Graph, put: Mapping[str, Callable[..., np.ndarray]]) -> dict[str, np.ndarray]:
+    """Every block's values if some are replaced: `put` makes them of the block's own values."""
+    values = dict(graph.computed)
+    reached = set(put)
+    for block in graph:
+        if block.op and any(b.name in reached for _, _, b in block.operands):
+            values[block.name] = evaluate(block, block.whole, values)
+            reached.add(block.name)
+        if block.name in put:
+            values[block.name] = put[block.name](values[block.name])
     return values
 
 

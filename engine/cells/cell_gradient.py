@@ -17,7 +17,6 @@ import numpy as np
 
 from engine.cells.block import Block
 from engine.cells.derivatives import slopes
-from engine.cells.evaluation import evaluate
 from engine.cells.expression import (
     Area,
     Call,
@@ -31,7 +30,7 @@ from engine.cells.expression import (
 )
 from engine.cells.functions import IF
 from engine.cells.graph import Graph
-from engine.cells.table import Reader, pending
+from engine.cells.table import Reader, compute, pending
 from engine.cells.values import RANGES, FormulaError, number, numbers_or_0
 
 Slopes = dict[str, np.ndarray]  # block name -> the slope by each of its cells: [rows, columns]
@@ -87,14 +86,13 @@ def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
     values: dict[str, Any] = dict(graph.inputs)
     for block in graph.tables:
         values.setdefault(block.name, pending(block))
-    reader = _Recorder(values, found)
-    with np.errstate(all="ignore"):
-        for block in graph:
-            if block.op:
-                values[block.name] = evaluate(block, block.whole, values)
-                found.append((block, [c for c in block.whole.cells() if block.has(*c)]))
-            elif block.name not in graph.inputs:
-                reader.fill(block)
+
+    def done(block: Block) -> None:
+        if block.op:
+            found.append((block, [c for c in block.whole.cells() if block.has(*c)]))
+
+    blocks = [block for block in graph if block.name not in graph.inputs]
+    compute(blocks, values, done, _Recorder(values, found))
     return found
 
 

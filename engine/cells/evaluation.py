@@ -4,6 +4,7 @@ An operand that a cell reads at one place is seen as an array oriented like the 
 reads along an axis as a `Line`: of these the compiled formula makes the values (see `compiled`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from engine.cells.stored import Stored
 MOST_READ = 1 << 18  # numbers of a matrix in a file that are read together
 
 
-def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
+def evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """The values of `rect` of a computed block: float64 [..., rows of rect, columns of rect].
 
     A large matrix in a file is read a few columns at a time.
@@ -31,7 +32,7 @@ def evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndar
     return _evaluate(block, rect, values)
 
 
-def _evaluate(block: Block, rect: Rect, values: dict[str, np.ndarray]) -> np.ndarray:
+def _evaluate(block: Block, rect: Rect, values: Mapping[str, np.ndarray]) -> np.ndarray:
     assert block.op is not None
     views: list[Any] = []
     whole = rect == block.whole  # then every operand is read whole

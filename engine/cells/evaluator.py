@@ -20,7 +20,7 @@ from engine.cells.block import Block
 from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area
 from engine.cells.graph import Cell, Graph
-from engine.cells.table import Reader, pending
+from engine.cells.table import Reader, compute, pending
 from engine.cells.values import CellError
 
 MAX_RECTS = 4  # dirty rectangles kept apart in one block before they become their bounding box
@@ -74,17 +74,12 @@ class Evaluator:
     def run(self) -> None:
         """Compute every block in full, changes included."""
         self._changed.clear()
-        tables = [b for b in self.graph.tables if b.name not in self.graph.inputs]
-        for block in tables:  # all at first: one may read another that stands after it
-            self._live[block.name] = pending(block)
-            self._lay_over(block)
-        reader = Reader(self._live)
-        for block in self.graph:
-            if block.op:
-                self._live[block.name] = evaluate(block, block.whole, self._live)
+        blocks = [block for block in self.graph if block.name not in self.graph.inputs]
+        for block in blocks:  # all at first: one may read another that stands after it
+            if block.expression:
+                self._live[block.name] = pending(block)
                 self._lay_over(block)
-            elif block in tables:
-                reader.fill(block)
+        compute(blocks, self._live, self._lay_over)
         for block in self.graph.tables:
             if block.name in self.graph.inputs:  # it reads what was computed from it
                 self._changed[block.name] = self._refresh_cells(block, list(block.whole.cells()))

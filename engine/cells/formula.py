@@ -1,7 +1,7 @@
 """The text of a block's formulas, in a spreadsheet and for people.
 
-A notation writes addresses, functions and operators: `address.A1` for a workbook, `Named` for
-people, `q[2,:]·k[1,:] × scale`; without indices it gives a block's equation, `scores = q·kᵀ ×
+A notation writes addresses, functions and operators: `address.A1` for a workbook, `InWords`
+for people, `q[2,:]·k[1,:] × scale`; without indices it gives a block's equation, `scores = q·kᵀ ×
 scale`. The cells of a block share one formula except for addresses, so its text is made once, as a
 template, and filled for each cell: see `Formulas`.
 """
@@ -222,7 +222,7 @@ def _depends(subscript: Subscript) -> frozenset[int]:
 def readable(block: Block, i: int, j: int) -> str:
     """One cell's formula with names and indices."""
     if block.expression is not None:
-        return block.formula(i, j).text(Named(block.name))
+        return block.formula(i, j).text(InWords(block.name))
 
     def address(operand: Block, rect: Rect) -> str:
         spans = [_slice(rect[:2], operand.shape[0]), _slice(rect[2:], operand.shape[1])]
@@ -230,11 +230,11 @@ def readable(block: Block, i: int, j: int) -> str:
         index = f"[{','.join(spans)}]" if spans else ""
         return short_name(operand.name, block.name) + index
 
-    return Formulas(block, Named(block.name), address)(i, j)
+    return Formulas(block, InWords(block.name), address)(i, j)
 
 
 @dataclass(frozen=True)
-class Named:
+class InWords:
     """The notation for people: `exp(scores[2,1] − max(scores[2,0:3]))`."""
 
     beside: str  # the block that it stands in
@@ -283,7 +283,7 @@ def equation(block: Block) -> str:
         mark += "~" if operand.name in paired and rect.left else ""  # the partner's column
         return short_name(operand.name, block.name) + mark
 
-    return Formulas(block, Named(block.name), address)(block.shape[0] - 1, 0)
+    return Formulas(block, InWords(block.name), address)(block.shape[0] - 1, 0)
 
 
 def short_name(name: str, beside: str) -> str:

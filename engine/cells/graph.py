@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from engine.cells import evaluation, formula
+from engine.cells import formula
 from engine.cells.access import EVERYTHING, Mask, Rect, Span, Subscript, dirties
 from engine.cells.arrays import Arrays, frozen
 from engine.cells.block import Axes, Block, Kind
@@ -21,7 +21,7 @@ from engine.cells.expression import Area, Expression
 from engine.cells.functions import N, harmless
 from engine.cells.op import Op
 from engine.cells.stored import Stored
-from engine.cells.table import Reader, Readings, pending
+from engine.cells.table import Readings, compute, pending
 from engine.cells.values import is_finite, is_whole
 
 
@@ -323,16 +323,10 @@ class Graph:
                 if block.op is None:
                     begun = self._inputs.get(block.name)
                     values[block.name] = pending(block) if begun is None else begun
-            reader = Reader(values)
-            with np.errstate(all="ignore"):  # an overflow shows as inf or nan in its cell
-                for block in fresh:
-                    if block.op is not None:
-                        values[block.name] = evaluation.evaluate(block, block.whole, values)
-                    elif block.name not in self._inputs:
-                        reader.fill(block)
+            fresh = [block for block in fresh if block.name not in self._inputs]
+            compute(fresh, values)
             for block in fresh:
-                if block.name not in self._inputs:
-                    values[block.name].flags.writeable = False
+                values[block.name].flags.writeable = False
         return values
 
     def last(self, name: str, inputs: Mapping[str, np.ndarray] | None = None) -> np.ndarray:
@@ -340,14 +334,14 @@ class Graph:
         inputs if given; values of earlier blocks are freed when nothing reads them any more."""
         blocks = self.before(self[name])
         values: dict[str, np.ndarray] = self.inputs | (inputs or {})
-        reads = {b.name: k for k, block in enumerate(blocks) for _, _, b in block.operands}
-        for k, block in enumerate(blocks):
-            if block.op is not None:
-                with np.errstate(all="ignore"):
-                    values[block.name] = evaluation.evaluate(block, block.whole, values)
+        last_reader = {b.name: block for block in blocks for _, _, b in block.operands}
+
+        def let_go(block: Block) -> None:
             for _, _, operand in block.operands:
-                if reads[operand.name] == k:
+                if last_reader[operand.name] is block:
                     values.pop(operand.name, None)
+
+        compute(blocks, values, let_go)
         return values[name]
 
     def cell(self, name: str, i: int, j: int) -> Cell:

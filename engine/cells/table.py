@@ -8,13 +8,14 @@ Long chains of dependent cells do not recurse deeply: from DEEPEST on, a needed 
 list, and everything that waits for it is started again when it is computed.
 """
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from engine.cells.access import Rect
 from engine.cells.block import Block
+from engine.cells.evaluation import evaluate
 from engine.cells.expression import Area, Expression, Operation
 from engine.cells.stored import Stored
 from engine.cells.values import NUMBERS, TRUTHS, CellError, FormulaError, number
@@ -183,6 +184,25 @@ def _adds_to(formula: Expression, area: Area) -> TypeGuard[Operation]:
         return False
     first = formula.left
     return isinstance(first, Area) and first.grid is area.grid and first.rect == area.rect
+
+
+@np.errstate(all="ignore")  # an overflow shows as inf or nan in its cell
+def compute(
+    blocks: Iterable[Block],
+    values: MutableMapping[str, Any],
+    done: Callable[[Block], object] = lambda block: None,
+    reader: Reader | None = None,
+) -> None:
+    """Compute blocks, each after those that it reads, into `values` by name; tables are `pending`
+    there. `done` is told of each as soon as it is computed, and before others read it."""
+    reader = reader or Reader(values)
+    for block in blocks:
+        if block.op:
+            values[block.name] = evaluate(block, block.whole, values)
+            done(block)
+        elif block.expression:
+            reader.fill(block)
+            done(block)
 
 
 def settled(array: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from engine.cells.access import Rect, Span
 from engine.cells.block import Block
 from engine.cells.errors import InputError, UnknownNameError
 from engine.cells.expression import Area
-from engine.cells.formula import Named, readable
+from engine.cells.formula import InWords, readable
 from exporters.compose.address import address, index
 from exporters.compose.book import Book, Entry, Place, Reading
 
@@ -134,7 +134,7 @@ class SheetCell:
 
 
 @dataclass(frozen=True)
-class _Named(Named):
+class _Named(InWords):
     """The notation with names, also for formulas that read a sheet's cells: by table, row and
     column."""
 
