@@ -585,7 +585,8 @@ def steps(root: Expression) -> Steps:
             continue
         waiting.pop()
         of = tuple(done[id(x)] for x in part.parts)
-        key = (type(part), part.name, of) if of else (type(part), part.name, part.key)
+        name = (part.name, part.first) if isinstance(part, Nth) else part.name
+        key = (type(part), name, of if of else part.key)
         if key not in known:
             known[key] = len(found)
             found.append((part, of))

@@ -190,7 +190,10 @@ class _Backward:
         if key not in self.settled:
             used = [index for index in "ijr" if index in indices(part)]
             if len(used) > 2:
-                raise NotImplementedError(f"{z.name}: a part of its derivative has three indices")
+                raise NotImplementedError(
+                    f"{z.name}: its derivative depends on its row, its column and a place in a line"
+                    " at once; compute what reads the line in a block of its own"
+                )
             if len(used) < 2:
                 used = [*used, "0"] if used == ["i"] else ["0", *used, "0"]
             rows, cols = used[:2]
