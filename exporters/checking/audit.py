@@ -19,7 +19,7 @@ from exporters.checking.rules.cycles import Run, cycle
 from exporters.checking.rules.formulas import parsed, rectangle
 from exporters.checking.rules.sheet import SheetRules
 from exporters.compose.address import column
-from exporters.file.reading import related
+from exporters.file.reading import related, worksheets
 
 DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 CALC = "{*}calcPr"
@@ -52,7 +52,7 @@ def _faults(archive: ZipFile) -> Iterator[Fault]:
     yield from package.faults(archive)
     (main,) = related(archive, "", "/officeDocument").values()
     book = ElementTree.fromstring(archive.read(main))
-    sheets = _sheets(book, related(archive, main, "/worksheet"))
+    sheets = worksheets(book, related(archive, main, "/worksheet"))
     yield from workbook.of_sheets([s.get("name", "") for s in book.iterfind("{*}sheets/{*}sheet")])
     names = book.findall("{*}definedNames/{*}definedName")
     yield from workbook.of_names(names, set(sheets))
@@ -88,16 +88,6 @@ def _kept(book: Element, names: Iterable[Element]) -> list[tuple[str, Rect]]:
         if name.get("name", "").startswith(LATCH):
             area = name.text or ""
             found.append((parsed(area)[0], rectangle(area)))
-    return found
-
-
-def _sheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
-    """The parts of the sheets by name, also for files too large for `WorkbookFile`."""
-    found = {}
-    for sheet in book.iterfind("{*}sheets/{*}sheet"):
-        (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
-        if key in parts:
-            found[sheet.attrib["name"]] = parts[key]
     return found
 
 

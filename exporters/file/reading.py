@@ -16,6 +16,7 @@ from pathlib import Path
 from posixpath import join, normpath
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 import numpy as np
@@ -130,7 +131,7 @@ class WorkbookFile:
             (self._main,) = related(archive, "", "/officeDocument").values()
             self._check_type()
             self._book = ElementTree.fromstring(archive.read(self._main))
-            self.parts = self._named(related(archive, self._main, "/worksheet"))
+            self.parts = worksheets(self._book, related(archive, self._main, "/worksheet"))
 
     def __getitem__(self, name: str) -> Sheet:
         if name not in self._sheets:
@@ -205,15 +206,6 @@ class WorkbookFile:
             f"and {MOST_TAGS:,} tags at most; build a part of it with --live"
         )
 
-    def _named(self, sheets: dict[str, str]) -> dict[str, str]:
-        """The worksheet parts by sheet name, in order."""
-        found = {}
-        for sheet in self._book.iterfind("{*}sheets/{*}sheet"):
-            (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
-            if key in sheets:
-                found[sheet.attrib["name"]] = sheets[key]
-        return found
-
 
 def present(path: str | Path) -> Path:
     """The path of an existing file. Raises InputError for a missing one, with the nearest name."""
@@ -251,3 +243,13 @@ def related(archive: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
         for relation in listed
         if relation.attrib["Type"].endswith(kind)
     }
+
+
+def worksheets(book: Element, parts: dict[str, str]) -> dict[str, str]:
+    """The parts of a workbook's sheets with cells by the sheets' names, in order; `parts` by id."""
+    found = {}
+    for sheet in book.iterfind("{*}sheets/{*}sheet"):
+        (key,) = (v for name, v in sheet.attrib.items() if name.endswith("relationships}id"))
+        if key in parts:
+            found[sheet.attrib["name"]] = parts[key]
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.cells.block import Block
-from engine.cells.expression import Area, Constant, Expression, Row, expression
+from engine.cells.expression import Area, Expression, Row, expression
 from engine.cells.functions import (
     AND,
     EXACT,
@@ -325,8 +325,3 @@ def shifted(
     inner = k[k < last]
     rest: list[Expression] = [expression(at_end(int(c))) for c in k[k >= last]]
     return Row([formula(inner), *rest]) if inner.size else Row(rest)
-
-
-def zero(k: int) -> Constant:
-    """The constant 0."""
-    return Constant(0.0)
