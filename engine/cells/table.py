@@ -194,7 +194,7 @@ def compute(
     reader: Reader | None = None,
 ) -> None:
     """Compute blocks, each after those that it reads, into `values` by name; tables are `pending`
-    there. `done` is told of each as soon as it is computed, and before others read it."""
+    there. `done` is called with each as soon as it is computed, before others read it."""
     reader = reader or Reader(values)
     for block in blocks:
         if block.op:

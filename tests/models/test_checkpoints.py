@@ -251,7 +251,7 @@ MALFORMED: dict[str, tuple[Spoil, str]] = {
     "negative layers": (config(n_layer=-1), "n_layers"),
     "a billion layers": (config(n_layer=10**9), "heads"),
     "a billion heads": (config(n_head=10**9, n_embd=10**9), "heads"),
-    "a huge vocabulary": (config(vocab_size=10**12), "shape"),
+    "a huge vocabulary": (config(vocab_size=10**12), "weights do not fit the config"),
     "negative width": (config(n_embd=-12), "d_model"),
     "negative vocabulary": (config(vocab_size=-1), "d_vocab"),
     "zero context": (config(n_positions=0), "n_ctx"),

@@ -58,5 +58,5 @@ def find(model_type: str) -> Declared:
     found = known()
     if model_type not in found:
         types = ", ".join(found)
-        raise InputError(f"the architecture {model_type!r} is not supported; supported: {types}")
+        raise InputError(f"no architecture {model_type!r} here; known: {types}")
     return found[model_type]
