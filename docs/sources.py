@@ -15,7 +15,7 @@ import workbooks
 from cellformer import names
 from engine.cells.block import Block
 from exporters.compose.book import Book
-from exporters.compose.story import Held
+from exporters.compose.story import PrintedNumber
 
 TARGET = Path(__file__).parent / "sources.md"
 DOCUMENTS = {
@@ -28,18 +28,18 @@ DOCUMENTS = {
 }
 HEAD = """# What the sources print
 
-Every printed number of the source documents that a workbook holds, beside what its cells compute.
-`python docs/sources.py` writes it from the sheets *Printed*; a test holds it current. Where a
-number is further from the recomputed one than its own rounding, its **kind** says why:
+Every printed number of the source documents that a workbook recomputes, beside the result.
+`python docs/sources.py` writes this page from the sheets *Printed*; a test keeps it current. If a
+number differs from the recomputed one by more than its own rounding, its **kind** says why:
 
-- **slip here**: nor do the tables printed before it give it; an error of its own
-- **carried on**: the tables printed before it give it, with their slips and their rounding
-- **rounded**: off by no more than one unit of its last digit: rounded the wrong way, or too early
-- **other settings**: printed of another size, price or vector than the cells have; no error
-- **other training**: of another model, trained on the same task; no error
+- **slip here**: an error of its own: the tables printed before it do not lead to it
+- **carried on**: the tables printed before it lead to it, with their slips and their rounding
+- **rounded**: off by at most one unit of its last digit: rounded the wrong way, or too early
+- **other settings**: for another size, price or vector than the cells have; not an error
+- **other training**: from another model, trained on the same task; not an error
 
-**typed** is a number that is typed in the workbook as well, and not computed: that both are the
-same says that it was read rightly, and no more.
+**typed**: the number is also typed in the workbook, not computed: that both are the same shows only
+that it was copied correctly.
 
 """
 COLUMNS = ["workbook", "section", "what", "printed", "recomputed", "difference", "kind", "note"]
@@ -52,7 +52,7 @@ class Line(NamedTuple):
     """A number that is held, with what its cell computes."""
 
     workbook: str
-    held: Held
+    held: PrintedNumber
     computed: float
     before: float | None  # what the tables printed before it give
     typed: bool  # whether the workbook has it typed, too
@@ -97,7 +97,7 @@ def lines(find: Callable[[str], Book] = names.book) -> Iterator[Line]:
             yield Line(name, held, computed, before, _is_typed(book, held))
 
 
-def _is_typed(book: Book, held: Held) -> bool:
+def _is_typed(book: Book, held: PrintedNumber) -> bool:
     """Whether what stands beside a printed number is no more than a typed one."""
     sheet, at = book.locate(held.cell)
     formula = book.sheets[sheet].entries[at.top, at.left].formula

@@ -30,7 +30,7 @@ STORY = Story(
     title="final-step: the search, by hand",
     source="After L. Erzegovesi, The Final Step (2026), Appendix A.",
     about=[
-        "The last step of a language model is a search. One list of numbers, the query, is held against the list of every word: number by",
+        "The last step of a language model is a search. One list of numbers, the query, is compared with the list of every word: number by",
         "number the two are multiplied, and the products added up. This is a dot product, the word's score. Softmax makes shares of the scores.",
         "Why it matters: the direction of the query decides which word is found, and its length how certain the model is of it.",
         "Here are three words and a query of three numbers. What the model did before, to make the query, is left out; in the essay the query",

@@ -1,4 +1,4 @@
-"""`gradient --target CELL`: the typed cells that move any cell of a workbook."""
+"""`gradient --target CELL`: the input cells that move any cell of a workbook."""
 
 import json
 import re
@@ -21,12 +21,12 @@ CELL = re.compile(r"\s*[\w.]+\s*\[\s*\d+\s*,\s*\d+\s*\]\s*")
 
 
 def is_cell(text: str) -> bool:
-    """Whether a target is meant as a cell, and not as a word."""
+    """Whether a --target is a cell rather than a word."""
     return bool(CELL.fullmatch(text) or cells.ADDRESS.fullmatch(text))
 
 
 def report(found: Cells, target: str, top: int, as_json: bool) -> None:
-    """Print the gradient of a cell by the numbers that are typed in, the largest first."""
+    """Print the gradient of a cell by the input numbers, the largest first."""
     name, value, slopes = _of(found, target)
     typed = {block: slope for block, slope in slopes.items() if _is_typed(found.graph, block)}
     if as_json:
@@ -47,8 +47,8 @@ def report(found: Cells, target: str, top: int, as_json: bool) -> None:
 
 
 def _of(found: Cells, target: str) -> tuple[str, float, Mapping[str, np.ndarray]]:
-    """The cell's name, its value, and the slope by every cell of the graph: of a block of the
-    graph without its workbook."""
+    """The cell's name, its value, and its gradient by every cell of the graph. A cell of the graph
+    needs no workbook."""
     if not cells.is_address(target):
         try:
             block, i, j = found.graph.parse(target)
@@ -73,12 +73,12 @@ def number(value: float | str | bool, cell: str) -> float:
 
 
 def _is_typed(graph: Graph, name: str) -> bool:
-    """Whether a block holds numbers that may be any: no formulas, no ids."""
+    """Whether a block holds input numbers: no formulas, no ids."""
     return not graph[name].computed and graph[name].kind != "ids"
 
 
 def _largest(slopes: Mapping[str, np.ndarray], n: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The n cells with the largest |gradient|, none that has no gradient."""
+    """The n cells with the largest nonzero |gradient|."""
     names = [name for name, slope in slopes.items() for _ in range(slope.size)]
     places = [at for slope in slopes.values() for at in np.ndindex(*slope.shape)]
     sizes = np.abs(np.concatenate([np.empty(0), *(s.ravel() for s in slopes.values())]))

@@ -1,5 +1,5 @@
-"""The cells that trace, sweep and --set name: a cell of the graph, `logits[2,5]`, one of a sheet's
-own table, `machine.stage[0,1]`, or an address, `Machine!B20`."""
+"""Cells as trace, sweep and --set name them: a cell of the graph, `logits[2,5]`, a cell of a
+sheet's own table, `machine.stage[0,1]`, or an address, `Machine!B20`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ class Cells:
             raise InputError(f"--set {text!r}: {given.strip()!r} is not a number") from None
 
     def set(self, live: Evaluator, changes: Sequence[str] | None) -> None:
-        """Make every --set. Raises InputError."""
+        """Apply every --set. Raises InputError."""
         for text in changes or ():
             block, i, j, value = self.change(text)
             live.set(block.name, i, j, value)

@@ -1,12 +1,11 @@
-"""How much one cell moves with every other, whatever it is: a logit, a cell of a worksheet.
+"""The gradient of any single cell, a logit or a cell of a worksheet, by every other cell.
 
-Reverse mode over single cells, in numbers (Griewank and Walther 2008, chapter 3): cells are gone
-through from the last computed to the first, and each passes its slope on to the cells that its
-formula reads, by the slopes that `functions` has for every function. `gradient` does the same for
-whole blocks, as formulas.
+Reverse mode over single cells, in numbers (Griewank and Walther 2008, chapter 3): from the last
+computed cell to the first, each passes its derivative on to the cells that its formula reads, by
+the derivatives in `functions`. `gradient` does the same for whole blocks, as formulas.
 
-A branch that is not taken has no slope, and nor has what picks one; a text has none. Where a
-block's cells follow what is computed from them (`Graph.follow`) the way back ends.
+Branches that are not taken, conditions and texts have no derivative. Where a block's cells follow
+what is computed from them (`Graph.follow`), the backward pass ends.
 """
 
 from collections.abc import Callable
@@ -37,9 +36,9 @@ Slopes = dict[str, np.ndarray]  # block name -> the slope by each of its cells: 
 
 
 def of_cell(graph: Graph, block: Block, i: int, j: int) -> Slopes:
-    """The gradient of a cell by every cell that it follows from.
+    """The gradient of a cell by every cell that it depends on.
 
-    Raises InputError where there is no such cell.
+    Raises InputError if the cell does not exist.
     """
     graph.check(block, i, j)
     found: Slopes = {}
@@ -48,7 +47,7 @@ def of_cell(graph: Graph, block: Block, i: int, j: int) -> Slopes:
 
 
 def spread(graph: Graph, found: Slopes) -> Slopes:
-    """Pass the slopes by some cells on to all that these follow from."""
+    """Pass the derivatives by some cells on to all cells that these depend on."""
     read = Reader(graph.computed)
 
     def look(area: Area) -> Any:
@@ -64,14 +63,14 @@ def spread(graph: Graph, found: Slopes) -> Slopes:
 
 
 def add(found: Slopes, area: Area, slope: Any) -> None:
-    """Add a slope by the cells of an area: one for all of them, or one each."""
+    """Add a derivative by the cells of an area: one for all of them, or one each."""
     assert isinstance(area.grid, Block)
     cells = found.setdefault(area.grid.name, np.zeros(area.grid.shape))
     cells[area.rect.slices] += np.reshape(slope, area.shape) if np.size(slope) > 1 else slope
 
 
 def of_shape(slope: np.ndarray, shape: tuple[int, ...]) -> Any:
-    """A slope by values of a shape: where one counts in many places, their sum."""
+    """A derivative in the shape of its argument: summed where the argument was broadcast."""
     if slope.ndim > len(shape):
         return slope.sum()
     for axis, n in enumerate(shape):
@@ -81,7 +80,7 @@ def of_shape(slope: np.ndarray, shape: tuple[int, ...]) -> Any:
 
 
 def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
-    """All computed cells in an order in which each comes after those that it reads."""
+    """All computed cells, each after those that it reads."""
     found: list[tuple[Block, list[tuple[int, int]]]] = []
     values: dict[str, Any] = dict(graph.inputs)
     for block in graph.tables:
@@ -97,7 +96,7 @@ def _computed(graph: Graph) -> list[tuple[Block, list[tuple[int, int]]]]:
 
 
 class _Recorder(Reader):
-    """A reader that notes when each cell of a table is computed."""
+    """A reader that records the order in which cells of tables are computed."""
 
     def __init__(self, values: dict[str, Any], found: list[Any]):
         super().__init__(values)
@@ -109,11 +108,11 @@ class _Recorder(Reader):
         return value
 
     def _run(self, *row: Any) -> None:
-        """A row is computed cell by cell here."""
+        """Compute a row cell by cell, so that each is recorded."""
 
 
 def back(part: Expression, slope: Any, look: Look, add: Callable[[Area, Any], None]) -> None:
-    """Pass the slope of a part of a formula on to the areas that it reads."""
+    """Pass the derivative by a part of a formula on to the areas that it reads."""
     if isinstance(part, Area):
         add(part, of_shape(slope, np.shape(look(part))) if np.ndim(slope) else slope)
         return
@@ -126,7 +125,7 @@ def back(part: Expression, slope: Any, look: Look, add: Callable[[Area, Any], No
 
 
 def _shares(part: Expression, look: Look) -> list[tuple[Expression, Expression]]:
-    """The parts of a formula's part, and its slope by each."""
+    """The arguments of a part of a formula, and the derivative by each."""
     match part:
         case Operation("+" | "-" as sign, x, y):
             return [(x, Constant(1)), (y, Constant(1 if sign == "+" else -1))]
@@ -150,12 +149,12 @@ def _shares(part: Expression, look: Look) -> list[tuple[Expression, Expression]]
 
 
 def as_numbers(x: Any) -> Any:
-    """What counts as a number: of a range, what is none counts as 0."""
+    """A number, or the numbers of a range, with 0 for anything else."""
     return numbers_or_0(np.asarray(x)) if isinstance(x, RANGES) else number(x)
 
 
 def _branch(part: Call, look: Look) -> list[tuple[Expression, Expression]]:
-    """The branch that is taken: the last argument that is asked for. Of an array, by each cell."""
+    """The branch that is taken, the last argument that was computed; for an array, by cell."""
     asked: list[int] = []
 
     def argument(k: int) -> Any:

@@ -1,11 +1,12 @@
-"""A formula compiled to a function of Python's over arrays and `Line`s (see `lines`).
+"""Formulas compiled to Python functions over arrays and `Line`s (see `lines`).
 
-Signs of arithmetic are numpy's own; functions compute what the column `arrays` of their row in
-`functions` says, what is not there cell by cell. A part that a formula has several times
-is computed once. Of all others Python lets go as soon as they are used, and numpy writes sums and
-products over them: for wide blocks that takes a quarter of the time that keeping them does.
+Operators are numpy's own; functions are computed by the column `arrays` of their row in
+`functions`, or else cell by cell. A part that occurs several times in a formula is computed once.
+All other intermediate results are freed as soon as they are used, and numpy writes sums and
+products into their memory, which for wide blocks takes a quarter of the time that keeping them
+takes.
 
-Formulas of the same text share a function, so that a graph of a thousand blocks compiles few.
+Formulas with the same text share a function, so that a graph of a thousand blocks compiles few.
 """
 
 from collections import Counter
@@ -42,7 +43,7 @@ ARITHMETIC = "+-*/"  # signs that Python has, too
 
 
 def _comparison(holds: Compute) -> Compute:
-    """1 where it holds, and 0 elsewhere: truths of numpy's are no numbers to add."""
+    """1 or 0 for a comparison: numpy's truth values cannot be added."""
     return lambda x, y: holds(x, y).astype(np.float64)
 
 
@@ -58,7 +59,7 @@ SIGNS: dict[str, Compute] = {
 
 
 def compiled(root: Expression, operands: Sequence[ReadKey]) -> Compute:
-    """A formula as a function of what it reads of each operand."""
+    """A formula as a function of its operands' views."""
     parts = steps(root)
     uses = Counter(k for _, of in parts for k in of)
     texts: list[Spelt] = []
@@ -78,7 +79,7 @@ def compiled(root: Expression, operands: Sequence[ReadKey]) -> Compute:
 def _spelt(
     part: Expression, of: list[Spelt], operands: Sequence[ReadKey], computes: dict[Compute, str]
 ) -> Spelt:
-    """A part of a formula as Python has it, and how tightly it binds."""
+    """A part of a formula as Python source, and how tightly its operator binds."""
     match part:
         case Read():
             return f"x{operands.index(part.key)}", ATOM
@@ -111,7 +112,7 @@ def _defined(source: str, computes: tuple[Compute, ...]) -> Compute:
 
 
 def _compute(part: Expression) -> Compute:
-    """What a function, or another sign, does with arrays and lines."""
+    """A function, or another operator, applied to arrays and lines."""
     if isinstance(part, Call):
         return _of_function(part.function)
     return _of_nth(part.first) if isinstance(part, Nth) else SIGNS[part.name]
@@ -139,8 +140,8 @@ def _of_nth(first: int) -> Compute:
 
 
 def cell_by_cell(function: Function, *xs: Any) -> np.ndarray:
-    """A function over arrays and lines as tables have it, one cell at a time; an error is nan, and
-    so is what is no number."""
+    """A function over arrays and lines, computed for one cell at a time as in tables; errors, and
+    values that are not numbers, become nan."""
 
     def apply(*values: Any) -> float:
         try:
@@ -160,8 +161,8 @@ def _itself(x: Any) -> Any:
 
 
 def _cells(line: Line) -> np.ndarray:
-    """What each cell reads, a row or a column of cells: object, oriented like the output. One cell
-    is a number."""
+    """The row or column that each cell reads: an object array oriented like the output. A single
+    cell is a number."""
     *others, n_lines, _ = line.values.shape
     by_row = line.along == "i"
     n_rows = 1 if line.seen is None else len(line.seen)

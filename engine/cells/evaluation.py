@@ -1,7 +1,8 @@
 """Values of whole blocks: a formula over a rectangle of its block's cells at once, in float64.
 
-An operand that a cell reads at one place is seen as an array oriented like the output, one that it
-reads along an axis as a `Line`: of these the compiled formula makes the values (see `compiled`).
+An operand that a cell reads at one place is viewed as an array oriented like the output, one that
+it reads along an axis as a `Line`; the compiled formula computes the values from these (see
+`compiled`).
 """
 
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def _view(
 
 
 def _blank(operand: Block, mask: Mask) -> float | None:
-    """What the cells of an operand hold that are not seen, if it is one number."""
+    """The value of an operand's masked cells, if there is one."""
     return operand.op.blank if operand.op and operand.partial and operand.mask == mask else None
 
 

@@ -574,7 +574,7 @@ Steps = list[tuple[Expression, tuple[int, ...]]]  # parts, and where their own p
 def steps(root: Expression) -> Steps:
     """Every part of a formula once, each after its own parts."""
     found: Steps = []
-    known: dict[Hashable, int] = {}  # what a part is, and of which parts -> where it stands
+    known: dict[Hashable, int] = {}  # a node and its parts -> its index
     done: dict[int, int] = {}  # the same, by the part's id
     waiting = [root]
     while waiting:

@@ -186,7 +186,7 @@ def check_replaceable(folder: Path, known: Callable[[str], bool], force: bool) -
         )
     strange = [name for name in names if not known(name)]
     if strange:
-        raise InputError(f"{folder} holds {strange[0]!r}, which is of no model; name another")
+        raise InputError(f"{folder} holds {strange[0]!r}, which is not of a model; name another")
     if names and not force:
         raise InputError(f"{folder} holds a model; name another folder, or replace it with --force")
     above = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())

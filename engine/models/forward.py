@@ -17,8 +17,8 @@ from engine.models.spec import ModelSpec
 class Readout:
     """How much a graph shows of a forward pass.
 
-    Each head's own output, with the average for mean ablation, would be a third of the cells of a
-    model with a large vocabulary, and so would the logits of every token.
+    For a large vocabulary some blocks are left out: each head's own output, with its average for
+    mean ablation, would be a third of all cells, and so would the logits of every token.
     """
 
     one_token: bool = False  # the logits of the token that the block `position` names; else of all

@@ -58,10 +58,10 @@ class ModelSpec:
     gives: Gives = "next word"  # what is read out: a word's logits, or one vector for all tokens
     n_positions: int = 0  # encoders: rows of the table of positions
     first_position: int = 0  # encoders: the first token's row of it
-    n_segments: int = 0  # encoders: rows of the table of segments; 0: there is none
+    n_segments: int = 0  # encoders: rows of the segment embedding; 0: none
     head_activation: Activation = "gelu"  # encoders: before a masked word's logits
     pooling: Pooling = "mean"  # of tokens' vectors, to the sentence's
-    d_sentence: int = 0  # of a linear map behind the pooling; 0: there is none
+    d_sentence: int = 0  # size of a linear map after pooling; 0: none
     sentence_bias: bool = False  # of that map
     sentence_tanh: bool = False  # of what it gives
     unit_length: bool = False  # the sentence's vector is divided by its length

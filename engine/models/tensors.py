@@ -72,7 +72,7 @@ def entry(file: TensorFile, name: str, turned: bool = False) -> TensorEntry:
 
 
 @dataclass(frozen=True)
-class Held:
+class InMemory:
     """A tensor in memory with the interface of a file: one already read, or memory-mapped."""
 
     path: Path
@@ -93,7 +93,7 @@ class Held:
 
 def held(path: Path, name: str, values: np.ndarray) -> TensorEntry:
     """The entry of a tensor in memory; the path is for messages."""
-    file = Held(path, values)
+    file = InMemory(path, values)
     return TensorEntry(values.shape, label(values.dtype), partial(np.asarray, values), file, name)
 
 

@@ -167,7 +167,7 @@ def through(
     if x.op in GAINS:
         _, gain = x.operands[:2]
         return at.block("gained", x.op, d, gain[2]), by  # as d
-    if x.op not in NORMS:  # a bend, of each number by itself
+    if x.op not in NORMS:  # an activation function, of each number
         return at.block("bent", ops.direction_before, d, read["x"], x), by  # [n_tokens, d_model]
     scale = read["scale"] if x.op is ops.normalize else read["by"]  # [n_tokens, 1]
     if x.op is ops.normalize:

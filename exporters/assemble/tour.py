@@ -61,7 +61,7 @@ def _start_of(sheet: str) -> str:
 def _tokens(book: ModelBook) -> Stop:
     asked = {
         "next word": "The model says which token comes next",
-        "masked word": "The model says which may stand in the place of one that is hidden",
+        "masked word": "The model says which tokens fit in place of a hidden one",
         "sentence": "The model gives one list of numbers for a whole sentence",
     }
     text = (
@@ -177,7 +177,7 @@ def _temperature(book: ModelBook) -> Stop:
         "likeliest, one above 1 the others. Now {word} has {chance}."
     )
     if book.plan.generates:
-        text += " The chosen token joins the sentence, and all is computed again: it goes on."
+        text += " The chosen token joins the sentence, and all is computed again for the next one."
     sheet = "Sampling" if "Sampling" in book.sheets else PLAY
     heat = book.graph["temperature"][0, 0]
     told = sentence(text, heat=heat, word=quote(words[0]), chance=percent(live[0]))

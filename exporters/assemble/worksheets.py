@@ -24,7 +24,7 @@ from exporters.compose.address import quoted
 from exporters.compose.book import START, Book, Reading
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Beyond, Unlike
-from exporters.compose.story import Held, Other, Story, Suggestion
+from exporters.compose.story import Other, PrintedNumber, Story, Suggestion
 from exporters.pages import ledger
 
 FIRST_ROW = 4  # below title, links and purpose
@@ -41,7 +41,7 @@ class Comparison(NamedTuple):
     note: str = ""
     decimals: int = 2  # that the source prints
     section: str = ""  # where it does, unless where the others of the sheet are
-    other: Other = ""  # what its figure is of, where that need not be ours
+    other: Other = ""  # why its figure need not be equal to ours
 
 
 def near(cells: Expression, value: Any = 1) -> Expression:
@@ -172,7 +172,7 @@ def compare(ws: Composer, rows: Sequence[Comparison], section: str = "") -> None
         ws.sheet.put(top + k, 2, printed, f"printed{fine}")
         found = recomputed.put(k, 0, cell, f"live{fine}")
         where = elsewhere or section
-        ws.book.held.append(Held(where, what, printed, found, decimals, note, other))
+        ws.book.held.append(PrintedNumber(where, what, printed, found, decimals, note, other))
         change = difference.put(k, 0, found - ws.sheet[top + k, 2], f"change{fine}")
         ws.sheet.put(top + k, 6, note, "note")
         ws.dress(change, Beyond(0.5 * 10.0**-decimals * (1 + 1e-6)))

@@ -24,7 +24,7 @@ from exporters.file.reading import related, worksheets
 DAMAGED = (BadZipFile, OSError, KeyError, ParseError, struct.error, ValueError, zlib.error)
 CALC = "{*}calcPr"
 LATCH = "latch."  # how the names begin of cells that may wait for themselves: see `Book.iterates`
-MOST_OF_A_CYCLE = 6  # cells of it that are told
+MOST_OF_A_CYCLE = 6  # cells of it that are reported
 
 
 def audit(path: str | Path) -> list[str]:

@@ -43,7 +43,7 @@ class Answer(NamedTuple):
     """Its result for a workbook."""
 
     values: dict[tuple[str, int, int], Value]  # of formula cells: sheet, row and column from 0
-    fault: str = ""  # why there are none
+    fault: str = ""  # why there are no values
 
 
 @cache

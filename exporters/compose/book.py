@@ -27,7 +27,7 @@ from engine.cells.table import Reader, settled
 from engine.cells.values import TRUTHS, CellError, FormulaError
 from exporters.compose.address import A1, address
 from exporters.compose.dressing import Dressing
-from exporters.compose.story import Held, Suggestion
+from exporters.compose.story import PrintedNumber, Suggestion
 
 START = "Start"  # the first sheet
 MAX_SHEET_NAME = 31
@@ -304,7 +304,9 @@ class Book:
     # blocks that are not in the graph, for only people read them: labels, sums, verdicts
     shown: dict[str, Place] = field(default_factory=dict)
     suggestions: Sequence[Suggestion] = ()  # the edits that its start sheet suggests
-    held: list[Held] = field(default_factory=list)  # what its source prints, number by number
+    held: list[PrintedNumber] = field(
+        default_factory=list
+    )  # what its source prints, number by number
     # whether its blocks `latch.*` read what is computed from them: a recalculation is one iteration
     iterates: bool = False
 

@@ -1,4 +1,4 @@
-"""The gradient of any cell of a workbook: of a sheet's own formulas, and of all that they read."""
+"""The gradient of any cell of a workbook, through the sheets' own formulas and the graph."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ At = tuple[str, int, int]  # sheet, row, column
 
 
 def of_cell(book: Book, at: At) -> Slopes:
-    """The gradient of a cell by every cell of the graph's blocks that it follows from."""
+    """The gradient of a cell by every cell of the graph that it depends on."""
     found: Slopes = {}
     slopes = {at: 1.0}  # by the sheets' own cells
 
@@ -58,7 +58,7 @@ def _formula(book: Book, at: At) -> Expression | None:
 
 
 def _in_graph(book: Book, at: At) -> Area | None:
-    """The cell of the graph's blocks that stands there."""
+    """The cell of the graph at an address."""
     found = cells.owner(book, *at)
     if found is None or found[0].name not in book.graph.blocks:
         return None
@@ -67,8 +67,8 @@ def _in_graph(book: Book, at: At) -> Area | None:
 
 
 def _from(book: Book, at: At) -> Iterator[At]:
-    """The sheets' own cells that a cell follows from, and last the cell: each after those that it
-    reads."""
+    """The sheets' own cells that a cell depends on, each after those that it reads, and last the
+    cell itself."""
     done = set[At]()
     waiting = [at] if _formula(book, at) is not None else []
     while waiting:

@@ -18,7 +18,7 @@ from engine.cells.expression import Area
 from exporters.compose.book import Book, Place, Sheet
 
 FRACTION = re.compile(r"\d+\.\d")  # in a text: programs spell so many digits of it, or more
-MOST_COLUMNS = 8  # that read each other and are told apart
+MOST_COLUMNS = 8  # of cells that read each other, distinguished by column
 Kind = tuple[bool, str, bool]  # whether it is a text; the block; whether a sentence goes on there
 Grids = Mapping[str, NDArray[np.int64]]  # by sheets: the range that each cell is of, or -1
 

@@ -66,7 +66,7 @@ class Printed:
     other: Other = ""
 
 
-class Held(NamedTuple):
+class PrintedNumber(NamedTuple):
     """A number that a source prints, and the cell of the sheet Printed that recomputes it."""
 
     section: str  # the document, and where in it

@@ -46,7 +46,7 @@ SHADES: dict[str, dict[str, Any]] = {
     },
 }
 GRIDLINE = "#E5E5E5"
-# told apart by their lightness, too: by those who see no red or no green
+# distinguished by lightness, too, for readers who do not see red or green
 SERIES = ("#BFBFBF", "#2E75B6", "#C55A11", "#262626")
 ONE_SERIES = ("#2E75B6",)
 

@@ -75,9 +75,9 @@ def read(
 ) -> Edited:
     """The changes in a workbook.
 
-    If it does not hold its model, `find` finds that by the title; a workbook without a model is
-    built by `worksheets`, by name. Raises InputError for a file that cellformer did not make, one
-    whose sheets were taken apart, and a weight without a number.
+    If the file does not contain its model, `find` loads the model by the workbook's title; a
+    workbook without a model is built by `worksheets`, by name. Raises InputError for a file that
+    cellformer did not make, one whose sheets were taken apart, and a weight without a number.
     """
     file = WorkbookFile(path)
     try:

@@ -12,7 +12,7 @@ from engine.cells.access import Span
 from engine.cells.errors import InputError
 from exporters.file.scanning import Cells
 
-FEWEST_SORTED = 4  # cells in another order, which nobody types by hand
+FEWEST_SORTED = 4  # reordered cells that count as sorted, not as typed
 MOST_INSERTED = 5  # rows or columns at once
 WAYS = (
     ("row", "inserted", 1, 0),

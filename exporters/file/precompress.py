@@ -53,7 +53,7 @@ def _pack(book: Book, folder: Path, k: int) -> Packed:
     place, path = book.alone[k], folder / str(k)
     area = place.rect(place.block.whole)
     beside = [run for run in book.sheets[place.sheet].runs if run.area.top == area.top]
-    # words as they are shown, none of which XML spells with escapes
+    # words as shown; none of them needs escapes in XML
     across = [labels(run, theme.number(run.style), {}) for run in beside]
     across.append(numbers(place, book.others[place.block.name], theme.number("weight blue"), True))
     with open(path, "wb") as file:

@@ -29,7 +29,7 @@ Value = float | str | bool | None  # None: blank; a text may be a CellError
 Positions = NDArray[np.int64]  # of bytes in the XML, or of cells among the cells
 
 MAX_ROWS, MAX_COLUMNS = 1 << 20, 1 << 14
-LONGEST_ADDRESS = 20  # characters of a wrong one that are told
+LONGEST_ADDRESS = 20  # characters of an invalid one in a message
 MOST_FORMULA = 65_536  # bytes of one in XML: of 8,192 characters, all escaped
 PLAIN = re.compile(
     rb"""\s*(<\?xml(?:(?!encoding)[^>])*(?:encoding=["'](utf-8|us-ascii)["'][^>]*)?\?>\s*)?<worksheet\b""",

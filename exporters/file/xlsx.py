@@ -39,7 +39,7 @@ from exporters.file.row_xml import Strip, check_length, formulas, labels, number
 from exporters.file.sheet_parts import packed, part, put
 from exporters.file.writing import USUAL, Writing
 
-Progress = Callable[[int], object]  # told how many cells have been written since the last time
+Progress = Callable[[int], object]  # called with the number of cells since the last call
 Begin = Callable[[], Strip]  # called when the first row of a block is written
 NONE_AHEAD: Mapping[str, Future[Packed]] = {}
 PADDING = 0.7109375  # what a column is wider than its characters

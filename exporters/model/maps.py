@@ -48,7 +48,7 @@ from exporters.model import side_tables
 from exporters.model.model_book import ModelBook
 
 N_COMPONENTS, N_TERMS, N_NEAREST = 4, 3, 6  # N_TERMS: words of each side of a direction
-DECIMALS = 9  # of a cosine, whoever computes it
+DECIMALS = 9  # of a cosine: programs agree to so many
 FINER = 1e12  # one part of so many: words that are as near stand in their order
 N_OUT = 2  # components that may be left out
 N_BEFORE = 22  # columns of the features' tables before the words' vectors

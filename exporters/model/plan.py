@@ -59,7 +59,7 @@ class Plan:
     readout: Readout = EVERYTHING
     live: tuple[str, ...] = ()  # the parts that recompute; (): all
     by_hand: bool = False  # small enough that weights stand beside what they multiply
-    continues: bool = True  # the sentence goes on by itself: no token sees those after it
+    continues: bool = True  # the sentence continues itself: the mask is causal
     gives: Gives = "next word"  # what the model is asked for
     gradient_of: GradientOf = ""  # what the backward pass differentiates; of the loss, a step, too
     limits: Limits = LIMITS

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from engine.cells.rounding import NEAR
 from exporters.compose.composer import Composer
 from exporters.compose.dressing import Beyond
-from exporters.compose.story import Held, Printed
+from exporters.compose.story import Printed, PrintedNumber
 from exporters.model import layout
 from exporters.model.model_book import ModelBook
 
@@ -94,7 +94,7 @@ class OnSheet:
                 before = followed.put(*at, table.follows(self.book.printed_cells, r, c), "live")
             what, where = f"{table.title} [{i}, {j}]", self.book.section
             rest = table.decimals, table.note, table.other, before
-            self.book.held.append(Held(where, what, number, found, *rest))
+            self.book.held.append(PrintedNumber(where, what, number, found, *rest))
         self.page.dress(change.area, Beyond(0.5 * 10.0**-table.decimals + NEAR))
 
     def entries(self) -> Iterator[tuple[int, int, float]]:

@@ -87,7 +87,7 @@ MEANINGS = {
     "id": "the id",
     "problem": "0, or the number of what is wrong",
     "count": "how many ids the text has",
-    "message": "what the reader is told",
+    "message": "the result in words",
     "fine": "1: all of the text became ids",
     "n_ids": "how many ids there are",
     "ids": "the token ids; -1: no more",

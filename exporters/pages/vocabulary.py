@@ -47,7 +47,7 @@ METHODS = (  # a column each: what it is asked, who brings the axes, what it kee
         "what that spread hid", "the mean, the first PCs", "and without the loudest?",
     ),
     (
-        "t-SNE, UMAP", "nobody: there are none", "no", "no",
+        "t-SNE, UMAP", "none: it has no axes", "no", "no",
         "who is near whom", "distances, sizes, density", "what lies together?",
     ),
 )  # fmt: skip

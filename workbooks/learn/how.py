@@ -17,18 +17,18 @@ LINES = {
         "1. Open this workbook first, before any other: Excel takes the setting for iteration from the first workbook that it opens.",
         "2. If it warns of a circular reference: File, Options, Formulas: tick ‘Enable iterative calculation’, Maximum Iterations 1. Then open it again.",
         "3. Choose ‘learn’, and press F9. With Maximum Iterations at 100, one F9 makes fifty steps.",
-        "Excel is not at hand where this workbook is made. If the loss of the batch is not {1:.3f} after one step, and {2:.3f} after two, choose ‘start’,",
+        "This workbook was not tried in Excel. If the loss of the batch is not {1:.3f} after one step, and {2:.3f} after two, choose ‘start’,",
         "type 4 at ‘of them for each step’, and try again: then four recalculations make a step, and the order of cells no longer counts for much.",
     ),
     "Elsewhere": (
-        "A program that computes no circles, as Google Sheets does unless it is told to, shows the first step and no more, or an error.",
+        "A program without iterative calculation (Google Sheets has it switched off by default) shows the first step only, or an error.",
         "The workbook ‘unrolled’ needs none: it has several steps one after another.",
     ),
     "Why it works": (
-        "A formula cannot remember. A cell that reads itself can: that is a circle, and with iteration on, each recalculation goes round it once.",
+        "A formula cannot remember. A cell that reads itself can: this is a circular reference, and with iteration on, each recalculation computes it once.",
         "Every weight has two such cells, ‘even’ and ‘odd’, on the sheet Weights. One is read while the other is written, by turns.",
         "So nothing that a step reads changes while it is computed, and a cell that is computed twice, or late, comes out the same.",
-        "Programs differ in the order: LibreOffice computes what a cell reads before the cell; Excel, where there is a circle, goes from left to right",
+        "Programs differ in the order: LibreOffice computes what a cell reads before the cell; Excel, in circular references, goes from left to right",
         "and from top to bottom, sheet by sheet. The sheets of the step stand in that order, and blocks one under another. In the first of two recalculations a step is written, in the second it is counted.",
     ),
     "What it has learnt": (

@@ -33,9 +33,9 @@ from engine.text.tokenizing.settings import SPACE_SIGN, Mark, Settings
 from engine.text.tokenizing.unicode import FIRST_MARK, OUTSIDE, UNREADABLE, with_marks
 
 SPACES_BEFORE = (32, 16, 8, 4, 2, 1)  # taken away one after another: any number up to 63
-# a character beyond the first 65,536 in UTF-16: a first half, 1024 of which there are, and a second
+# a character beyond the first 65,536 in UTF-16: one of 1,024 high surrogates, and a low one
 FIRST_HALF, SECOND_HALF, HALVES, BEYOND = 0xD800, 0xDC00, 1024, 0x10000
-Problem = tuple[Expression, Expression]  # whether there is one, and what the reader is told
+Problem = tuple[Expression, Expression]  # its condition, and its message
 
 
 def one_symbol(mark: Mark) -> float:

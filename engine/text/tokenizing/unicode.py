@@ -122,7 +122,7 @@ def moved(parts: list[dict[str, Any]]) -> Mapping[str, str]:
     return _moved(json.dumps(parts)) if parts else {}
 
 
-@lru_cache(maxsize=8)  # a workbook that is held against its file asks for its own again
+@lru_cache(maxsize=8)  # comparing a workbook with its file asks for it again
 def _moved(spelt: str) -> Mapping[str, str]:
     parts = json.loads(spelt)
     apply = normalizing(parts)

@@ -9,7 +9,7 @@ from exporters.checking.rules.ranges import AREA, PARAMETERS, Argument, Call, tr
 
 NEGATIVE_ERF = re.compile(r"\bERF\((?!ABS\()")
 HALF = re.compile(r"\bUNICODE\(MID\([^()]*,1\)\)")
-APART = "/1024)"  # by which half a character beyond the first 65,536 is told
+APART = "/1024)"  # in the test for half a surrogate pair
 PRODUCTS = "SUMPRODUCT"  # takes what is computed of ranges everywhere
 
 
